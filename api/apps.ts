@@ -1,0 +1,100 @@
+// Apps (spec 4.1, bodies.md section 3).
+import { z } from "zod";
+import { appName, appNameParam } from "./names.ts";
+import { operations } from "./operation.ts";
+import { optional, required } from "./schema.ts";
+
+const organization = z.object({
+  name: optional(z.string(), "Display name of the organization."),
+  slug: optional(z.string(), "Slug of the organization."),
+  internal_numeric_id: optional(z.int(), "Number of the organization within the platform."),
+});
+
+/** An App as the service answers it. */
+export const app = z.object({
+  id: optional(z.string(), "Opaque identifier of 16 characters."),
+  internal_numeric_id: optional(z.int(), "Number of the App within the platform."),
+  name: required(z.string(), "Name, unique on the whole platform."),
+  status: optional(z.string(), "`pending` (no Machine yet), `deployed` or `suspended`; the full set is not known."),
+  network: optional(z.string(), "IPv6 private network the App is on."),
+  network_cidr: optional(z.string(), "Address range of that network."),
+  machine_count: optional(z.int(), "Number of Machines."),
+  volume_count: optional(z.int(), "Number of volumes."),
+  organization: optional(organization, "Organization that owns the App."),
+  cname_target: optional(z.string(), "Host name a CNAME record for the App points at."),
+  app_role: optional(z.string(), "Role of the App, for example `postgres_cluster`."),
+});
+
+/** Body of a request that creates an App. The prose of the platform names the first field `app_name`; both are taken. */
+export const createApp = z.object({
+  name: optional(appName, "Name of the App. Required; `app_name` is accepted in its place."),
+  app_name: optional(appName, "Another spelling of `name`."),
+  org_slug: optional(z.string(), "Slug of the organization; `personal` is the caller's own. Required."),
+  network: optional(z.string(), "IPv6 private network to put the App on; the default network when left out."),
+  enable_subdomains: optional(z.boolean(), "Reserved by the platform."),
+  app_role_id: optional(z.string(), "Role of the App."),
+  idempotency_key: optional(z.string(), "A second request with the same key and name answers the App of the first."),
+});
+
+const createdApp = z.object({
+  id: optional(z.string(), "Opaque identifier of the App."),
+  created_at: optional(z.int(), "Milliseconds since 1970."),
+});
+
+export const apps = operations("apps", {
+  list: {
+    method: "GET",
+    path: "/v1/apps",
+    source: "spec 4.1, bodies.md 3",
+    summary: "Lists the Apps of an organization.",
+    params: z.object({}),
+    query: z.object({
+      org_slug: required(z.string(), "Slug of the organization; `personal` is the caller's own."),
+      app_role: optional(z.string(), "Only Apps of this role."),
+      limit: optional(z.int().min(1).max(5000), "Apps in one answer, 1 to 5000."),
+      cursor: optional(z.string(), "`next_cursor` of the answer before."),
+    }),
+    status: 200,
+    answer: z.object({
+      total_apps: optional(z.int(), "Number of Apps in the organization."),
+      apps: required(z.array(app), "The Apps."),
+      next_cursor: optional(z.string(), "Where the next answer begins; absent at the end."),
+    }),
+    failures: { 400: "org_slug missing, or a bad limit or cursor" },
+    repeat: "read",
+  },
+  create: {
+    method: "POST",
+    path: "/v1/apps",
+    source: "spec 4.1, bodies.md 3",
+    summary: "Creates an App.",
+    params: z.object({}),
+    body: createApp,
+    status: 201,
+    answer: createdApp.optional(),
+    failures: { 400: "org_slug missing or bad field", 422: "name taken (`name_taken`) or not allowed" },
+    repeat: "once",
+  },
+  get: {
+    method: "GET",
+    path: "/v1/apps/{app_name}",
+    source: "spec 4.1, bodies.md 3",
+    summary: "Shows an App.",
+    params: z.object({ app_name: appNameParam }),
+    status: 200,
+    answer: app,
+    failures: { 403: "the App is another organization's", 404: "no such App" },
+    repeat: "read",
+  },
+  delete: {
+    method: "DELETE",
+    path: "/v1/apps/{app_name}",
+    source: "spec 4.1, bodies.md 3",
+    summary: "Deletes an App with everything in it; finished asynchronously.",
+    params: z.object({ app_name: appNameParam }),
+    query: z.object({ force: optional(z.boolean(), "Stops Machines and deletes at once.") }),
+    status: 202,
+    failures: { 403: "the App is another organization's", 404: "no such App" },
+    repeat: "repeatable",
+  },
+});

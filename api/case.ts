@@ -1,0 +1,81 @@
+// snake_case on the wire, camelCase in programs: converted by schema, so that the keys of `env`, `metadata` and other
+// maps, which are the user's, are never touched.
+import { z } from "zod";
+import { define, fieldOf, isObject, type Field } from "./schema.ts";
+
+type CamelKey<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelKey<Tail>>}` : S;
+
+/** A wire type with camelCase keys; maps keep theirs. */
+export type Camel<T> = T extends readonly (infer Item)[]
+  ? Camel<Item>[]
+  : T extends object
+    ? string extends keyof T
+      ? { [K in keyof T]: Camel<T[K]> }
+      : { [K in keyof T as K extends string ? CamelKey<K> : K]: Camel<T[K]> }
+    : T;
+
+/** `size_gb` is `sizeGb`. */
+export const camelKey = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+
+function convert(field: Field, value: unknown, rename: (fields: Readonly<Record<string, Field>>) => (name: string) => [string, Field] | undefined): unknown {
+  const { shape } = field;
+  if (shape.kind === "array") return Array.isArray(value) ? value.map((item) => convert(shape.item, item, rename)) : value;
+  if (!isObject(value) || shape.kind === "leaf") return value;
+  const out: Record<string, unknown> = {};
+  const named = shape.kind === "object" ? rename(shape.fields) : undefined;
+  for (const [name, inner] of Object.entries(value)) {
+    if (inner === undefined) continue;
+    const [key, known] = named?.(name) ?? [name, shape.kind === "record" ? shape.value : undefined];
+    define(out, key, known ? convert(known, inner, rename) : inner);
+  }
+  return out;
+}
+
+const wireNames = new WeakMap<object, Map<string, [string, Field]>>();
+function byCamelName(fields: Readonly<Record<string, Field>>): Map<string, [string, Field]> {
+  let names = wireNames.get(fields);
+  if (!names) {
+    names = new Map(Object.entries(fields).map(([name, field]) => [camelKey(name), [name, field]]));
+    wireNames.set(fields, names);
+  }
+  return names;
+}
+
+/** A wire value with camelCase keys. Fields the schema does not know keep their own names. */
+export const fromWire = (schema: z.ZodType, value: unknown): unknown =>
+  convert(fieldOf(schema), value, (fields) => (name) => {
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    return field && [camelKey(name), field];
+  });
+
+/** A camelCase value as the wire spells it; the inverse of {@link fromWire}. `undefined` is left out. */
+export const toWire = (schema: z.ZodType, value: unknown): unknown =>
+  convert(fieldOf(schema), value, (fields) => (name) => byCamelName(fields).get(name));
+
+const camelSchemas = new WeakMap<z.ZodType, z.ZodType>();
+
+/** The schema of a wire value after {@link fromWire}: the same rules and descriptions under camelCase names. */
+export function camelSchema<S extends z.ZodType>(schema: S): z.ZodType<Camel<z.infer<S>>> {
+  const build = (wire: z.ZodType): z.ZodType => {
+    let made = camelSchemas.get(wire);
+    if (!made) camelSchemas.set(wire, (made = rebuild(wire)));
+    return made;
+  };
+  const rebuild = (wire: z.ZodType): z.ZodType => {
+    const meta = wire.meta();
+    const keep = (built: z.ZodType): z.ZodType => (meta ? built.meta(meta) : built);
+    if (wire instanceof z.ZodOptional) return keep(build(wire.unwrap() as z.ZodType).optional());
+    if (wire instanceof z.ZodNullable) return keep(build(wire.unwrap() as z.ZodType).nullable());
+    if (wire instanceof z.ZodArray) {
+      const built = z.array(build(wire.element as z.ZodType));
+      return keep(built.check(...((wire.def.checks ?? []) as unknown as Parameters<typeof built.check>)));
+    }
+    if (wire instanceof z.ZodRecord) return keep(z.record(z.string(), build(wire.valueType as z.ZodType)));
+    if (wire instanceof z.ZodObject) {
+      const entries = Object.entries(wire.shape as Record<string, z.ZodType>);
+      return keep(z.object(Object.fromEntries(entries.map(([name, inner]) => [camelKey(name), build(inner)]))));
+    }
+    return wire;
+  };
+  return build(schema) as unknown as z.ZodType<Camel<z.infer<S>>>;
+}

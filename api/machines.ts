@@ -1,0 +1,447 @@
+// Machines (spec 4.2; bodies.md sections 4, 5 and 6).
+import { z } from "zod";
+import { machineConfig, stopSignal } from "./machineConfig.ts";
+import { appNameParam, machineIdParam, machineName, metadataKeyParam, regionCode, ulid } from "./names.ts";
+import { operations } from "./operation.ts";
+import { duration, optional, required } from "./schema.ts";
+
+/** What happened to a Machine (bodies.md 5.1). */
+export const machineEvent = z.object({
+  id: optional(z.string(), "Identifier of 26 characters."),
+  type: optional(z.string(), "`launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come."),
+  status: optional(z.string(), "State of the Machine after the event."),
+  source: optional(z.string(), "`user` (asked for through the API) or `flyd` (the host)."),
+  timestamp: optional(z.int(), "Milliseconds since 1970."),
+  request: optional(z.record(z.string(), z.unknown()).nullable(), "Details; for an exit, `exit_event` with `exit_code` and more."),
+});
+
+/** Result of one check. Service checks are named like `servicecheck-00-tcp-8080`. */
+export const checkStatus = z.object({
+  name: optional(z.string(), "Name of the check."),
+  status: optional(z.string(), "`passing`, `warning` or `critical`."),
+  output: optional(z.string(), "What the check found."),
+  updated_at: optional(z.string(), "RFC 3339 time of the last result."),
+});
+
+/** A lease as its holder sees it (bodies.md section 6). */
+export const lease = z.object({
+  nonce: optional(z.string(), "What the holder sends with guarded requests.", { secret: true }),
+  expires_at: optional(z.int(), "Seconds since 1970."),
+  owner: optional(z.string(), "Who holds it."),
+  description: optional(z.string(), "Why it is held."),
+  version: optional(z.string(), "Version of the Machine when it was granted."),
+});
+
+/** A Machine as the service answers it (bodies.md 4.2). */
+export const machine = z.object({
+  id: required(z.string(), "Identifier of 14 hexadecimal characters; stable for life."),
+  name: optional(z.string(), "Name, unique among the App's live Machines."),
+  state: required(z.string(), "State (bodies.md 4.4)."),
+  region: optional(z.string(), "Region the Machine runs in."),
+  version: optional(z.string(), "Identifier of the configuration's version, 26 characters."),
+  instance_id: optional(z.string(), "The same as `version`.", { deprecationMessage: "Use `version`." }),
+  private_ip: optional(z.string(), "IPv6 address on the private network."),
+  config: optional(machineConfig, "The configuration; absent while the host is not reachable."),
+  incomplete_config: optional(machineConfig, "Part of the configuration while `host_status` is not `ok`; never to be used for a new Machine."),
+  image_ref: optional(
+    z.object({
+      registry: optional(z.string(), "Registry."),
+      repository: optional(z.string(), "Repository."),
+      tag: optional(z.string(), "Tag."),
+      digest: optional(z.string(), "`sha256:` and the digest."),
+      labels: optional(z.record(z.string(), z.string()), "Labels of the image."),
+    }),
+    "The image that runs.",
+  ),
+  created_at: optional(z.string(), "RFC 3339 time of creation."),
+  updated_at: optional(z.string(), "RFC 3339 time of the last change."),
+  events: optional(z.array(machineEvent), "Latest events, newest first."),
+  checks: optional(z.array(checkStatus), "Results of the checks."),
+  host_status: optional(z.string(), "`ok`, `unknown` or `unreachable`."),
+  nonce: optional(z.string(), "Nonce of the lease taken by `lease_ttl`.", { secret: true }),
+  lease: optional(
+    z.object({
+      description: optional(z.string(), "Why it is held."),
+      expires_at: optional(z.int(), "Seconds since 1970."),
+      owner: optional(z.string(), "Who holds it."),
+    }),
+    "The lease, when `include_leases` asked for it; never its nonce.",
+  ),
+  cordoned: optional(z.boolean(), "Whether the proxy leaves the Machine out."),
+  host_features: optional(z.array(z.string()), "Features of the host."),
+  containers: optional(
+    z.array(z.object({ name: optional(z.string(), "Name of the container."), state: optional(z.string(), "Its state.") })),
+    "State of every container.",
+  ),
+});
+
+const launchFields = {
+  config: required(machineConfig, "The whole configuration."),
+  skip_launch: optional(z.boolean(), "Do not boot the Machine.", { wireDefault: false }),
+  skip_service_registration: optional(z.boolean(), "Keep the proxy away from the Machine, like cordon.", { wireDefault: false }),
+  skip_secrets: optional(z.boolean(), "Do not give the App's secrets to the Machine."),
+  min_secrets_version: optional(z.int(), "Wait for App secrets of at least this version."),
+  lease_ttl: optional(z.int().min(1), "Seconds of a lease to take with the change."),
+  lsvd: optional(z.boolean(), "Log-structured disks; an older option of the interface.", { wireDefault: false }),
+};
+
+/** Body of a request that creates a Machine. */
+export const createMachine = z.object({
+  ...launchFields,
+  name: optional(machineName, "Name; generated when left out. It cannot be changed later."),
+  region: optional(regionCode, "Region; near the caller when left out. It cannot be changed later."),
+});
+
+/** Body of a request that updates a Machine. It replaces the configuration whole. */
+export const updateMachine = z.object({
+  ...launchFields,
+  name: optional(z.string(), "Ignored: a name cannot be changed."),
+  region: optional(z.string(), "Ignored: a region cannot be changed."),
+  current_version: optional(z.string(), "Version the change was made for; another one now is 409 and nothing changes."),
+});
+
+/** States a wait may be for (spec 3.1). */
+export const waitState = z.enum(["started", "stopped", "suspended", "destroyed", "failed", "settled"]);
+
+const stateFilter = z.string().regex(/^(created|started|stopped|suspended)(,(created|started|stopped|suspended))*$/, {
+  error: "must be a comma-separated list of created, started, stopped and suspended",
+});
+
+const one = z.object({ app_name: appNameParam, machine_id: machineIdParam });
+const ok = z.object({ ok: optional(z.boolean(), "True.") }).optional();
+const missing = "no such App or Machine";
+const held = "somebody else holds the lease";
+const leaseEnvelope = z.object({
+  status: optional(z.string(), "`success`."),
+  data: optional(lease, "The lease."),
+  ...lease.shape,
+});
+const at = "/v1/apps/{app_name}/machines/{machine_id}";
+const metadataUpdate = z.object({
+  metadata: optional(z.record(z.string(), z.string().nullable()), "Values by key; null and the empty string remove a key, keys not named stay."),
+  machine_version: optional(z.string(), "Version the change was made for; another one now is 412."),
+  updated_at: optional(z.string(), "RFC 3339 time; its meaning is not documented."),
+});
+const patchMetadata = {
+  path: `${at}/metadata`,
+  source: "spec 4.2, bodies.md 5.2",
+  summary: "Sets and removes metadata keys of a Machine; no new version.",
+  params: one,
+  body: metadataUpdate,
+  status: 204,
+  failures: { 400: "bad field", 404: missing, 412: "`machine_version` is stale" },
+  repeat: "repeatable",
+} as const;
+
+export const machines = operations("machines", {
+  list: {
+    method: "GET",
+    path: "/v1/apps/{app_name}/machines",
+    source: "spec 4.2, bodies.md 4.2",
+    summary: "Lists the Machines of an App.",
+    params: z.object({ app_name: appNameParam }),
+    query: z.object({
+      include_deleted: optional(z.boolean(), "List destroyed Machines too."),
+      include_leases: optional(z.boolean(), "Show the leases."),
+      region: optional(z.string(), "Only Machines of this region."),
+      state: optional(stateFilter, "Only Machines in these states, comma-separated."),
+      summary: optional(z.boolean(), "Leave out config, checks, events, host_status, nonce and similar."),
+    }),
+    status: 200,
+    answer: z.array(machine),
+    failures: { 400: "bad filter", 404: "no such App" },
+    repeat: "read",
+  },
+  create: {
+    method: "POST",
+    path: "/v1/apps/{app_name}/machines",
+    source: "spec 4.2, bodies.md 4.1",
+    summary: "Creates a Machine and boots it.",
+    params: z.object({ app_name: appNameParam }),
+    body: createMachine,
+    status: 200,
+    answer: machine,
+    failures: {
+      400: "bad field",
+      404: "no such App or volume",
+      409: "the name is taken by a live Machine",
+      412: "the volume is in use, or its host is full",
+      422: "no room in the region",
+    },
+    repeat: "once",
+  },
+  get: {
+    method: "GET",
+    path: at,
+    source: "spec 4.2, bodies.md 4.2",
+    summary: "Shows a Machine.",
+    params: one,
+    query: z.object({
+      include_leases: optional(z.boolean(), "Show the lease."),
+      version: optional(z.string(), "Show the configuration of this version."),
+    }),
+    status: 200,
+    answer: machine,
+    failures: { 404: missing },
+    repeat: "read",
+  },
+  update: {
+    method: "POST",
+    path: at,
+    source: "spec 4.2, bodies.md 4.1",
+    summary: "Replaces the configuration of a Machine, which makes a new version.",
+    params: one,
+    lease: "guarded",
+    body: updateMachine,
+    status: 200,
+    answer: machine,
+    failures: { 400: "bad field", 404: missing, 409: `${held}, \`current_version\` is stale, or the host has no room` },
+    repeat: "once",
+  },
+  destroy: {
+    method: "DELETE",
+    path: at,
+    source: "spec 4.2, bodies.md 4.4",
+    summary: "Destroys a Machine; finished asynchronously.",
+    params: one,
+    query: z.object({
+      force: optional(z.boolean(), "Kill the Machine if it runs."),
+      kill: optional(z.boolean(), "Another spelling of `force`."),
+    }),
+    lease: "guarded",
+    status: 200,
+    answer: ok,
+    failures: { 404: missing, 409: held, 412: "it runs and `force` was not given" },
+    repeat: "repeatable",
+  },
+  cordon: {
+    method: "POST",
+    path: `${at}/cordon`,
+    source: "spec 3.1, 4.2",
+    summary: "Keeps the proxy away from a Machine's services.",
+    params: one,
+    lease: "guarded",
+    status: 200,
+    answer: ok,
+    failures: { 404: missing, 409: held },
+    repeat: "repeatable",
+  },
+  uncordon: {
+    method: "POST",
+    path: `${at}/uncordon`,
+    source: "spec 3.1, 4.2",
+    summary: "Lets the proxy use a Machine's services again.",
+    params: one,
+    lease: "guarded",
+    status: 200,
+    answer: ok,
+    failures: { 404: missing, 409: held },
+    repeat: "repeatable",
+  },
+  events: {
+    method: "GET",
+    path: `${at}/events`,
+    source: "spec 4.2, 6; bodies.md 5.1",
+    summary: "Lists the latest events of a Machine, newest first.",
+    params: one,
+    query: z.object({ limit: optional(z.int().min(1).max(50), "Events in the answer, 1 to 50.", { wireDefault: 20 }) }),
+    status: 200,
+    answer: z.array(machineEvent),
+    failures: { 400: "limit out of range", 404: missing },
+    repeat: "read",
+  },
+  getLease: {
+    method: "GET",
+    path: `${at}/lease`,
+    source: "spec 4.2, bodies.md 6",
+    summary: "Shows the lease of a Machine.",
+    params: one,
+    status: 200,
+    answer: leaseEnvelope,
+    failures: { 404: "no such App or Machine, or no lease" },
+    repeat: "read",
+  },
+  acquireLease: {
+    method: "POST",
+    path: `${at}/lease`,
+    source: "spec 4.2, bodies.md 6",
+    summary: "Takes the lease of a Machine, or refreshes it when the nonce is sent.",
+    params: one,
+    query: z.object({ ttl: optional(z.int(), "Seconds; another place for the body's `ttl`.") }),
+    lease: "own",
+    body: z.object({
+      ttl: optional(z.int(), "Seconds the lease lasts, 1 to 3600.", { wireDefault: 30 }),
+      description: optional(z.string(), "Why it is held; shown to others."),
+    }),
+    bodyOptional: true,
+    status: 201,
+    answer: leaseEnvelope,
+    failures: { 400: "ttl out of range", 404: missing, 409: held },
+    repeat: "once",
+  },
+  releaseLease: {
+    method: "DELETE",
+    path: `${at}/lease`,
+    source: "spec 4.2, bodies.md 6",
+    summary: "Gives a lease back.",
+    params: one,
+    lease: "own",
+    status: 200,
+    answer: z.object({ status: optional(z.string(), "`success`."), data: optional(z.object({ ok: optional(z.boolean(), "True.") }), "Result.") }).optional(),
+    failures: { 400: "no nonce", 404: "no such App, Machine or lease", 409: "another nonce" },
+    repeat: "repeatable",
+  },
+  getMetadata: {
+    method: "GET",
+    path: `${at}/metadata`,
+    source: "spec 4.2, bodies.md 5.2",
+    summary: "Shows the metadata of a Machine.",
+    params: one,
+    status: 200,
+    answer: z.record(z.string(), z.string()),
+    failures: { 404: missing },
+    repeat: "read",
+  },
+  patchMetadata: { method: "PATCH", ...patchMetadata },
+  putMetadata: { method: "PUT", ...patchMetadata },
+  getMetadataKey: {
+    method: "GET",
+    path: `${at}/metadata/{key}`,
+    source: "spec 4.2, bodies.md 5.2",
+    summary: "Shows one metadata value.",
+    params: one.extend({ key: metadataKeyParam }),
+    status: 200,
+    answer: z.object({ value: required(z.string(), "The value.") }),
+    failures: { 404: "no such App, Machine or key" },
+    repeat: "read",
+  },
+  setMetadataKey: {
+    method: "POST",
+    path: `${at}/metadata/{key}`,
+    source: "spec 4.2, bodies.md 5.2",
+    summary: "Sets one metadata value; no new version.",
+    params: one.extend({ key: metadataKeyParam }),
+    body: z.object({
+      value: required(z.string(), "The value."),
+      updated_at: optional(z.string(), "RFC 3339 time; its meaning is not documented."),
+    }),
+    status: 204,
+    failures: { 400: "bad field", 404: missing },
+    repeat: "repeatable",
+  },
+  deleteMetadataKey: {
+    method: "DELETE",
+    path: `${at}/metadata/{key}`,
+    source: "spec 4.2, bodies.md 5.2",
+    summary: "Removes one metadata key; no new version.",
+    params: one.extend({ key: metadataKeyParam }),
+    status: 204,
+    failures: { 404: missing },
+    repeat: "repeatable",
+  },
+  restart: {
+    method: "POST",
+    path: `${at}/restart`,
+    source: "spec 4.2, bodies.md 5.1",
+    summary: "Stops a Machine and starts it again.",
+    params: one,
+    query: z.object({
+      timeout: optional(z.string(), "Time until it is killed: a duration or a number of seconds."),
+      signal: optional(stopSignal, "Signal that asks it to stop."),
+      force_stop: optional(z.boolean(), "Kill it at once."),
+    }),
+    lease: "guarded",
+    status: 200,
+    answer: ok,
+    failures: { 400: "bad timeout or signal", 404: missing, 409: held, 412: "its state does not allow a restart" },
+    repeat: "once",
+  },
+  start: {
+    method: "POST",
+    path: `${at}/start`,
+    source: "spec 4.2, bodies.md 5.1",
+    summary: "Starts a stopped or suspended Machine.",
+    params: one,
+    lease: "guarded",
+    status: 200,
+    answer: z
+      .object({
+        previous_state: optional(z.string(), "State before."),
+        migrated: optional(z.boolean(), "Whether it moved to another host."),
+        new_host: optional(z.string(), "That host."),
+      })
+      .optional(),
+    failures: { 404: missing, 409: `${held}, or it starts already`, 412: "its state does not allow a start" },
+    repeat: "once",
+  },
+  stop: {
+    method: "POST",
+    path: `${at}/stop`,
+    source: "spec 4.2, bodies.md 5.1",
+    summary: "Stops a Machine.",
+    params: one,
+    lease: "guarded",
+    body: z.object({
+      signal: optional(stopSignal, "Signal that asks it to stop.", { wireDefault: "SIGINT" }),
+      timeout: optional(duration(), "Time until it is killed."),
+      id: optional(z.string(), "Ignored; some clients send the Machine's id."),
+    }),
+    bodyOptional: true,
+    status: 200,
+    answer: ok,
+    failures: { 400: "bad field", 404: missing, 409: held, 412: "its state does not allow a stop" },
+    repeat: "once",
+  },
+  suspend: {
+    method: "POST",
+    path: `${at}/suspend`,
+    source: "spec 3.1, 4.2",
+    summary: "Takes a snapshot of a running Machine and stops it; the next start tries to resume.",
+    params: one,
+    lease: "guarded",
+    status: 200,
+    answer: ok,
+    failures: { 404: missing, 409: held, 412: "it does not run" },
+    repeat: "once",
+  },
+  versions: {
+    method: "GET",
+    path: `${at}/versions`,
+    source: "spec 4.2, bodies.md 5.1",
+    summary: "Lists the versions of a Machine's configuration, newest first.",
+    params: one,
+    status: 200,
+    answer: z.array(
+      z.object({
+        version: optional(z.string(), "Identifier of 26 characters."),
+        user_config: optional(machineConfig, "Configuration of that version."),
+      }),
+    ),
+    failures: { 404: missing },
+    repeat: "read",
+  },
+  wait: {
+    method: "GET",
+    path: `${at}/wait`,
+    source: "spec 4.2, bodies.md 5.1",
+    summary: "Waits until a Machine reaches one of several states.",
+    params: one,
+    query: z.object({
+      state: optional(z.array(waitState), "States waited for; repeated or comma-separated.", { wireDefault: ["started"] }),
+      timeout: optional(z.int().min(1).max(60), "Seconds to wait, 1 to 60.", { wireDefault: 60 }),
+      version: optional(ulid, "Version that must have reached the state."),
+      instance_id: optional(ulid, "Another spelling of `version`.", { deprecationMessage: "Use `version`." }),
+      from_event_id: optional(ulid, "Only what comes after this event counts."),
+    }),
+    status: 200,
+    answer: z.object({
+      ok: optional(z.boolean(), "True."),
+      state: optional(z.string(), "State that was reached."),
+      version: optional(z.string(), "Version that reached it."),
+      event_id: optional(z.string(), "Event that brought it there."),
+    }),
+    failures: { 400: "timeout outside 1 to 60 s", 404: "the Machine is gone", 408: "the state was not reached in time" },
+    repeat: "read",
+    held: true,
+  },
+});

@@ -1,0 +1,36 @@
+// Names and identifiers (bodies.md section 2), as schemas both sides share.
+import { z } from "zod";
+
+/** Path parameters are one segment; anything that could be read as more is refused before it is sent (F34). */
+const segment = (what: string) =>
+  z
+    .string()
+    .min(1, `${what} must not be empty`)
+    .max(255, `${what} must not be longer than 255 characters`)
+    .regex(/^(?!\.{1,2}$)(?!.*%2e)[^/\\\u0000-\u001f\u007f?#%]+$/i, `${what} must not hold "/", "\\", "?", "#", "%" or control characters, nor be "." or ".."`);
+
+/** App name: 1–62 of `a-z`, `0-9`, `-`; unique on the whole platform. */
+export const appName = z
+  .string()
+  .regex(/^[a-z0-9-]{1,62}$/, "must be 1 to 62 of a-z, 0-9 and -");
+
+/** Machine name: 1–63 of `a-z`, `0-9`, `-`; unique among the App's live Machines. ASSUMED: the character rule (bodies.md 2). */
+export const machineName = z.string().regex(/^[a-z0-9-]{1,63}$/, "must be 1 to 63 of a-z, 0-9 and -");
+
+/** Volume name: 1–30 of `a-z`, `0-9`, `_`; several volumes may share one. */
+export const volumeName = z.string().regex(/^[a-z0-9_]{1,30}$/, "must be 1 to 30 of a-z, 0-9 and _");
+
+/** Region code: `ams`, `fra`. Which exist is the service's to say. */
+export const regionCode = z.string().regex(/^[a-z]{2,8}$/, 'must be a region code such as "ams"');
+
+/** Path parameter `{app_name}`. */
+export const appNameParam = segment("app name").meta({ description: "The App's name." });
+/** Path parameter `{machine_id}`. */
+export const machineIdParam = segment("Machine id").meta({ description: "The Machine's identifier." });
+/** Path parameter `{volume_id}`. */
+export const volumeIdParam = segment("volume id").meta({ description: "The volume's identifier." });
+/** Path parameter `{key}` of metadata: any text; it is encoded. */
+export const metadataKeyParam = z.string().min(1).max(255).meta({ description: "The metadata key." });
+
+/** 26-character identifier of a Machine version or event (spec 2.4, 6). */
+export const ulid = z.string().regex(/^[0-9A-HJKMNP-TV-Z]{26}$/, "must be a 26-character identifier");

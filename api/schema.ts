@@ -1,0 +1,170 @@
+// What both sides of the wire know about a body beyond its types: how its fields are described, which defaults the
+// service documents for them, and how a value that arrived is tidied before it is validated.
+import { z } from "zod";
+
+/** What a field carries beside its zod type; read through {@link metaOf}. */
+export interface FieldMeta {
+  /** One sentence, with units; the source of the reference docs and of the editor's hover text. */
+  readonly description?: string;
+  /** What leaving the field out means to the service. Leaving it out and writing this value are the same. */
+  readonly wireDefault?: unknown;
+  /** How two spellings of one value are recognised as equal. */
+  readonly format?: "duration" | "autostop" | "reference";
+  /** The value never appears in clear text in state, logs, errors or diffs. */
+  readonly secret?: boolean;
+  /** The value may hold a secret the program marked: errors never quote it. */
+  readonly sensitive?: boolean;
+  /** Name of the object's type in schema and SDKs, where it occurs in several places. */
+  readonly typeName?: string;
+  /** Why the field should no longer be used. */
+  readonly deprecationMessage?: string;
+}
+
+/** A field that must be present. */
+export const required = <S extends z.ZodType>(schema: S, description: string, meta: Omit<FieldMeta, "description"> = {}): S =>
+  schema.meta({ ...meta, description });
+
+/** A field that may be left out. */
+export const optional = <S extends z.ZodType>(
+  schema: S,
+  description: string,
+  meta: Omit<FieldMeta, "description"> = {},
+): z.ZodOptional<S> => schema.optional().meta({ ...meta, description });
+
+/** Names the type of an object that occurs in several places. */
+export const named = <S extends z.ZodType>(typeName: string, schema: S): S => schema.meta({ typeName });
+
+const durationUnits: Record<string, number> = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 };
+const durationPattern = /^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+$|^0$/;
+
+/** Nanoseconds of a Go duration such as `"1m30s"`, or undefined when the text is none. */
+export function parseDuration(text: string): number | undefined {
+  if (!durationPattern.test(text)) return undefined;
+  let total = 0;
+  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)) {
+    total += Number(amount) * (durationUnits[unit ?? ""] ?? 0);
+  }
+  return total;
+}
+
+/** The Go spelling of a number of nanoseconds: `90e9` is `"1m30s"`. */
+export function formatDuration(nanoseconds: number): string {
+  if (nanoseconds === 0) return "0s";
+  if (nanoseconds < 1e9) return `${nanoseconds / 1e6}ms`;
+  const hours = Math.floor(nanoseconds / 3600e9);
+  const minutes = Math.floor((nanoseconds % 3600e9) / 60e9);
+  const seconds = (nanoseconds % 60e9) / 1e9;
+  return `${hours ? `${hours}h` : ""}${minutes ? `${minutes}m` : ""}${seconds ? `${seconds}s` : ""}`;
+}
+
+/** A Go duration (`"15s"`, `"1m30s"`). A bare number on the wire is nanoseconds (bodies.md 0) and is rewritten by {@link tidy}. */
+export const duration = () =>
+  z
+    .string()
+    .regex(durationPattern, 'must be a duration such as "15s" or "1m30s"')
+    .meta({ format: "duration" });
+
+// --- shapes: the one way this code looks inside a zod schema ---------------------------------------------------
+
+/** A zod schema reduced to what walking a value needs. */
+export type Shape =
+  | { readonly kind: "object"; readonly fields: Readonly<Record<string, Field>>; readonly schema: z.ZodType }
+  | { readonly kind: "record"; readonly value: Field; readonly schema: z.ZodType }
+  | { readonly kind: "array"; readonly item: Field; readonly schema: z.ZodType }
+  | { readonly kind: "leaf"; readonly type: LeafType; readonly values?: readonly string[]; readonly schema: z.ZodType };
+
+/** Type of a value with nothing inside. `any` is JSON we do not look into. */
+export type LeafType = "string" | "integer" | "number" | "boolean" | "stringOrBoolean" | "any";
+
+/** One position in a shape: what may stand there and what is known of it. */
+export interface Field {
+  readonly shape: Shape;
+  readonly optional: boolean;
+  readonly nullable: boolean;
+  readonly meta: FieldMeta & Record<string, unknown>;
+  /** The zod default of a Pulumi input; wire fields have none (see {@link FieldMeta.wireDefault}). */
+  readonly default?: unknown;
+}
+
+const fields = new WeakMap<z.ZodType, Field>();
+
+/** The field a schema describes; wrappers (`optional`, `nullable`, `default`) are read off, their metadata merged. */
+export function fieldOf(schema: z.ZodType): Field {
+  let field = fields.get(schema);
+  if (!field) fields.set(schema, (field = readField(schema)));
+  return field;
+}
+
+/** The metadata of a schema with that of the schemas it wraps. */
+export const metaOf = (schema: z.ZodType): Field["meta"] => fieldOf(schema).meta;
+
+function readField(schema: z.ZodType): Field {
+  const own = (schema.meta() ?? {}) as Field["meta"];
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
+    const inner = fieldOf(schema.unwrap() as z.ZodType);
+    return {
+      ...inner,
+      optional: inner.optional || !(schema instanceof z.ZodNullable),
+      nullable: inner.nullable || schema instanceof z.ZodNullable,
+      meta: { ...inner.meta, ...own },
+      ...(schema instanceof z.ZodDefault ? { default: schema.def.defaultValue } : {}),
+    };
+  }
+  return { shape: readShape(schema), optional: false, nullable: false, meta: own };
+}
+
+function readShape(schema: z.ZodType): Shape {
+  if (schema instanceof z.ZodObject) {
+    const entries = Object.entries(schema.shape as Record<string, z.ZodType>);
+    return { kind: "object", fields: Object.fromEntries(entries.map(([name, inner]) => [name, fieldOf(inner)])), schema };
+  }
+  if (schema instanceof z.ZodRecord) return { kind: "record", value: fieldOf(schema.valueType as z.ZodType), schema };
+  if (schema instanceof z.ZodArray) return { kind: "array", item: fieldOf(schema.element as z.ZodType), schema };
+  if (schema instanceof z.ZodEnum) return { kind: "leaf", type: "string", values: schema.options.map(String), schema };
+  if (schema instanceof z.ZodString) return { kind: "leaf", type: "string", schema };
+  if (schema instanceof z.ZodBoolean) return { kind: "leaf", type: "boolean", schema };
+  if (schema instanceof z.ZodNumber) return { kind: "leaf", type: schema.isInt ? "integer" : "number", schema };
+  if (schema instanceof z.ZodUnion) return { kind: "leaf", type: "stringOrBoolean", schema };
+  return { kind: "leaf", type: "any", schema };
+}
+
+/** True for a plain JSON object. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** What {@link tidy} found. */
+export interface Tidied {
+  readonly value: unknown;
+  /** Paths of fields the schema does not know; they are kept in the value. */
+  readonly unknown: readonly string[];
+}
+
+/**
+ * A value as the wire's clients and servers really send it, made ready for validation: a null that stands for a field
+ * left out is dropped (bodies.md 4.2), a duration sent as nanoseconds is spelled out, unknown fields are kept and listed.
+ */
+export function tidy(schema: z.ZodType, value: unknown): Tidied {
+  const unknown: string[] = [];
+  const walk = (field: Field, at: unknown, path: string): unknown => {
+    const { shape } = field;
+    if (field.meta.format === "duration" && typeof at === "number") return formatDuration(at);
+    if (shape.kind === "array") return Array.isArray(at) ? at.map((item, i) => walk(shape.item, item, `${path}[${i}]`)) : at;
+    if (!isObject(at) || shape.kind === "leaf") return at;
+    const out: Record<string, unknown> = {};
+    for (const [name, inner] of Object.entries(at)) {
+      const known = shape.kind === "record" ? shape.value : Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
+      const innerPath = path ? `${path}.${name}` : name;
+      if (!known) {
+        unknown.push(innerPath);
+        define(out, name, inner);
+      } else if (inner !== null || known.nullable) define(out, name, walk(known, inner, innerPath));
+    }
+    return out;
+  };
+  return { value: walk(fieldOf(schema), value, ""), unknown };
+}
+
+/** Sets a property whatever its name is: an assignment to `__proto__` would be lost. */
+export function define(target: Record<string, unknown>, name: string, value: unknown): void {
+  Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true });
+}
