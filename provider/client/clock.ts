@@ -1,0 +1,39 @@
+// Time and chance, handed in so that a test can hold them still.
+
+/** What the client needs of time and chance. */
+export interface Clock {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Resolves after the time, or rejects with the signal's reason. */
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
+  /** A number from 0 up to, not including, 1. */
+  random(): number;
+}
+
+/** The machine's own clock. */
+export const systemClock: Clock = {
+  now: Date.now,
+  random: Math.random,
+  sleep: (milliseconds, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason as Error);
+      const stop = () => {
+        clearTimeout(timer);
+        reject(signal?.reason as Error);
+      };
+      const timer = setTimeout(() => {
+        signal?.removeEventListener("abort", stop);
+        resolve();
+      }, milliseconds);
+      signal?.addEventListener("abort", stop, { once: true });
+    }),
+};
+
+/** Until when an operation may go on, and what cancels it. */
+export interface Deadline {
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** What was allowed, for messages: "10m". */
+  readonly allowed: string;
+  readonly signal?: AbortSignal | undefined;
+}

@@ -1,0 +1,52 @@
+// One client per endpoint and token for the whole process, so that connections, pacing and caches are shared.
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { Config } from "../core/config.ts";
+import { MachinesError, messageOf } from "../core/errors.ts";
+import { createApi, type Api, type ClientParts } from "./api.ts";
+import { systemClock } from "./clock.ts";
+import { httpTransport } from "./transport.ts";
+
+const clients = new Map<string, Api>();
+
+/** The client for a configuration. Nothing is sent, and `local` is not started, before the first request. */
+export function clientFor(config: Config, parts: Partial<ClientParts> = {}): Api {
+  const key = JSON.stringify(config);
+  let client = clients.get(key);
+  if (!client) {
+    client = createApi({ config, connect: connector(config), transport: httpTransport(), clock: systemClock, ...parts });
+    clients.set(key, client);
+  }
+  return client;
+}
+
+function connector({ endpoint, token }: Config): ClientParts["connect"] {
+  if (endpoint !== "local") return () => Promise.resolve({ url: endpoint, token: token ?? "" });
+  let running: Promise<{ url: string; token: string }> | undefined;
+  return () => {
+    running ??= startLocal().catch((error: unknown) => {
+      running = undefined;
+      throw error;
+    });
+    return running;
+  };
+}
+
+/** What `machines-service` exports and this provider uses; the package is found in the user's project, never bundled. */
+interface LocalService {
+  startLocal(): Promise<{ url: string; token: string }>;
+}
+
+async function startLocal(): Promise<{ url: string; token: string }> {
+  const require = createRequire(join(process.cwd(), "package.json"));
+  let service: LocalService;
+  try {
+    service = require("machines-service") as LocalService;
+  } catch (error) {
+    throw new MachinesError(
+      "configuration",
+      `machines:endpoint is "local", but the embedded service is not installed in this project: run \`npm install machines-service\` (${messageOf(error).split("\n")[0]})`,
+    );
+  }
+  return service.startLocal();
+}

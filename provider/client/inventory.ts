@@ -1,0 +1,50 @@
+// Reads of one refresh served from one list: the first read of an App lists it once, others wait for that list.
+// What a list lacks is confirmed by a GET before it counts as gone (F14).
+import { isNotFound } from "../core/errors.ts";
+import type { Api, AnswerOf } from "./api.ts";
+import type { Machine } from "./wait.ts";
+
+/** A volume as programs see it. */
+export type Volume = AnswerOf<"volumes", "get">;
+
+const freshFor = 5000;
+
+function listed<T>(api: Api, key: string, ask: () => Promise<readonly T[]>): Promise<readonly T[]> {
+  const known = api.shared.lists.get(key);
+  if (known && api.clock.now() - known.at < freshFor) return known.list as Promise<readonly T[]>;
+  const list = ask();
+  list.catch(() => api.shared.lists.delete(key));
+  api.shared.lists.set(key, { at: api.clock.now(), list });
+  return list;
+}
+
+async function fromList<T extends { id: string }>(ask: () => Promise<readonly T[]>, id: string): Promise<T | undefined> {
+  try {
+    return (await ask()).find((item) => item.id === id);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** A live Machine, from the App's list where it holds it. @throws ApiError 404 when there is none. */
+export async function findMachine(api: Api, appName: string, machineId: string): Promise<Machine> {
+  const ask = () => listed(api, `machines/${appName}`, () => api.machines.list({ appName }));
+  return (await fromList(ask, machineId)) ?? (await api.machines.get({ appName, machineId }));
+}
+
+/** A volume, from the App's list where it holds it. @throws ApiError 404 when there is none. */
+export async function findVolume(api: Api, appName: string, volumeId: string): Promise<Volume> {
+  const ask = () => listed(api, `volumes/${appName}`, () => api.volumes.list({ appName }));
+  return (await fromList(ask, volumeId)) ?? (await api.volumes.get({ appName, volumeId }));
+}
+
+/** The answer to a question whose answer does not change during a run; asked once, however many resources want it. */
+export function fact<T>(api: Api, question: string, ask: () => Promise<T>): Promise<T> {
+  const known = api.shared.facts.get(question);
+  if (known) return known as Promise<T>;
+  const answer = ask();
+  answer.catch(() => api.shared.facts.delete(question));
+  api.shared.facts.set(question, answer);
+  return answer;
+}

@@ -1,0 +1,95 @@
+// Leases (bodies.md 6): short, renewed while we work, always given back, and no write once ours may have expired.
+import { ApiError, isNotFound, MachinesError, messageOf, NetworkError } from "../core/errors.ts";
+import type { Api } from "./api.ts";
+import type { MachineKey } from "./wait.ts";
+
+/** Seconds a lease lasts when nobody renews it: how long a killed provider holds up the next run. */
+const ttl = 13;
+const askAgainEvery = 1000;
+
+/** A lease while it is held. */
+export interface Lease {
+  /** The nonce to send with a guarded request. @throws MachinesError `lease-held` once the lease may have expired. */
+  nonce(): string;
+}
+
+/** Holds the Machine's lease while `work` runs. Waits for one that somebody else holds until the deadline; never steals. */
+export async function withLease<T>(api: Api, key: MachineKey, description: string, progress: (message: string) => void, work: (lease: Lease) => Promise<T>): Promise<T> {
+  const held = await acquire(api, key, description, progress);
+  const renewal = setInterval(() => void held.renew(), (ttl * 1000) / 3);
+  try {
+    return await work(held);
+  } finally {
+    clearInterval(renewal);
+    await held.release();
+  }
+}
+
+interface HeldLease extends Lease {
+  renew(): Promise<void>;
+  release(): Promise<void>;
+}
+
+async function acquire(api: Api, key: MachineKey, description: string, progress: (message: string) => void): Promise<HeldLease> {
+  let said = 0;
+  for (;;) {
+    const asked = api.clock.now();
+    try {
+      const answer = await api.machines.acquireLease({ ...key, body: { ttl, description } });
+      const nonce = answer.data?.nonce ?? answer.nonce;
+      if (nonce === undefined) throw new MachinesError("api", `the lease of Machine ${key.machineId} came without a nonce`);
+      return hold(api, key, nonce, asked + ttl * 1000);
+    } catch (error) {
+      // A lost answer may have left us a lease whose nonce we do not know; it runs out like anybody else's.
+      const occupied = (error instanceof ApiError && error.status === 409) || (error instanceof NetworkError && error.ambiguous);
+      if (!occupied) throw error;
+      const holder = error instanceof ApiError ? error.reason : "a request of ours whose answer was lost";
+      if (api.clock.now() + askAgainEvery >= api.deadline.at) throw notFree(api, key, holder, error);
+      if (api.clock.now() - said >= 10_000) {
+        said = api.clock.now();
+        progress(`waiting for the lease of Machine ${key.machineId}: ${holder}`);
+      }
+      await api.clock.sleep(askAgainEvery, api.deadline.signal);
+    }
+  }
+}
+
+const notFree = (api: Api, key: MachineKey, holder: string, cause: unknown): MachinesError =>
+  new MachinesError(
+    "lease-held",
+    `the lease of Machine ${key.machineId} did not come free within ${api.deadline.allowed}: ${holder}. Nothing was changed; try again after it expired, or allow more time with customTimeouts.`,
+    { cause },
+  );
+
+function hold(api: Api, key: MachineKey, nonce: string, expires: number): HeldLease {
+  let validUntil = expires;
+  let lost: string | undefined;
+  // Giving a lease back and keeping it must work while the operation itself is being cancelled or has run out of time.
+  const own = () => api.within({ at: api.clock.now() + 5000, allowed: "5s" });
+  return {
+    nonce() {
+      if (lost !== undefined || api.clock.now() >= validUntil - 500) {
+        throw new MachinesError("lease-held", `our lease of Machine ${key.machineId} was lost while we worked${lost === undefined ? "" : `: ${lost}`}. What was written before is in place; run up again.`);
+      }
+      return nonce;
+    },
+    async renew() {
+      const asked = api.clock.now();
+      try {
+        await own().machines.acquireLease({ ...key, leaseNonce: nonce, body: { ttl } });
+        validUntil = asked + ttl * 1000;
+      } catch (error) {
+        // A failed renewal is tried again at the next third; only a refusal means that the lease is somebody else's.
+        if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) lost = messageOf(error);
+      }
+    },
+    async release() {
+      try {
+        await own().machines.releaseLease({ ...key, leaseNonce: nonce });
+      } catch (error) {
+        // Gone with its Machine, or it runs out by itself within the ttl: nothing the operation should fail for.
+        if (!isNotFound(error) && !(error instanceof MachinesError)) throw error;
+      }
+    },
+  };
+}

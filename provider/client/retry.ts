@@ -1,0 +1,41 @@
+// Which failed requests may be sent again, and when. Repeating a request that may have taken effect is the one mistake
+// this file exists to prevent.
+import type { Operation } from "../../api/operation.ts";
+import type { Outcome } from "./transport.ts";
+
+/** What is done about an outcome. */
+export type Verdict =
+  | { readonly kind: "done" }
+  | { readonly kind: "again"; readonly afterMs: number }
+  /** A failure whose effect is known: none. */
+  | { readonly kind: "failed" }
+  /** A failure that may have taken effect and must not be repeated. */
+  | { readonly kind: "ambiguous" };
+
+/** Statuses after which nobody knows whether the request took effect (bodies.md 1.2). */
+const unclear = (status: number): boolean => status === 408 || status >= 500;
+
+/** Judges the outcome of attempt number `attempt` (from 0). */
+export function judge(operation: Operation, outcome: Outcome, attempt: number, options: { retries: number; random: () => number; now: () => number }): Verdict {
+  const again = (afterMs = backoff(attempt, options.random)): Verdict => (attempt < options.retries ? { kind: "again", afterMs } : { kind: "failed" });
+  if (outcome.kind === "unsent") return again();
+  const repeatable = operation.repeat !== "once";
+  if (outcome.kind === "lost") return repeatable ? again() : { kind: "ambiguous" };
+  const { status, headers } = outcome;
+  if (status === 429) return again(retryAfter(headers["retry-after"], options.now()));
+  if (unclear(status) && !(operation.held && status === 408)) {
+    return repeatable ? again(retryAfter(headers["retry-after"], options.now())) : { kind: "ambiguous" };
+  }
+  return status >= 200 && status < 300 ? { kind: "done" } : { kind: "failed" };
+}
+
+/** Full jitter, so that clients which failed together do not come back together. */
+const backoff = (attempt: number, random: () => number): number => Math.round(random() * Math.min(5000, 200 * 2 ** attempt)) + 50;
+
+/** Milliseconds a `Retry-After` header asks for: seconds or an HTTP date. Undefined when there is none that makes sense. */
+export function retryAfter(header: string | undefined, now: number): number | undefined {
+  if (header === undefined) return undefined;
+  if (/^\d+$/.test(header.trim())) return Number(header) * 1000;
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}

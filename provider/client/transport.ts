@@ -1,0 +1,80 @@
+// One request, one outcome: the only file that talks HTTP.
+import { Agent, request, type Dispatcher } from "undici";
+
+/** What is sent. The headers hold the token: nothing may log them. */
+export interface Sent {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+  /** Milliseconds until the answer must have come. */
+  readonly timeout: number;
+  /** The service may hold the answer back; such requests never use up the connections of others. */
+  readonly held: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What came back. */
+export type Outcome =
+  | { readonly kind: "answer"; readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly text: string }
+  /** Nothing of the request reached the service. */
+  | { readonly kind: "unsent"; readonly cause: Error }
+  /** The request may have been received and its answer lost. */
+  | { readonly kind: "lost"; readonly cause: Error };
+
+/** Sends a request. */
+export type Transport = ((sent: Sent) => Promise<Outcome>) & { close(): Promise<void> };
+
+const largestAnswer = 32 * 1024 * 1024;
+const unsentCodes = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "CERT_HAS_EXPIRED",
+  "EPROTO",
+  "ERR_SSL_WRONG_VERSION_NUMBER",
+]);
+
+/** The transport over undici: connections are kept and reused, redirects are never followed. */
+export function httpTransport(dispatcher?: Dispatcher): Transport {
+  const options = { connect: { timeout: 10_000 }, keepAliveTimeout: 30_000, maxResponseSize: largestAnswer };
+  const calls = dispatcher ?? new Agent({ ...options, connections: 64 });
+  const waits = dispatcher ?? new Agent(options);
+  const send = async (sent: Sent): Promise<Outcome> => {
+    const timeout = AbortSignal.timeout(sent.timeout);
+    try {
+      const answer = await request(sent.url, {
+        method: sent.method as Dispatcher.HttpMethod,
+        headers: sent.headers,
+        body: sent.body ?? null,
+        dispatcher: sent.held ? waits : calls,
+        signal: sent.signal ? AbortSignal.any([sent.signal, timeout]) : timeout,
+        headersTimeout: sent.timeout,
+        bodyTimeout: sent.timeout,
+      });
+      const headers = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), String(value)]));
+      return { kind: "answer", status: answer.statusCode, headers, text: await answer.body.text() };
+    } catch (error) {
+      const cause = timeout.aborted ? new Error(`no answer within ${sent.timeout / 1000} s`) : rootOf(error);
+      return { kind: unsentCodes.has((cause as NodeJS.ErrnoException).code ?? "") ? "unsent" : "lost", cause };
+    }
+  };
+  return Object.assign(send, {
+    close: async () => {
+      await Promise.all([calls.close(), waits.close()]);
+    },
+  });
+}
+
+/** The first failure of several tried addresses says what is wrong; the error around it says nothing. */
+function rootOf(error: unknown): Error {
+  if (error instanceof AggregateError && error.errors[0] instanceof Error) return error.errors[0];
+  return error instanceof Error ? error : new Error(String(error));
+}

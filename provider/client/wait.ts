@@ -1,0 +1,121 @@
+// Waiting for a Machine: held requests chained until the deadline (spec 4.2 wait), never a poll of the list.
+import { isNotFound, MachinesError, ApiError } from "../core/errors.ts";
+import type { Api, AnswerOf } from "./api.ts";
+
+/** A Machine as programs see it. */
+export type Machine = AnswerOf<"machines", "get">;
+/** States a wait can be for. */
+export type WaitState = "started" | "stopped" | "suspended" | "destroyed" | "failed" | "settled";
+
+/** One Machine. */
+export interface MachineKey {
+  readonly appName: string;
+  readonly machineId: string;
+}
+
+const longestHold = 60;
+/** The service may show a new Machine a little late (spec 4.6 rule 2). */
+const lateVisibility = 10_000;
+
+/**
+ * Waits until a version of the Machine is in one of the states and answers which one it was.
+ * @throws MachinesError `wait-timeout` when the operation's deadline comes first, `stale-version` when another version took over.
+ */
+export async function waitForMachine(api: Api, key: MachineKey, states: readonly WaitState[], options: { version?: string | undefined; progress: (message: string) => void }): Promise<string> {
+  const since = api.clock.now();
+  const timer = setInterval(() => {
+    options.progress(`waiting for Machine ${key.machineId} to be ${states[0]} for ${Math.round((api.clock.now() - since) / 1000)} s`);
+  }, 10_000);
+  try {
+    for (;;) {
+      const left = Math.ceil((api.deadline.at - api.clock.now()) / 1000);
+      if (left <= 0) throw await timedOut(api, key, states);
+      try {
+        const timeout = Math.min(longestHold, left);
+        const answer = await api.machines.wait({ ...key, state: [...states], timeout, version: options.version });
+        return answer.state ?? (await api.machines.get(key)).state;
+      } catch (error) {
+        if (isNotFound(error)) {
+          if (states.includes("destroyed")) return "destroyed";
+          if (api.clock.now() - since > lateVisibility) throw error;
+          await api.clock.sleep(250, api.deadline.signal);
+        } else if (error instanceof ApiError && error.reason.includes("currently replaced")) {
+          throw new MachinesError("stale-version", `Machine ${key.machineId} was updated by somebody else while we waited: ${error.message}`, { cause: error });
+        } else if (!(error instanceof ApiError && error.status === 408)) throw error;
+      }
+    }
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+async function timedOut(api: Api, key: MachineKey, states: readonly WaitState[]): Promise<MachinesError> {
+  const grace = api.within({ at: api.clock.now() + 5000, allowed: "5s" });
+  const live = await grace.machines.get(key).catch(() => undefined);
+  const last = live ? ` It is ${live.state}; ${lastEvent(live)}.` : "";
+  return new MachinesError("wait-timeout", `Machine ${key.machineId} was not ${states[0]} within ${api.deadline.allowed}.${last} The next up goes on from here.`);
+}
+
+/** How a Machine's main process ended, when the latest thing that happened is that it did. */
+export interface Exit {
+  readonly exitCode: number | undefined;
+  readonly requested: boolean;
+  readonly text: string;
+}
+
+/** The newest exit among the Machine's events that no later start made up for. */
+export function latestExit(machine: Machine): Exit | undefined {
+  for (const event of machine.events ?? []) {
+    if (event.type === "exit") return exitOf(event);
+    if (event.type === "start" && event.status === "started") return undefined;
+    if (event.type === "launch" || event.type === "update") return undefined;
+  }
+  return undefined;
+}
+
+function exitOf(event: NonNullable<Machine["events"]>[number]): Exit {
+  const request = event.request ?? {};
+  const monitored = request["MonitorEvent"] as Record<string, unknown> | undefined;
+  const details = (request["exit_event"] ?? monitored?.["exit_event"] ?? {}) as Record<string, unknown>;
+  const code = typeof details["exit_code"] === "number" ? details["exit_code"] : undefined;
+  const facts = [
+    code === undefined ? undefined : `code ${code}`,
+    details["oom_killed"] === true ? "out of memory" : undefined,
+    typeof details["signal"] === "number" && details["signal"] > 0 ? `signal ${details["signal"]}` : undefined,
+    typeof details["error"] === "string" && details["error"] !== "" ? details["error"] : undefined,
+  ].filter((fact) => fact !== undefined);
+  return { exitCode: code, requested: details["requested_stop"] === true, text: `its main process exited${facts.length > 0 ? ` (${facts.join(", ")})` : ""}` };
+}
+
+/** The last thing known of a Machine, in words. */
+export function lastEvent(machine: Machine): string {
+  const exit = latestExit(machine);
+  if (exit) return exit.text;
+  const event = machine.events?.[0];
+  return event ? `its last event is ${event.type ?? "unknown"} (${event.status ?? "no status"})` : "it shows no events";
+}
+
+const everyCheck = 1000;
+
+/**
+ * Waits until all checks of a Machine pass.
+ * @throws MachinesError `machine-failed` when it stops running meanwhile, `wait-timeout` with the failing checks at the deadline.
+ */
+export async function waitForChecks(api: Api, key: MachineKey, progress: (message: string) => void): Promise<Machine> {
+  let said = api.clock.now();
+  for (;;) {
+    const live = await api.machines.get(key);
+    if (live.state !== "started") throw new MachinesError("machine-failed", `Machine ${key.machineId} is ${live.state} and not started: ${lastEvent(live)}.`);
+    const failing = (live.checks ?? []).filter(({ status }) => status !== "passing");
+    if (failing.length === 0 && live.checks !== undefined) return live;
+    const list = failing.map(({ name, status, output }) => `${name ?? "?"} is ${status ?? "unknown"}${output ? ` (${output})` : ""}`).join("; ");
+    if (api.clock.now() + everyCheck >= api.deadline.at) {
+      throw new MachinesError("wait-timeout", `checks of Machine ${key.machineId} did not pass within ${api.deadline.allowed}: ${list || "none reported yet"}. The next up goes on from here.`);
+    }
+    if (api.clock.now() - said >= 10_000) {
+      said = api.clock.now();
+      progress(`waiting for checks: ${list}`);
+    }
+    await api.clock.sleep(everyCheck, api.deadline.signal);
+  }
+}

@@ -1,0 +1,161 @@
+// Whether inputs can work, before anything happens: types, names, limits, refusals (R3, R9). Fills defaults and names.
+// No I/O; values not known yet pass.
+import type { z } from "zod";
+import { define, isObject, type Field } from "../../api/schema.ts";
+import { nearest } from "./nearest.ts";
+import { CONTEXT, contextOf, kindOf, type Context, type Problem, type Resource, type Values } from "./resource.ts";
+import { hasUnknown, pathText, same, UNKNOWN, withoutUndefined } from "./values.ts";
+
+/** Result of a check: the inputs the engine keeps, and why they cannot work. */
+export interface Checked {
+  readonly inputs: Values;
+  readonly problems: readonly string[];
+}
+
+/** Randomness handed in: hexadecimal characters. */
+export type RandomHex = (characters: number) => string;
+
+/** Checks new inputs against the resource's declaration and the inputs before (`{}` when there are none). */
+export function check(resource: Resource, olds: Values, news: Values, random: RandomHex): Checked {
+  const problems: Problem[] = [];
+  const given = contextOf(news);
+  const inputs: Values = {};
+  for (const [name, value] of Object.entries(withoutUndefined(news))) {
+    if (name.startsWith("__")) continue;
+    const field = Object.hasOwn(resource.inputFields, name) ? resource.inputFields[name] : undefined;
+    if (!field) problems.push({ path: [name], message: unknownProperty(name, Object.keys(resource.inputFields)) });
+    else if (value !== null) define(inputs, name, value);
+  }
+  const autonamed = fillName(resource, olds, inputs, given, random);
+  for (const [name, field] of Object.entries(resource.inputFields)) {
+    if (inputs[name] === undefined && field.default !== undefined) define(inputs, name, field.default);
+    checkValue(field, inputs[name], [name], problems);
+  }
+  if (problems.length === 0) problems.push(...(resource.validate?.(known(inputs) as Values) ?? []));
+  if (problems.length === 0 && Object.keys(olds).some((name) => !name.startsWith("__"))) problems.push(...refusals(resource, olds, inputs));
+  problems.push(...findings(resource, olds, inputs, given));
+
+  const context: Context = withoutUndefined({
+    owner: given.owner,
+    timeouts: given.timeouts,
+    autonamed: autonamed || undefined,
+    left: computedLeft(resource, inputs),
+  }) as Context;
+  if (Object.keys(context).length > 0) inputs[CONTEXT] = context;
+  return { inputs, problems: problems.map(({ path, message }) => (path.length > 0 ? `${pathText(path)}: ${message}` : message)) };
+}
+
+const computedLeft = (resource: Resource, inputs: Values): string[] | undefined => {
+  const left = Object.entries(resource.inputFields).filter(([name, field]) => kindOf(field) === "computed" && inputs[name] === undefined);
+  return left.length > 0 ? left.map(([name]) => name) : undefined;
+};
+
+/** Makes a name when none is given and says whether the name in `inputs` is a made one. */
+function fillName(resource: Resource, olds: Values, inputs: Values, given: Context, random: RandomHex): boolean {
+  if (!resource.autoname) return false;
+  const { property, maxLength, separator } = resource.autoname;
+  if (inputs[property] !== undefined) return false;
+  if (olds[property] !== undefined && contextOf(olds).autonamed) {
+    inputs[property] = olds[property];
+    return true;
+  }
+  const suffix = resource.autoname.random ? separator + random(7) : "";
+  const base = (given.name ?? resource.name).toLowerCase().replace(/[^a-z0-9]+/g, separator);
+  const trimmed = base.slice(0, maxLength - suffix.length).replace(new RegExp(`^${separator}+|${separator}+$`, "g"), "");
+  inputs[property] = (trimmed || resource.name.toLowerCase()) + suffix;
+  return true;
+}
+
+function checkValue(field: Field, value: unknown, path: readonly (string | number)[], problems: Problem[], quiet = false): void {
+  if (value === UNKNOWN) return;
+  if (value === undefined || value === null) {
+    if (!field.optional && field.default === undefined) problems.push({ path, message: `is required: ${field.meta.description ?? ""}`.trim() });
+    return;
+  }
+  const { shape } = field;
+  const hidden = quiet || field.meta.secret === true || field.meta.sensitive === true;
+  const wrongType = (allowed: string) => problems.push({ path, message: `got ${hidden ? typeOf(value) : shown(value)}; must be ${allowed}` });
+  if (shape.kind === "leaf") {
+    const problem = firstIssue(shape.schema, value);
+    if (problem !== undefined) problems.push({ path, message: `got ${hidden ? typeOf(value) : shown(value)}; ${problem}` });
+  } else if (shape.kind === "array") {
+    if (!Array.isArray(value)) return void wrongType("a list");
+    value.forEach((item: unknown, i) => checkValue(shape.item, item, [...path, i], problems, hidden));
+    if (!hasUnknown(value)) listLimits(shape.schema, value, path, problems);
+  } else if (!isObject(value)) {
+    wrongType(shape.kind === "record" ? "a map" : `an object with ${Object.keys(shape.fields).slice(0, 6).join(", ")}`);
+  } else if (shape.kind === "record") {
+    for (const [name, inner] of Object.entries(value)) checkValue(shape.value, inner, [...path, name], problems, hidden);
+  } else {
+    for (const name of Object.keys(value)) {
+      if (!Object.hasOwn(shape.fields, name)) problems.push({ path: [...path, name], message: unknownProperty(name, Object.keys(shape.fields)) });
+    }
+    for (const [name, inner] of Object.entries(shape.fields)) checkValue(inner, value[name], [...path, name], problems, hidden);
+  }
+}
+
+/** Limits on the list itself; the items have been looked at one by one. */
+function listLimits(schema: z.ZodType, value: unknown, path: readonly (string | number)[], problems: Problem[]): void {
+  const result = schema.safeParse(value);
+  for (const issue of result.success ? [] : result.error.issues) {
+    if (issue.path.length === 0) problems.push({ path, message: issue.message });
+  }
+}
+
+function firstIssue(schema: z.ZodType, value: unknown): string | undefined {
+  const result = schema.safeParse(value);
+  return result.success ? undefined : (result.error.issues[0]?.message ?? "is not allowed");
+}
+
+const typeOf = (value: unknown): string => (Array.isArray(value) ? "a list" : isObject(value) ? "an object" : `a ${typeof value}`);
+
+const shown = (value: unknown): string => {
+  const text = isObject(value) || Array.isArray(value) ? typeOf(value) : JSON.stringify(value);
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+};
+
+function unknownProperty(name: string, names: readonly string[]): string {
+  const meant = nearest(name, names);
+  return `there is no such property${meant === undefined ? `; known are ${names.join(", ")}` : `; did you mean ${meant}?`}`;
+}
+
+/** The value without what is not known yet. */
+function known(value: unknown): unknown {
+  if (value === UNKNOWN) return undefined;
+  if (Array.isArray(value)) return value.map((item: unknown) => known(item) ?? {});
+  if (!isObject(value)) return value;
+  const out: Values = {};
+  for (const [name, inner] of Object.entries(value)) {
+    const kept = known(inner);
+    if (kept !== undefined) define(out, name, kept);
+  }
+  return out;
+}
+
+/** R3 and R9: what the change from old to new inputs must not do. */
+function refusals(resource: Resource, olds: Values, inputs: Values): Problem[] {
+  const refused = resource.refuse?.(known(olds) as Values, known(inputs) as Values);
+  if (refused) return [refused];
+  if (resource.losesData === undefined || inputs["allowDataLoss"] === true) return [];
+  return resource.replaceOn
+    .filter((name) => {
+      const field = resource.inputFields[name];
+      if (!field || hasUnknown(inputs[name]) || (kindOf(field) === "computed" && (inputs[name] === undefined || olds[name] === undefined))) return false;
+      return !same(field, olds[name], inputs[name]);
+    })
+    .map((name) => ({ path: [name], message: dataLoss(resource, name) }));
+}
+
+/** The refusal of a replacement that would destroy data, with the way out (R9). */
+export const dataLoss = (resource: Resource, name: string): string =>
+  `changing it replaces the ${resource.name} and destroys ${resource.losesData}; set allowDataLoss: true to allow that, or keep the old value`;
+
+/** What the service said at preview, where it is about an input that is new or changed. */
+function findings(resource: Resource, olds: Values, inputs: Values, given: Context): Problem[] {
+  return (Array.isArray(given.findings) ? given.findings : []).flatMap((finding: unknown) => {
+    if (!isObject(finding)) return [];
+    const [name, message] = [String(finding["property"]), String(finding["message"])];
+    const field = resource.inputFields[name];
+    return field && !same(field, olds[name], inputs[name]) ? [{ path: [name], message }] : [];
+  });
+}

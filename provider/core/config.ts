@@ -1,0 +1,132 @@
+// Provider configuration: stack configuration first, then MACHINES_* variables. Checked before anything is sent.
+import { MachinesError } from "./errors.ts";
+
+/** How the provider reaches the service. */
+export interface Config {
+  /** Base URL without a trailing slash or `/v1`, or `local`: the embedded service. */
+  readonly endpoint: string;
+  /** Access token; undefined with the embedded service, which has its own. */
+  readonly token: string | undefined;
+  /** Where the token came from, for messages. */
+  readonly tokenSource: string;
+  /** Slug of the organization Apps are created in. */
+  readonly organization: string;
+  /** Name of the header that carries a lease's nonce. */
+  readonly leaseHeader: string;
+  /** Times a request is repeated after a failure that allows it. */
+  readonly retries: number;
+  /** Milliseconds until an answer must have come. */
+  readonly requestTimeout: number;
+  /** Whether objects whose App is gone are forgotten even when no App of the run is found (R8). */
+  readonly allowMissingApps: boolean;
+}
+
+/** One configuration key, as programs and the environment spell it. */
+export interface ConfigKey {
+  readonly description: string;
+  readonly environment: string;
+  readonly secret?: boolean;
+  readonly type: "string" | "integer" | "boolean";
+  readonly default?: string | number | boolean;
+}
+
+/** Every configuration key; the schema and the docs are made from it. */
+export const configKeys = {
+  endpoint: {
+    description: "Base URL of the Machines Control Service, or `local` for the embedded one.",
+    environment: "MACHINES_ENDPOINT",
+    type: "string",
+  },
+  token: { description: "Access token. Not needed with `local`.", environment: "MACHINES_TOKEN", secret: true, type: "string" },
+  organization: {
+    description: "Slug of the organization Apps are created in.",
+    environment: "MACHINES_ORGANIZATION",
+    type: "string",
+    default: "personal",
+  },
+  leaseHeader: {
+    description: "Name of the header that carries a lease's nonce; some platforms spell it their own way.",
+    environment: "MACHINES_LEASE_HEADER",
+    type: "string",
+    default: "svc-machine-lease-nonce",
+  },
+  retries: {
+    description: "Times a request is repeated after a failure that allows it, 0 to 20.",
+    environment: "MACHINES_RETRIES",
+    type: "integer",
+    default: 5,
+  },
+  requestTimeoutSeconds: {
+    description: "Seconds until an answer must have come, 1 to 600.",
+    environment: "MACHINES_REQUEST_TIMEOUT_SECONDS",
+    type: "integer",
+    default: 30,
+  },
+  allowMissingApps: {
+    description: "Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right.",
+    environment: "MACHINES_ALLOW_MISSING_APPS",
+    type: "boolean",
+    default: false,
+  },
+} as const satisfies Record<string, ConfigKey>;
+
+const wrong = (message: string): never => {
+  throw new MachinesError("configuration", message);
+};
+
+/** Reads and checks the configuration. `get` answers a key of the stack configuration, without its namespace. */
+export function readConfig(get: (key: string) => string | undefined, env: Readonly<Record<string, string | undefined>>): Config {
+  const text = (name: keyof typeof configKeys): { value: string | undefined; source: string } => {
+    const stacked = get(name);
+    if (stacked !== undefined && stacked !== "") return { value: stacked, source: `machines:${name}` };
+    const { environment } = configKeys[name];
+    return { value: env[environment] || undefined, source: environment };
+  };
+  const integer = (name: "retries" | "requestTimeoutSeconds", least: number, most: number): number => {
+    const { value, source } = text(name);
+    if (value === undefined) return configKeys[name].default;
+    const number = /^\d+$/.test(value) ? Number(value) : Number.NaN;
+    return number >= least && number <= most ? number : wrong(`${source}: got ${JSON.stringify(value)}; must be a whole number from ${least} to ${most}`);
+  };
+  const endpoint = readEndpoint(text("endpoint"));
+  const token = text("token");
+  if (token.value === undefined && endpoint !== "local") {
+    wrong("no access token: set it with `pulumi config set --secret machines:token` or in MACHINES_TOKEN");
+  }
+  if (token.value !== undefined && !/^[\u0021-\u007e]+( [\u0021-\u007e]+)*$/.test(token.value)) {
+    wrong(`${token.source}: the token holds a line break or another character that no token has; was it copied whole, and nothing else?`);
+  }
+  const header = text("leaseHeader").value ?? configKeys.leaseHeader.default;
+  if (!/^[A-Za-z0-9-]{1,80}$/.test(header)) wrong(`machines:leaseHeader: got ${JSON.stringify(header)}; must be the name of an HTTP header`);
+  const organization = text("organization").value ?? configKeys.organization.default;
+  if (!/^[A-Za-z0-9_-]{1,80}$/.test(organization)) wrong(`machines:organization: got ${JSON.stringify(organization)}; must be the slug of an organization`);
+  const allow = text("allowMissingApps");
+  if (!["true", "false", undefined].includes(allow.value)) wrong(`${allow.source}: got ${JSON.stringify(allow.value)}; must be true or false`);
+  return {
+    endpoint,
+    token: token.value,
+    tokenSource: token.source,
+    organization,
+    leaseHeader: header,
+    retries: integer("retries", 0, 20),
+    requestTimeout: integer("requestTimeoutSeconds", 1, 600) * 1000,
+    allowMissingApps: allow.value === "true",
+  };
+}
+
+function readEndpoint({ value, source }: { value: string | undefined; source: string }): string {
+  if (value === undefined) {
+    return wrong(
+      "no endpoint: set the service's base URL with `pulumi config set machines:endpoint https://…` (or in MACHINES_ENDPOINT), " +
+        "or use the embedded service with `pulumi config set machines:endpoint local`",
+    );
+  }
+  if (value === "local") return value;
+  if (!/^https?:\/\//i.test(value)) {
+    return wrong(`${source}: got ${JSON.stringify(value)}; must begin with http:// or https://, or be "local"`);
+  }
+  const url = URL.canParse(value) ? new URL(value) : wrong(`${source}: got ${JSON.stringify(value)}, which is no URL`);
+  if (url.username || url.password) return wrong(`${source}: must not hold a user or password; the token goes to machines:token`);
+  if (url.search || url.hash) return wrong(`${source}: got ${JSON.stringify(value)}; must not hold "?" or "#"`);
+  return (url.origin + url.pathname).replace(/\/+$/, "").replace(/\/v1$/, "");
+}

@@ -1,0 +1,77 @@
+// Which inputs changed, and what that means: the one diff of all resources in both bindings (R1, R2, R4). No I/O.
+import { isObject, type Field } from "../../api/schema.ts";
+import { contextOf, kindOf, type Resource, type Values } from "./resource.ts";
+import { canonical, equal, fieldAt, UNKNOWN } from "./values.ts";
+
+/** One property that differs, at the depth where it does. */
+export interface Change {
+  readonly path: readonly (string | number)[];
+  readonly kind: "add" | "update" | "delete";
+  /** The new value is not known yet; it never asks for a replacement (R2). */
+  readonly unknown: boolean;
+  readonly replaces: boolean;
+}
+
+/** What a change of inputs comes to. */
+export interface Diff {
+  readonly changes: readonly Change[];
+  /** Top-level properties whose change replaces the resource. */
+  readonly replaces: readonly string[];
+  readonly deleteBeforeReplace: boolean;
+}
+
+/** Compares the old state (its owned inputs) with checked new inputs. */
+export function diff(resource: Resource, state: Values, news: Values): Diff {
+  const changes: Change[] = [];
+  for (const [name, field] of Object.entries(resource.inputFields)) {
+    if (kindOf(field) === "computed" && news[name] === undefined) continue;
+    compare(field, canonical(field, state[name]), canonical(field, news[name]), [name], (change) => {
+      changes.push({ ...change, replaces: !change.unknown && asksToReplace(resource, change.path) });
+    });
+  }
+  const replaces = [...new Set(changes.filter((change) => change.replaces).map(({ path }) => String(path[0])))];
+  return { changes, replaces, deleteBeforeReplace: replaces.length > 0 && mustDeleteFirst(resource, state, news) };
+}
+
+function compare(
+  field: Field | undefined,
+  old: unknown,
+  next: unknown,
+  path: readonly (string | number)[],
+  found: (change: Omit<Change, "replaces">) => void,
+): void {
+  if (equal(old, next)) return;
+  const unknown = next === UNKNOWN;
+  if (old === undefined) return found({ path, kind: "add", unknown });
+  if (next === undefined) return found({ path, kind: "delete", unknown: false });
+  const inside = field && ((isObject(old) && isObject(next)) || (Array.isArray(old) && Array.isArray(next)));
+  if (!inside || field.shape.kind === "leaf") return found({ path, kind: "update", unknown });
+  const names: (string | number)[] = Array.isArray(old)
+    ? [...Array(Math.max(old.length, (next as unknown[]).length)).keys()]
+    : [...new Set([...Object.keys(old), ...Object.keys(next)])];
+  for (const name of names) {
+    const [before, after] = [(old as Values)[name], (next as Values)[name]];
+    compare(fieldAt(field, name), before ?? undefined, after ?? undefined, [...path, name], found);
+  }
+}
+
+/** A pattern of `replaceOn` matches what lies at it, below it, and an addition or removal of something that holds it. */
+function asksToReplace(resource: Resource, path: readonly (string | number)[]): boolean {
+  return resource.replaceOn.some((pattern) => {
+    const parts = pattern.split(".");
+    return parts.every((part, i) => i >= path.length || part === "*" || part === String(path[i]));
+  });
+}
+
+/**
+ * R4: the engine creates before it deletes, so where old and new would claim the same thing (an id the user chose, a
+ * fixed name, a mounted volume) the old one has to go first.
+ */
+function mustDeleteFirst(resource: Resource, state: Values, news: Values): boolean {
+  const keeps = (name: string) => {
+    const field = resource.inputFields[name];
+    return field && news[name] !== undefined && news[name] !== UNKNOWN && equal(canonical(field, state[name]), canonical(field, news[name]));
+  };
+  const nameStays = resource.uniqueBy.length > 0 && resource.uniqueBy.every(keeps) && !contextOf(news).autonamed;
+  return nameStays || (resource.holdsOn?.(state, news) ?? false);
+}

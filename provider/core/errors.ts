@@ -1,0 +1,70 @@
+// The errors users see. A message says what failed, on what, and what to do next; none ever quotes a secret.
+
+/** What kind of failure an error is; each has a section in docs/troubleshooting.md. */
+export type ErrorCode =
+  | "configuration"
+  | "invalid-input"
+  | "api"
+  | "network"
+  | "ambiguous"
+  | "lease-held"
+  | "stale-version"
+  | "wait-timeout"
+  | "machine-failed"
+  | "missing-apps"
+  | "refused";
+
+/** Base of every error this package throws on purpose. */
+export class MachinesError extends Error {
+  readonly code: ErrorCode;
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.name = "MachinesError";
+  }
+}
+
+/** The service answered, and not with success. */
+export class ApiError extends MachinesError {
+  readonly status: number;
+  readonly operation: string;
+  /** The service's own text. */
+  readonly reason: string;
+  readonly requestId: string | undefined;
+  constructor(details: { status: number; operation: string; reason: string; requestId: string | undefined; message: string; code?: ErrorCode }) {
+    super(details.code ?? "api", details.message);
+    this.name = "ApiError";
+    this.status = details.status;
+    this.operation = details.operation;
+    this.reason = details.reason;
+    this.requestId = details.requestId;
+  }
+}
+
+/** No answer, or none that can be read. `ambiguous` means that the request may have taken effect. */
+export class NetworkError extends MachinesError {
+  readonly ambiguous: boolean;
+  constructor(message: string, details: { ambiguous: boolean; cause?: unknown }) {
+    super(details.ambiguous ? "ambiguous" : "network", message, { cause: details.cause });
+    this.name = "NetworkError";
+    this.ambiguous = details.ambiguous;
+  }
+}
+
+/** The object exists and something after its creation or change failed: the engine keeps its id, the next up repairs it. */
+export class PartialStateError extends MachinesError {
+  /** What is known of the object, as a create would have returned it. */
+  readonly live: Record<string, unknown>;
+  constructor(live: Record<string, unknown>, cause: unknown) {
+    super(cause instanceof MachinesError ? cause.code : "api", messageOf(cause), { cause });
+    this.name = "PartialStateError";
+    this.live = live;
+  }
+}
+
+/** Whether an answer was a 404, or the 410 of a cluster that is gone. */
+export const isNotFound = (error: unknown): error is ApiError =>
+  error instanceof ApiError && (error.status === 404 || error.status === 410);
+
+/** Text of anything thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

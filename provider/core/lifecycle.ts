@@ -1,0 +1,152 @@
+// What happens around every handler, in both bindings: state is made, absence is proved, partial failures keep the id.
+import type { Api } from "../client/api.ts";
+import { proveGone } from "../client/absence.ts";
+import type { Deadline } from "../client/clock.ts";
+import { formatDuration, parseDuration } from "../../api/schema.ts";
+import { dataLoss } from "./check.ts";
+import { diff, type Diff } from "./diff.ts";
+import { isNotFound, MachinesError, PartialStateError } from "./errors.ts";
+import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
+import { inSpellingOf, withBareIds, withoutUndefined } from "./values.ts";
+
+/** How a binding calls core: the client, and who asked for what until when. */
+export interface Caller {
+  readonly api: Api;
+  readonly progress: (message: string) => void;
+  readonly signal?: AbortSignal | undefined;
+  /** Seconds the engine allows; undefined where it did not say. */
+  readonly timeoutSeconds?: number | undefined;
+}
+
+/** An object with its id, as create and read give it to the engine. */
+export interface Found {
+  readonly id: string;
+  readonly state: Values;
+}
+
+/** Something exists under an id and something after its creation or change failed: the engine's "initialization failed". */
+export class InitializationFailed extends MachinesError {
+  readonly id: string;
+  readonly properties: Values;
+  readonly reasons: readonly string[];
+  constructor(id: string, properties: Values, cause: MachinesError) {
+    super(cause.code, cause.message, { cause });
+    this.name = "InitializationFailed";
+    this.id = id;
+    this.properties = properties;
+    this.reasons = [cause.message];
+  }
+}
+
+/** The diff with the one refusal check cannot make: it does not see what the service chose for an input left out (R9). */
+export function guardedDiff(resource: Resource, state: Values, news: Values): Diff {
+  const found = diff(resource, state, news);
+  const left = contextOf(state).left ?? [];
+  const moved = found.replaces.find((name) => left.includes(name));
+  if (moved !== undefined && resource.losesData !== undefined && news["allowDataLoss"] !== true) {
+    throw new MachinesError("refused", `${moved}: ${dataLoss(resource, moved)}`);
+  }
+  return found;
+}
+
+/** Creates the object. @throws InitializationFailed when it exists and what came after failed. */
+export async function create(resource: Resource, inputs: Values, caller: Caller): Promise<Found> {
+  const make = (live: Values): Found => {
+    const state = stateFrom(resource, inputs, live, contextOf(inputs));
+    return { id: resource.id.render(state), state };
+  };
+  try {
+    return make(await resource.create({ ...callOf(resource, "create", inputs, caller), inputs: forHandler(resource, inputs), owner: contextOf(inputs).owner }));
+  } catch (error) {
+    if (!(error instanceof PartialStateError)) throw error;
+    const { id, state } = make(error.live);
+    throw new InitializationFailed(id, state, error);
+  }
+}
+
+/** Reads the object; undefined when it is proved to be gone (R8). */
+export async function read(resource: Resource, id: string, state: Values | undefined, caller: Caller): Promise<Found | undefined> {
+  const parts = resource.id.parse(id);
+  const call = callOf(resource, "read", state ?? {}, caller);
+  const live = await presentOnly(call.api, parts, () => resource.read({ ...call, id: parts, state }));
+  if (!live) return undefined;
+  return { id, state: stateFrom(resource, state ?? {}, live, contextOf(state ?? {})) };
+}
+
+/** Updates the object and answers its whole new state. @throws InitializationFailed when the change was made and what came after failed. */
+export async function update(resource: Resource, id: string, old: Values, inputs: Values, caller: Caller): Promise<Values> {
+  const parts = resource.id.parse(id);
+  const make = (live: Values) => stateFrom(resource, inputs, { ...outputsOf(resource, old), ...live }, contextOf(inputs));
+  try {
+    const call = callOf(resource, "update", inputs, caller);
+    return make(await resource.update({ ...call, id: parts, inputs: forHandler(resource, inputs), old: forHandler(resource, old), owner: contextOf(inputs).owner }));
+  } catch (error) {
+    if (!(error instanceof PartialStateError)) throw error;
+    throw new InitializationFailed(id, make(error.live), error);
+  }
+}
+
+/** Deletes the object; one that is proved to be gone already is done (R8). */
+export async function remove(resource: Resource, id: string, state: Values, caller: Caller): Promise<void> {
+  const parts = resource.id.parse(id);
+  const call = callOf(resource, "delete", state, caller);
+  await presentOnly(call.api, parts, () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) }));
+}
+
+/** The inputs a state stands for: what the program wrote, and what drifted from it. */
+export function inputsOf(resource: Resource, state: Values): Values {
+  const left = contextOf(state).left ?? [];
+  const inputs: Values = {};
+  for (const name of Object.keys(resource.inputFields)) {
+    if (state[name] !== undefined && !left.includes(name)) inputs[name] = state[name];
+  }
+  if (state[CONTEXT] !== undefined) inputs[CONTEXT] = state[CONTEXT];
+  return inputs;
+}
+
+async function presentOnly<T>(api: Api, parts: Readonly<Record<string, string>>, work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    const app = parts["app"];
+    if (app !== undefined) await proveGone(api, app);
+    return undefined;
+  }
+}
+
+const outputsOf = (resource: Resource, state: Values): Values =>
+  Object.fromEntries(Object.entries(state).filter(([name]) => Object.hasOwn(resource.outputFields, name) && !Object.hasOwn(resource.inputFields, name)));
+
+/** State is inputs and outputs, lean: live values in the program's spelling, behaviour and write-only inputs as they were. */
+function stateFrom(resource: Resource, written: Values, live: Values, context: ReturnType<typeof contextOf>): Values {
+  const state: Values = {};
+  for (const [name, field] of Object.entries(resource.inputFields)) {
+    const told = kindOf(field) !== "behaviour" && Object.hasOwn(live, name) && live[name] !== undefined;
+    const before = written[name] ?? field.default;
+    state[name] = told ? (inSpellingOf(field, before, live[name]) ?? before) : before;
+  }
+  for (const name of Object.keys(resource.outputFields)) if (live[name] !== undefined) state[name] = live[name];
+  if (Object.keys(context).length > 0) state[CONTEXT] = context;
+  return withoutUndefined(state);
+}
+
+/** What handlers see: no bookkeeping, bare ids (R5). */
+function forHandler(resource: Resource, values: Values): Values {
+  return Object.fromEntries(
+    Object.entries(values)
+      .filter(([name]) => !name.startsWith("__"))
+      .map(([name, value]) => {
+        const field = resource.inputFields[name];
+        return [name, field ? withBareIds(field, value) : value];
+      }),
+  );
+}
+
+function callOf(resource: Resource, verb: "create" | "read" | "update" | "delete", values: Values, caller: Caller): Call {
+  const asked = verb === "read" ? undefined : contextOf(values).timeouts?.[verb];
+  const nanoseconds = asked === undefined ? undefined : parseDuration(asked);
+  const seconds = caller.timeoutSeconds ?? (nanoseconds === undefined ? (verb === "read" ? 2 : (resource.minutes[verb] ?? 10)) * 60 : nanoseconds / 1e9);
+  const deadline: Deadline = { at: caller.api.clock.now() + seconds * 1000, allowed: formatDuration(seconds * 1e9), signal: caller.signal };
+  return { api: caller.api.within(deadline), progress: caller.progress };
+}

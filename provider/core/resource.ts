@@ -1,0 +1,160 @@
+// How a resource type is declared: one object, from which both bindings, the schema, the SDK and the tests are derived.
+import type { z } from "zod";
+import { fieldOf, isObject, type Field } from "../../api/schema.ts";
+import type { Api } from "../client/api.ts";
+import type { IdFormat } from "./ids.ts";
+
+/** Property values as the engine carries them: plain JSON, {@link UNKNOWN} where a value is not known yet. */
+export type Values = Record<string, unknown>;
+
+/**
+ * R1. An optional input is one of:
+ * - `default`: left out it means its documented default;
+ * - `computed`: left out it means no opinion; the service decides and the diff ignores it;
+ * - `behaviour`: it steers this provider and has no counterpart on the wire.
+ */
+export type InputKind = "default" | "computed" | "behaviour";
+
+/** Marks an input that steers the provider and is never sent (R1). */
+export const behaviour = <S extends z.ZodType>(schema: S): S => schema.meta({ kind: "behaviour" });
+
+/** Marks an input about which leaving it out says nothing (R1). */
+export const computed = <S extends z.ZodType>(schema: S): z.ZodOptional<S> => schema.optional().meta({ kind: "computed" });
+
+/** The kind of an input. */
+export const kindOf = (field: Field): InputKind => (field.meta["kind"] as InputKind | undefined) ?? "default";
+
+/** What travels with the inputs of a resource under {@link CONTEXT} and no diff looks at. */
+export interface Context {
+  /** Tells whose an object is: a hash of project, stack, type, parent and name. */
+  readonly owner?: string;
+  /** The resource's name in the program, from which a name is made when none is given. */
+  readonly name?: string;
+  /** `customTimeouts` as Go durations, where the engine does not hand them over itself. */
+  readonly timeouts?: Readonly<Partial<Record<"create" | "update" | "delete", string>>>;
+  /** True when the name was generated. */
+  readonly autonamed?: boolean;
+  /** Computed inputs the program left out: what read finds for them is output, not input. */
+  readonly left?: readonly string[];
+  /** What the service said at preview; judged by check, where it is known which inputs are new. */
+  readonly findings?: readonly unknown[];
+}
+
+/** Key of the {@link Context}; the engine hides properties that begin with two underscores. */
+export const CONTEXT = "__context";
+
+/** The context of inputs or state. */
+export const contextOf = (values: Values): Context => (isObject(values[CONTEXT]) ? (values[CONTEXT] as Context) : {});
+
+/** A question to the service that preview asks when all inputs it needs are known (design: reads only, warn and go on). */
+export interface Question<Inputs = Values> {
+  /** Inputs it needs; the first is the one the answer is about. */
+  readonly needs: readonly (keyof Inputs & string)[];
+  /** Why the inputs cannot work, or undefined. It applies only where the first input is new or changed. */
+  ask(inputs: Inputs, api: Api): Promise<string | undefined>;
+}
+
+/** What is wrong with inputs, by property path. */
+export interface Problem {
+  readonly path: readonly (string | number)[];
+  readonly message: string;
+}
+
+/** What every handler gets. */
+export interface Call {
+  /** The service, bound to this operation's deadline and cancellation. */
+  readonly api: Api;
+  /** Says what is being waited for. */
+  readonly progress: (message: string) => void;
+}
+
+/** What a handler found: outputs, and the inputs that can be read back, as the service tells them. `undefined` means not told. */
+type Live<I extends z.ZodObject, O extends z.ZodObject> = { [K in keyof z.output<I>]?: unknown } & z.output<O>;
+/** A property, or a path into one with `*` for any item. */
+type Path<I extends z.ZodObject> = keyof z.output<I> & string;
+
+/** The declaration of a resource type. */
+export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts extends string> {
+  /** Type name in PascalCase. */
+  readonly name: string;
+  /** One sentence for the docs. */
+  readonly summary: string;
+  /** The longer description in the docs, if any. */
+  readonly description?: string;
+  readonly inputs: I;
+  readonly outputs: O;
+  readonly id: IdFormat<Parts>;
+  /** Inputs (or paths into them) whose change replaces the resource. */
+  readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
+  /** Inputs that together must be unique in the service; when all of them stay, a replacement deletes first (R4). */
+  readonly uniqueBy?: readonly Path<I>[];
+  /** True when old and new would hold on to the same other object (R4). */
+  readonly holdsOn?: (old: Values, next: Values) => boolean;
+  /** How a name is made when none is given; `random` ends it in random characters (R4). */
+  readonly autoname?: { readonly property: Path<I>; readonly maxLength: number; readonly separator: "-" | "_"; readonly random: boolean };
+  /** R9: a replacement destroys data, so check refuses it unless the input `allowDataLoss` is true. */
+  readonly losesData?: string;
+  /** Problems the types do not show; unknown parts of the inputs are absent. */
+  readonly validate?: (inputs: Partial<z.output<I>>) => readonly Problem[];
+  /** R3: a change that is refused, with the way out. Both sides are checked inputs. */
+  readonly refuse?: (old: Partial<z.output<I>>, next: Partial<z.output<I>>) => Problem | undefined;
+  readonly questions?: readonly Question<z.output<I>>[];
+  /** Default deadlines in minutes; 10 where none is given. */
+  readonly minutes?: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
+
+  create(args: Call & { inputs: z.output<I>; owner: string | undefined }): Promise<Live<I, O>>;
+  /** Undefined, or an error that is a 404, when the object is not there. `state` is absent for an import or a get. */
+  read(args: Call & { id: Record<Parts, string>; state: Partial<z.output<I> & z.output<O>> | undefined }): Promise<Live<I, O> | undefined>;
+  update(
+    args: Call & { id: Record<Parts, string>; inputs: z.output<I>; old: z.output<I> & z.output<O>; owner: string | undefined },
+  ): Promise<Live<I, O>>;
+  delete(args: Call & { id: Record<Parts, string>; state: Partial<z.output<I> & z.output<O>> }): Promise<void>;
+}
+
+/** A declared resource type as core and the bindings see it. */
+export interface Resource {
+  readonly name: string;
+  readonly summary: string;
+  readonly description: string | undefined;
+  readonly inputs: z.ZodObject;
+  readonly outputs: z.ZodObject;
+  readonly inputFields: Readonly<Record<string, Field>>;
+  readonly outputFields: Readonly<Record<string, Field>>;
+  readonly id: IdFormat;
+  readonly replaceOn: readonly string[];
+  readonly uniqueBy: readonly string[];
+  readonly holdsOn: ((old: Values, next: Values) => boolean) | undefined;
+  readonly autoname: { readonly property: string; readonly maxLength: number; readonly separator: string; readonly random: boolean } | undefined;
+  readonly losesData: string | undefined;
+  readonly validate: ((inputs: Values) => readonly Problem[]) | undefined;
+  readonly refuse: ((old: Values, next: Values) => Problem | undefined) | undefined;
+  readonly questions: readonly Question[];
+  readonly minutes: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
+  create(args: Call & { inputs: Values; owner: string | undefined }): Promise<Values>;
+  read(args: Call & { id: Record<string, string>; state: Values | undefined }): Promise<Values | undefined>;
+  update(args: Call & { id: Record<string, string>; inputs: Values; old: Values; owner: string | undefined }): Promise<Values>;
+  delete(args: Call & { id: Record<string, string>; state: Values }): Promise<void>;
+}
+
+const fieldsOf = (schema: z.ZodObject): Record<string, Field> =>
+  Object.fromEntries(Object.entries(schema.shape).map(([name, inner]) => [name, fieldOf(inner as z.ZodType)]));
+
+/** Declares a resource type. Its types are checked here; behind it, one type serves them all. */
+export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Parts extends string>(
+  definition: Definition<I, O, Parts>,
+): Resource {
+  return {
+    description: undefined,
+    uniqueBy: [],
+    holdsOn: undefined,
+    autoname: undefined,
+    losesData: undefined,
+    validate: undefined,
+    refuse: undefined,
+    questions: [],
+    minutes: {},
+    ...definition,
+    inputFields: fieldsOf(definition.inputs),
+    outputFields: fieldsOf(definition.outputs),
+  } as unknown as Resource;
+}

@@ -1,0 +1,166 @@
+// Values as programs write them and as the service answers them: when two are the same, and how one is told in the
+// other's spelling. Pure; everything here walks a value along its field (api/schema.ts).
+import { define, isObject, parseDuration, type Field } from "../../api/schema.ts";
+
+/** What an input is at preview while its value is not known yet; the engine's own sentinel (all types use this one). */
+export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+
+/** True when a value, or anything inside it, is not known yet. */
+export const hasUnknown = (value: unknown): boolean =>
+  value === UNKNOWN ||
+  (Array.isArray(value) ? value.some(hasUnknown) : isObject(value) && Object.values(value).some(hasUnknown));
+
+/** Removes `undefined` at every depth: neither the engine nor JSON can carry it. */
+export function withoutUndefined<T>(value: T): T {
+  if (Array.isArray(value)) return value.map((item: unknown) => withoutUndefined(item)) as T;
+  if (!isObject(value)) return value;
+  const out: Record<string, unknown> = {};
+  for (const [name, inner] of Object.entries(value)) if (inner !== undefined) define(out, name, withoutUndefined(inner));
+  return out as T;
+}
+
+/** What a value is when left out means its documented default, and every spelling of it is one (R2). */
+export function canonical(field: Field, value: unknown): unknown {
+  const found = canonicalAt(field, value);
+  const standard = field.default ?? field.meta.wireDefault;
+  return standard !== undefined && equal(found, canonicalAt(field, standard)) ? undefined : found;
+}
+
+function canonicalAt(field: Field, value: unknown): unknown {
+  if (value === undefined || value === null) return undefined;
+  if (value === UNKNOWN) return UNKNOWN;
+  const { shape, meta } = field;
+  if (meta.format === "duration") return typeof value === "string" ? (parseDuration(value) ?? value) : value;
+  if (meta.format === "autostop") return value === true ? "stop" : value === false ? "off" : value;
+  if (meta.format === "reference") return typeof value === "string" ? bareId(value) : value;
+  if (shape.kind === "array") {
+    if (!Array.isArray(value) || value.length === 0) return Array.isArray(value) ? undefined : value;
+    return value.map((item: unknown) => canonicalAt(shape.item, item) ?? (isObject(item) ? {} : null));
+  }
+  if (!isObject(value) || shape.kind === "leaf") return value;
+  const out: Record<string, unknown> = {};
+  for (const [name, inner] of Object.entries(value)) {
+    const known = fieldAt(field, name);
+    const kept = known ? canonical(known, inner) : inner;
+    if (kept !== undefined) define(out, name, kept);
+  }
+  return Object.keys(out).length > 0 ? out : undefined;
+}
+
+/** The field of a property, a map's value or an array's item; undefined where the schema knows none. */
+export function fieldAt({ shape }: Field, name: string | number): Field | undefined {
+  if (shape.kind === "array") return shape.item;
+  if (shape.kind === "record") return shape.value;
+  if (shape.kind === "object" && Object.hasOwn(shape.fields, name)) return shape.fields[name];
+  return undefined;
+}
+
+/** An id without the resources it lies in (R5): `app/vol_1` and `vol_1` name the same volume. */
+export const bareId = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1);
+
+/** Deep equality of JSON values. */
+export function equal(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, i) => equal(item, b[i]));
+  if (!isObject(a) || !isObject(b)) return false;
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && equal(a[name], b[name]));
+}
+
+/** Whether two values mean the same to the service. */
+export const same = (field: Field, a: unknown, b: unknown): boolean => equal(canonical(field, a), canonical(field, b));
+
+/**
+ * A live value in the program's spelling: what means the same is written as `written` writes it, what differs as the
+ * service answered it, and defaults nobody wrote are left out. So a diff shows drift and nothing else.
+ */
+export function inSpellingOf(field: Field, written: unknown, live: unknown): unknown {
+  if (same(field, written, live)) return written ?? undefined;
+  const { shape } = field;
+  if (isObject(live) && shape.kind !== "leaf") {
+    const base = isObject(written) ? written : {};
+    const out: Record<string, unknown> = {};
+    for (const name of new Set([...Object.keys(base), ...Object.keys(live)])) {
+      const known = fieldAt(field, name);
+      const value = known ? inSpellingOf(known, own(base, name), own(live, name)) : own(live, name);
+      if (value !== undefined) define(out, name, value);
+    }
+    return out;
+  }
+  if (Array.isArray(live) && shape.kind === "array") {
+    const base: unknown[] = Array.isArray(written) ? written : [];
+    return live.map((item: unknown, i) => inSpellingOf(shape.item, base[i], item) ?? item);
+  }
+  return live ?? undefined;
+}
+
+const own = (object: Record<string, unknown>, name: string): unknown => (Object.hasOwn(object, name) ? object[name] : undefined);
+
+/** The value with every reference reduced to the bare id the wire wants (R5). */
+export function withBareIds(field: Field, value: unknown): unknown {
+  if (field.meta.format === "reference" && typeof value === "string") return bareId(value);
+  if (Array.isArray(value)) return value.map((item: unknown) => withBareIds(fieldAt(field, 0) ?? field, item));
+  if (!isObject(value) || field.shape.kind === "leaf") return value;
+  const out: Record<string, unknown> = {};
+  for (const [name, inner] of Object.entries(value)) {
+    const known = fieldAt(field, name);
+    define(out, name, known ? withBareIds(known, inner) : inner);
+  }
+  return out;
+}
+
+/** The part of a value the schema does not know, with empty objects holding the places of array items before it. */
+export function unmodelled(field: Field, value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const item = fieldAt(field, 0);
+    const parts = item ? value.map((inner: unknown) => unmodelled(item, inner)) : [];
+    return parts.some((part) => part !== undefined) ? parts.map((part) => part ?? {}) : undefined;
+  }
+  if (!isObject(value) || field.shape.kind === "leaf") return undefined;
+  const out: Record<string, unknown> = {};
+  for (const [name, inner] of Object.entries(value)) {
+    const known = fieldAt(field, name);
+    const part = known ? unmodelled(known, inner) : inner;
+    if (part !== undefined) define(out, name, part);
+  }
+  return Object.keys(out).length > 0 ? out : undefined;
+}
+
+/** The part of a value the schema knows; the complement of {@link unmodelled}. */
+export function modelled(field: Field, value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const item = fieldAt(field, 0);
+    return item ? value.map((inner: unknown) => modelled(item, inner)) : value;
+  }
+  if (!isObject(value) || field.shape.kind === "leaf") return value;
+  const out: Record<string, unknown> = {};
+  for (const [name, inner] of Object.entries(value)) {
+    const known = fieldAt(field, name);
+    if (known) define(out, name, modelled(known, inner));
+  }
+  return out;
+}
+
+/** `over` laid on `base`: objects key by key, arrays item by item, anything else replaced. */
+export function merged(base: unknown, over: unknown): unknown {
+  if (over === undefined) return base;
+  if (isObject(base) && isObject(over)) {
+    const out: Record<string, unknown> = { ...base };
+    for (const [name, inner] of Object.entries(over)) define(out, name, merged(own(base, name), inner));
+    return out;
+  }
+  if (Array.isArray(base) && Array.isArray(over)) {
+    return Array.from({ length: Math.max(base.length, over.length) }, (_, i) => merged(base[i], over[i]));
+  }
+  return over;
+}
+
+/** `config.env["A.B"]`: a property path as the engine and people write it. */
+export const pathText = (path: readonly (string | number)[]): string =>
+  path
+    .map((part, i) => {
+      if (typeof part === "number") return `[${part}]`;
+      if (!/^[A-Za-z_$][\w$]*$/.test(part)) return `[${JSON.stringify(part)}]`;
+      return i === 0 ? part : `.${part}`;
+    })
+    .join("");

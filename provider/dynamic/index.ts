@@ -1,0 +1,122 @@
+// Binding 1: what the constant `__provider` string of every resource requires (`pulumi-machines/dynamic`). The engine's
+// host for dynamic providers hands over plain values, no URN, no timeout and no cancellation; what is missing travels in
+// the hidden `__context` input.
+import { randomBytes } from "node:crypto";
+import type * as dynamic from "@pulumi/pulumi/dynamic";
+import { clientFor } from "../client/connect.ts";
+import { check } from "../core/check.ts";
+import { readConfig, type Config } from "../core/config.ts";
+import { messageOf } from "../core/errors.ts";
+import { create, guardedDiff, inputsOf, read, remove, update, type Caller } from "../core/lifecycle.ts";
+import { CONTEXT, type Resource, type Values } from "../core/resource.ts";
+import { resources } from "../resources/index.ts";
+
+/** Hexadecimal characters by chance, for generated names. */
+const randomHex = (characters: number): string => randomBytes(Math.ceil(characters / 2)).toString("hex").slice(0, characters);
+
+/** The dynamic provider of a resource type. The host calls it once per process and type. */
+export function provider(type: string): dynamic.ResourceProvider {
+  const resource = resourceOf(type);
+  let configured: (config: Config | Error) => void;
+  // The host calls methods before `configure` has finished: each of them waits for this promise.
+  const config = new Promise<Config | Error>((resolve) => (configured = resolve));
+  const caller = async (): Promise<Caller> => {
+    const found = await config;
+    if (found instanceof Error) throw found;
+    // Standard error is the one way to the user from here; the host shows it as a message of the stack.
+    return { api: clientFor(found), progress: (message) => console.error(message) };
+  };
+  return {
+    configure: (request) => {
+      try {
+        configured(readConfig((key) => request.config.get(`machines:${key}`), process.env));
+      } catch (error) {
+        configured(error as Error);
+      }
+      return Promise.resolve();
+    },
+    check: async (olds: Values, news: Values) => {
+      const found = await config;
+      const { inputs, problems } = check(resource, olds, news, randomHex);
+      const reasons = found instanceof Error ? [found.message, ...problems] : problems;
+      // The engine prints the value of a property that is named here, secrets included: the path is part of the reason.
+      return { inputs, failures: reasons.map((reason) => ({ property: "", reason })) };
+    },
+    diff: (_id, olds: Values, news: Values) =>
+      quietly((): Promise<dynamic.DiffResult> => {
+        const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, olds, news);
+        // `changes: true` would switch off replaceOnChanges: left open, the engine compares the inputs itself.
+        return Promise.resolve(changes.length === 0 ? { changes: false } : { replaces: [...replaces], deleteBeforeReplace });
+      }),
+    create: (inputs: Values) =>
+      quietly(async () => {
+        const { id, state } = await create(resource, inputs, await caller());
+        return { id, outs: state };
+      }),
+    read: (id, props: Values) =>
+      quietly(async () => {
+        // A refresh brings the state; a get brings nothing but the reference to this provider.
+        const state = Object.keys(props).some((name) => !name.startsWith("__") && props[name] !== undefined && name !== "id") ? props : undefined;
+        const found = await read(resource, id, state, await caller());
+        if (found) return { id, props: found.state, inputs: inputsOf(resource, found.state) };
+        if (state) return {};
+        throw new Error(`there is no ${resource.name} ${JSON.stringify(id)}`);
+      }),
+    update: (id, olds: Values, news: Values) =>
+      quietly(async () => ({ outs: await update(resource, id, olds, news, await caller()) })),
+    delete: (id, props: Values) => quietly(async () => remove(resource, id, props, await caller())),
+  };
+}
+
+/** An answer of the service to a question of preview, about one input. */
+export interface Finding {
+  readonly property: string;
+  readonly message: string;
+}
+
+/** The questions of a type that can be asked once all inputs they need are known. */
+export const questionsOf = (type: string): readonly { readonly needs: readonly string[] }[] => resourceOf(type).questions;
+
+/**
+ * Asks the service one question of a type. A failure to ask is no reason to fail: it is told to `warn`.
+ * @param index position in {@link questionsOf}
+ */
+export async function ask(type: string, index: number, inputs: Values, get: (key: string) => string | undefined, warn: (message: string) => void): Promise<Finding | null> {
+  const question = resourceOf(type).questions[index];
+  const about = question?.needs[0];
+  if (!question || about === undefined) return null;
+  let config: Config;
+  try {
+    config = readConfig(get, process.env);
+  } catch {
+    // Check says what is wrong with the configuration, once per resource.
+    return null;
+  }
+  try {
+    const api = clientFor({ ...config, retries: Math.min(config.retries, 1), requestTimeout: Math.min(config.requestTimeout, 10_000) });
+    const message = await question.ask(inputs, api);
+    return message === undefined ? null : { property: about, message };
+  } catch (error) {
+    warn(`${type} ${about}: could not be checked against the service: ${messageOf(error)}`);
+    return null;
+  }
+}
+
+/** Key under which findings and the rest of the context travel. */
+export const contextKey = CONTEXT;
+
+function resourceOf(type: string): Resource {
+  const resource = Object.hasOwn(resources, type) ? resources[type] : undefined;
+  if (!resource) throw new Error(`pulumi-machines has no resource type ${JSON.stringify(type)}; is the installed version older than the stack?`);
+  return resource;
+}
+
+/** The host prints the stack of every error beside its message: ours say what is wrong, where in our code is noise. */
+async function quietly<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Error) error.stack = "";
+    throw error;
+  }
+}

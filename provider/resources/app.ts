@@ -1,0 +1,115 @@
+// Apps (spec 4.1).
+import { z } from "zod";
+import { optional, required } from "../../api/schema.ts";
+import { appName } from "../../api/names.ts";
+import type { AnswerOf, Api } from "../client/api.ts";
+import { ApiError, isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
+import { pathId } from "../core/ids.ts";
+import { behaviour, computed, defineResource } from "../core/resource.ts";
+
+const inputs = z.object({
+  name: computed(appName).describe("Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App."),
+  organization: computed(z.string()).describe("Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App."),
+  network: computed(z.string()).describe("IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App."),
+  forceDestroy: behaviour(z.boolean().default(false)).describe("Lets the deletion of the App take along Machines and volumes it still holds."),
+});
+
+const outputs = z.object({
+  name: required(z.string(), "Name of the App."),
+  organization: optional(z.string(), "Slug of the organization that owns the App."),
+  network: optional(z.string(), "IPv6 private network the App is on."),
+  appId: optional(z.string(), "Opaque identifier within the platform."),
+});
+
+const visibleWithin = 60_000;
+const askAgainEvery = 250;
+
+const toLive = (live: AnswerOf<"apps", "get">, organization: string | undefined) => ({
+  name: live.name,
+  // An organization never changes, and "personal" may be answered under its real slug: what was asked for stays.
+  organization: organization ?? live.organization?.slug,
+  network: live.network || undefined,
+  appId: live.id,
+});
+
+export const app = defineResource({
+  name: "App",
+  summary: "A named group of Machines, volumes, addresses, certificates and secrets.",
+  inputs,
+  outputs,
+  id: pathId("name"),
+  replaceOn: ["name", "organization", "network"],
+  uniqueBy: ["name"],
+  autoname: { property: "name", maxLength: 62, separator: "-", random: true },
+  questions: [{ needs: ["name"], ask: ({ name }, api) => nameProblem(api, name) }],
+
+  async create({ inputs: { name, organization, network }, api }) {
+    const appName = name ?? "";
+    await api.apps.create({ body: { name: appName, orgSlug: organization ?? api.config.organization, network } });
+    const until = Math.min(api.deadline.at, api.clock.now() + visibleWithin);
+    for (;;) {
+      try {
+        return toLive(await api.apps.get({ appName }), organization);
+      } catch (error) {
+        // A new App may answer 404 and even 401 for a moment.
+        const late = isNotFound(error) || (error instanceof ApiError && error.status === 401);
+        if (!late || api.clock.now() >= until) throw new PartialStateError({ name: appName, organization, network }, error);
+        await api.clock.sleep(askAgainEvery, api.deadline.signal);
+      }
+    }
+  },
+
+  async read({ id, state, api }) {
+    return toLive(await api.apps.get({ appName: id.name }), state?.organization);
+  },
+
+  // Every input but the behaviour ones replaces: there is nothing to send.
+  async update({ id, old, api }) {
+    return toLive(await api.apps.get({ appName: id.name }), old.organization);
+  },
+
+  async delete({ id, state, api }) {
+    const appName = id.name;
+    if (state.forceDestroy !== true) await refuseWhileInUse(api, appName);
+    await api.apps.delete({ appName, force: state.forceDestroy === true ? true : undefined });
+    api.shared.appsDeleted.add(appName);
+    for (;;) {
+      await api.apps.get({ appName });
+      if (api.clock.now() >= api.deadline.at) {
+        throw new MachinesError("wait-timeout", `App ${appName} was not gone within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`);
+      }
+      await api.clock.sleep(askAgainEvery, api.deadline.signal);
+    }
+  },
+});
+
+/** Deleting an App takes everything in it along: what this deletion was not told to take stops it. */
+async function refuseWhileInUse(api: Api, appName: string): Promise<void> {
+  const [machines, volumes] = await Promise.all([api.machines.list({ appName }), api.volumes.list({ appName })]);
+  const held = [
+    ...machines.filter(({ state }) => state !== "destroyed" && state !== "destroying").map(({ id, name }) => `Machine ${name ?? id} (${appName}/${id})`),
+    ...volumes.filter(({ state }) => !isLeaving(state)).map(({ id, name }) => `volume ${name ?? id} (${appName}/${id})`),
+  ];
+  if (held.length > 0) {
+    throw new MachinesError(
+      "refused",
+      `App ${appName} still holds what this deletion would take along: ${held.join(", ")}. Delete or import these first, or set forceDestroy: true on the App and run up before the deletion.`,
+    );
+  }
+}
+
+/** Whether a volume is on its way out and only kept to be restored (bodies.md 7.1). */
+export const isLeaving = (state: string | undefined): boolean =>
+  ["scheduling_destroy", "pending_destroy", "fork_cleanup", "waiting_for_detach", "destroying", "destroyed"].includes(state ?? "");
+
+async function nameProblem(api: Api, name: string | undefined): Promise<string | undefined> {
+  if (name === undefined) return undefined;
+  try {
+    await api.apps.get({ appName: name });
+    return `the name ${JSON.stringify(name)} is taken by an App that exists already; choose another, or leave it out to get a free one`;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    if (error instanceof ApiError && error.status === 403) return `the name ${JSON.stringify(name)} is taken by another organization's App; choose another`;
+    throw error;
+  }
+}

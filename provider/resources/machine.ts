@@ -1,0 +1,182 @@
+// Machines (spec 4.2): what a program declares of one, and how the declaration is made true.
+import { z } from "zod";
+import { camelKey, toWire } from "../../api/case.ts";
+import { configProblems, machineConfig, type MachineConfig } from "../../api/machineConfig.ts";
+import { machineName, regionCode } from "../../api/names.ts";
+import { isObject, optional, required } from "../../api/schema.ts";
+import type { Api } from "../client/api.ts";
+import { findMachine } from "../client/inventory.ts";
+import { withLease } from "../client/lease.ts";
+import type { Machine } from "../client/wait.ts";
+import { isNotFound, PartialStateError } from "../core/errors.ts";
+import { pathId } from "../core/ids.ts";
+import { behaviour, computed, defineResource, type Problem, type Values } from "../core/resource.ts";
+import { bareId, UNKNOWN } from "../core/values.ts";
+import { config, fromService, toService, type Config } from "./machineSettings.ts";
+import { bringTo, destroyGracefully, liveNow } from "./machinePower.ts";
+import { applyChanges } from "./machineUpdate.ts";
+import { regionProblem } from "./region.ts";
+
+const inputs = z.object({
+  app: required(z.string().min(1), "App the Machine runs in: the `id` of an App. Changing it replaces the Machine.", { format: "reference" }),
+  name: computed(machineName).describe("Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine."),
+  region: computed(regionCode).describe("Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine."),
+  config: config.describe("Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine."),
+  state: computed(z.enum(["started", "stopped", "suspended"])).describe(
+    "Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.",
+  ),
+  cordoned: z.boolean().default(false).describe("Whether the platform's proxy leaves the Machine out."),
+  waitForChecks: behaviour(z.boolean().optional()).describe("Whether creation and update wait until all checks pass; true when left out and the configuration has checks."),
+  forceDestroy: behaviour(z.boolean().default(false)).describe("Lets the deletion kill the Machine when stopping it fails."),
+});
+
+const outputs = z.object({
+  name: required(z.string(), "Name of the Machine."),
+  machineId: required(z.string(), "Identifier within the App; stable for life."),
+  version: optional(z.string(), "Identifier of the configuration's version, 26 characters."),
+  state: required(z.string(), "State of the Machine."),
+  privateIp: optional(z.string(), "IPv6 address on the private network."),
+  imageRef: optional(
+    z.object({
+      registry: optional(z.string(), "Registry."),
+      repository: optional(z.string(), "Repository."),
+      tag: optional(z.string(), "Tag."),
+      digest: optional(z.string(), "`sha256:` and the digest."),
+    }),
+    "The image that runs.",
+  ),
+  placedRegion: optional(z.string(), "Region the Machine runs in."),
+  hostStatus: optional(z.string(), "Status of the host: `ok`, `unknown` or `unreachable`."),
+  createdAt: optional(z.string(), "RFC 3339 time of creation."),
+  updatedAt: optional(z.string(), "RFC 3339 time of the last change."),
+});
+
+/** What a program declares of a Machine. */
+export type MachineInputs = z.output<typeof inputs>;
+
+/** State from a live Machine; `written` is the configuration whose metadata keys are ours (R6). */
+const toLive = (app: string, live: Machine, written: Config | undefined) => ({
+  app,
+  machineId: live.id,
+  name: live.name ?? "",
+  config: live.config ? fromService(live.config, written) : undefined,
+  state: live.state,
+  cordoned: live.cordoned,
+  version: live.version ?? live.instanceId,
+  privateIp: live.privateIp,
+  imageRef: live.imageRef && {
+    registry: live.imageRef.registry,
+    repository: live.imageRef.repository,
+    tag: live.imageRef.tag,
+    digest: live.imageRef.digest,
+  },
+  placedRegion: live.region,
+  hostStatus: live.hostStatus,
+  createdAt: live.createdAt,
+  updatedAt: live.updatedAt,
+});
+
+/** The inputs that a live Machine's state and region can be read into: only what the program could have written. */
+const asWritten = (live: Machine, state: Partial<MachineInputs> | undefined) => ({
+  region: state === undefined || state.region !== undefined ? live.region : undefined,
+});
+
+export const machine = defineResource({
+  name: "Machine",
+  summary: "A small VM that runs a container image under a versioned configuration.",
+  inputs,
+  // The power state is an input a program may give and an output it can always read.
+  outputs,
+  id: pathId("app", "machineId"),
+  replaceOn: ["app", "name", "region", "config.mounts.*.volume"],
+  uniqueBy: ["app", "name"],
+  holdsOn: (old, next) => volumesOf(old).some((volume) => volumesOf(next).includes(volume)),
+  autoname: { property: "name", maxLength: 63, separator: "-", random: true },
+  validate,
+  questions: [
+    { needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) },
+    { needs: ["name", "app"], ask: ({ name, app }, api) => nameProblem(api, bareId(app), name) },
+  ],
+
+  async create({ inputs: wanted, api, progress }) {
+    const { app, name, region, state, cordoned } = wanted;
+    const made = await api.machines.create({
+      appName: app,
+      body: {
+        name,
+        region,
+        config: toService(wanted.config),
+        skipLaunch: state === "stopped" || undefined,
+        skipServiceRegistration: cordoned || undefined,
+      },
+    });
+    const key = { appName: app, machineId: made.id };
+    try {
+      const version = made.version ?? made.instanceId;
+      return toLive(app, await bringTo({ api, progress }, key, wanted, { target: state ?? "started", version }), wanted.config);
+    } catch (error) {
+      throw new PartialStateError(toLive(app, await liveNow(api, key, made), wanted.config), error);
+    }
+  },
+
+  async read({ id, state, api }) {
+    const live = await findMachine(api, id.app, id.machineId);
+    // A Machine that destroyed itself as told has done its work: it is not gone, and not made again.
+    if (live.state === "destroyed" && state?.config?.autoDestroy !== true) return undefined;
+    return { ...toLive(id.app, live, state?.config), ...asWritten(live, state) };
+  },
+
+  async update({ id, inputs: wanted, old, api, progress }) {
+    const key = { appName: id.app, machineId: id.machineId };
+    const live = await withLease(api, key, "update by pulumi", progress, (lease) =>
+      applyChanges({ api, progress }, key, lease, wanted, old, (found) => toLive(id.app, found, wanted.config)),
+    );
+    return toLive(id.app, live, wanted.config);
+  },
+
+  async delete({ id, state, api, progress }) {
+    const key = { appName: id.app, machineId: id.machineId };
+    const live = await api.machines.get(key);
+    if (live.state === "destroyed") return;
+    await withLease(api, key, "deletion by pulumi", progress, (lease) =>
+      destroyGracefully({ api, progress }, key, lease, live, { config: state.config, force: state.forceDestroy === true }),
+    );
+  },
+});
+
+function volumesOf(values: Values): string[] {
+  const { config: settings } = values as { config?: { mounts?: unknown } };
+  const mounts: unknown[] = isObject(settings) && Array.isArray(settings.mounts) ? settings.mounts : [];
+  return mounts.flatMap((mount) => {
+    const volume = isObject(mount) ? mount["volume"] : undefined;
+    return typeof volume === "string" && volume !== UNKNOWN ? [bareId(volume)] : [];
+  });
+}
+
+/** Rules that span fields, in the words of a program. */
+function validate({ config: settings }: Partial<MachineInputs>): Problem[] {
+  if (!settings) return [];
+  const wire = toWire(machineConfig, settings) as MachineConfig;
+  const problems = configProblems(wire).map(({ path, message }): Problem => ({
+    path: ["config", ...path.map((part) => (typeof part === "string" ? camelKey(part) : part))],
+    message: message.replace(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, camelKey),
+  }));
+  for (const [name, value] of Object.entries(settings.metadata ?? {})) {
+    const path = ["config", "metadata", name];
+    if (name.startsWith("pulumi-")) problems.push({ path, message: 'keys that begin with "pulumi-" are the provider\'s own' });
+    if (value === "") problems.push({ path, message: "an empty value removes a key; leave the key out instead" });
+  }
+  return problems;
+}
+
+async function nameProblem(api: Api, appName: string, name: string | undefined): Promise<string | undefined> {
+  if (name === undefined) return undefined;
+  try {
+    const taken = (await api.machines.list({ appName, summary: true })).find((other) => other.name === name && other.state !== "destroyed");
+    return taken && `the name ${JSON.stringify(name)} is taken by Machine ${taken.id} of App ${appName}; choose another, or leave it out to get a free one`;
+  } catch (error) {
+    // An App that is yet to be made holds no Machines.
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}

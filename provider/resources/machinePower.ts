@@ -1,0 +1,102 @@
+// Bringing a Machine to a state, and ending it: what is waited for, and when a wait has to end in failure.
+import type { Api } from "../client/api.ts";
+import type { Lease } from "../client/lease.ts";
+import { lastEvent, latestExit, waitForChecks, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import { isNotFound, MachinesError } from "../core/errors.ts";
+import type { Call } from "../core/resource.ts";
+import type { Config } from "./machineSettings.ts";
+
+/** Power states a program can ask for. */
+export type Power = "started" | "stopped" | "suspended";
+
+interface Wanted {
+  readonly config: Config;
+  readonly waitForChecks?: boolean | undefined;
+}
+
+/** A Machine that ends by itself: success is exit code 0, not running on. */
+const isJob = ({ schedule, autoDestroy, restart }: Config): boolean => schedule !== undefined || autoDestroy === true || restart?.policy === "no";
+
+const hasChecks = ({ checks, services }: Config): boolean =>
+  Object.keys(checks ?? {}).length > 0 || (services ?? []).some((service) => (service.checks ?? []).length > 0);
+
+/**
+ * Waits until the Machine is what the program asked for, checks included, and answers it as it is then.
+ * @throws MachinesError `machine-failed` at once when it ends otherwise, with the last event as the reason.
+ */
+export async function bringTo(
+  { api, progress }: Call,
+  key: MachineKey,
+  wanted: Wanted,
+  { target, version, lease }: { target: Power; version: string | undefined; lease?: Lease },
+): Promise<Machine> {
+  const wait = (states: readonly ("started" | "stopped" | "suspended" | "failed" | "destroyed" | "settled")[]) => waitForMachine(api, key, states, { version, progress });
+  if (target === "stopped") {
+    const reached = await wait(["stopped", "failed", "destroyed"]);
+    if (reached !== "stopped") throw await failed(api, key, reached, target);
+    return api.machines.get(key);
+  }
+  if (isJob(wanted.config)) return ended(api, key, await wait(["settled", "destroyed"]));
+  const reached = await wait(["started", "failed", "stopped", "destroyed"]);
+  if (reached !== "started") throw await failed(api, key, reached, "started");
+  const live = await api.machines.get(key);
+  const exit = latestExit(live);
+  if (live.state !== "started" || (exit && !exit.requested)) throw await failed(api, key, live.state, "started");
+  if (target === "suspended") {
+    await api.machines.suspend({ ...key, leaseNonce: lease?.nonce() });
+    const then = await waitForMachine(api, key, ["suspended", "stopped", "failed", "destroyed"], { version, progress });
+    if (then !== "suspended") throw await failed(api, key, then, target);
+    return api.machines.get(key);
+  }
+  return (wanted.waitForChecks ?? hasChecks(wanted.config)) ? waitForChecks(api, key, progress) : live;
+}
+
+async function ended(api: Api, key: MachineKey, reached: string): Promise<Machine> {
+  const live = await api.machines.get(key);
+  const exit = latestExit(live);
+  const well = exit === undefined ? live.state !== "failed" : exit.requested || exit.exitCode === 0;
+  if (!well) throw await failed(api, key, reached, "done");
+  return live;
+}
+
+async function failed(api: Api, key: MachineKey, reached: string, target: string): Promise<MachinesError> {
+  const live = await api.machines.get(key).catch(() => undefined);
+  const why = live ? lastEvent(live) : "it is gone";
+  return new MachinesError("machine-failed", `Machine ${key.appName}/${key.machineId} is ${live?.state ?? reached} and not ${target}: ${why}. Correct the configuration and run up again.`);
+}
+
+/** The Machine as it is, or as it was when it cannot be read now. */
+export async function liveNow(api: Api, key: MachineKey, before: Machine): Promise<Machine> {
+  const grace = api.within({ at: api.clock.now() + 10_000, allowed: "10s" });
+  return grace.machines.get(key).catch(() => before);
+}
+
+const atRest = ["stopped", "suspended", "failed", "created"];
+
+/** Takes traffic away, stops with the configured signal and timeout, then destroys; kills only when allowed. */
+export async function destroyGracefully(
+  { api, progress }: Call,
+  key: MachineKey,
+  lease: Lease,
+  live: Machine,
+  { config, force }: { config: Config | undefined; force: boolean },
+): Promise<void> {
+  if ((live.config?.services ?? config?.services ?? []).length > 0 && live.cordoned !== true) {
+    await api.machines.cordon({ ...key, leaseNonce: lease.nonce() });
+  }
+  let kill = false;
+  if (!atRest.includes(live.state)) {
+    try {
+      const { signal, timeout } = live.config?.stopConfig ?? config?.stopConfig ?? {};
+      await api.machines.stop({ ...key, leaseNonce: lease.nonce(), body: { signal, timeout } });
+      await waitForMachine(api, key, ["stopped", "failed", "destroyed"], { progress });
+    } catch (error) {
+      if (isNotFound(error)) return;
+      if (!force) throw error;
+      progress(`stopping Machine ${key.machineId} failed; it is killed, as forceDestroy allows`);
+      kill = true;
+    }
+  }
+  await api.machines.destroy({ ...key, leaseNonce: lease.nonce(), force: kill || undefined });
+  await waitForMachine(api, key, ["destroyed"], { progress });
+}

@@ -1,0 +1,67 @@
+// A Machine's configuration on its way to the service and back: references to bare ids, `extra` merged in, metadata of
+// others kept, what we do not model shown as `extra` (R6).
+import { z } from "zod";
+import { camelSchema, fromWire, toWire, type Camel } from "../../api/case.ts";
+import { machineConfig } from "../../api/machineConfig.ts";
+import { fieldOf, isObject } from "../../api/schema.ts";
+import { canonical, equal, merged, modelled, unmodelled, withBareIds } from "../core/values.ts";
+
+/** A Machine's configuration as the service has it, camelCase. */
+export type ServiceConfig = Camel<z.infer<typeof machineConfig>>;
+/** A Machine's configuration as a program writes it. */
+export type Config = ServiceConfig & { extra?: Record<string, unknown> | undefined };
+
+const camel = camelSchema(machineConfig) as unknown as z.ZodObject;
+
+/** Schema of the `config` input: the wire's configuration in camelCase, and `extra`. */
+export const config = camel.extend({
+  extra: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .meta({
+      sensitive: true,
+      description: "Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.",
+    }),
+}) as unknown as z.ZodType<Config>;
+
+const settings = fieldOf(config);
+const known = fieldOf(camel);
+
+/** Metadata keys that are nobody's to manage: the provider's own tags and the platform's. */
+const foreign = (key: string): boolean => /^(pulumi-|fly_)/.test(key);
+
+/** The configuration to post. `others` is metadata that is not ours and stays. */
+export function toService(written: Config, others: Readonly<Record<string, string>> = {}): ServiceConfig {
+  const { extra, ...rest } = withBareIds(settings, written) as Config;
+  const whole = (extra === undefined ? rest : merged(rest, fromWire(machineConfig, extra))) as ServiceConfig;
+  const metadata = { ...others, ...whole.metadata };
+  const { metadata: _, ...body } = whole;
+  return Object.keys(metadata).length > 0 ? { ...body, metadata } : body;
+}
+
+/** The configuration as a program would write it. Of the metadata only keys that `written` owns, or all ours on an import. */
+export function fromService(live: ServiceConfig, written: Config | undefined): Config {
+  const extra = toWire(machineConfig, unmodelled(known, live));
+  const { metadata, ...rest } = modelled(known, live) as ServiceConfig;
+  const owned = Object.entries(metadata ?? {}).filter(([key]) => (written ? Object.hasOwn(written.metadata ?? {}, key) : !foreign(key)));
+  return {
+    ...rest,
+    ...(owned.length > 0 ? { metadata: Object.fromEntries(owned) } : {}),
+    ...(isObject(extra) ? { extra } : {}),
+  };
+}
+
+/** Metadata of a live Machine that the program neither owns nor owned: it survives every update. */
+export function othersMetadata(live: ServiceConfig | undefined, ...ours: readonly (Config | undefined)[]): Record<string, string> {
+  const owned = new Set(ours.flatMap((written) => Object.keys(written?.metadata ?? {})));
+  return Object.fromEntries(Object.entries(live?.metadata ?? {}).filter(([key]) => !owned.has(key)));
+}
+
+/** Whether two configurations make the same version: metadata is not part of it. */
+export const sameVersion = (a: Config, b: Config): boolean => equal(canonical(settings, { ...a, metadata: undefined }), canonical(settings, { ...b, metadata: undefined }));
+
+/** Top-level fields in which two configurations differ, metadata aside. */
+export function differingFields(a: Config, b: Config): string[] {
+  const [left, right] = [a, b].map((value) => (canonical(settings, { ...value, metadata: undefined }) ?? {}) as Record<string, unknown>);
+  return [...new Set([...Object.keys(left ?? {}), ...Object.keys(right ?? {})])].filter((name) => !equal(left?.[name], right?.[name]));
+}

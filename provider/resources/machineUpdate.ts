@@ -1,0 +1,148 @@
+// One update of a Machine under its lease: a new version only when the versioned part changed, metadata, cordon and power
+// on their own, and never over the head of somebody who changed the Machine since we last looked.
+import type { Lease } from "../client/lease.ts";
+import { latestExit, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
+import type { Call } from "../core/resource.ts";
+import { same } from "../core/values.ts";
+import { fieldOf } from "../../api/schema.ts";
+import { bringTo, liveNow, type Power } from "./machinePower.ts";
+import { config, differingFields, fromService, othersMetadata, sameVersion, toService, type Config } from "./machineSettings.ts";
+
+interface Wanted {
+  readonly config: Config;
+  readonly state?: Power | undefined;
+  readonly cordoned: boolean;
+  readonly waitForChecks?: boolean | undefined;
+}
+
+/** Makes the live Machine what is wanted and answers it. @throws PartialStateError when something was changed and what came after failed. */
+export async function applyChanges(
+  call: Call,
+  key: MachineKey,
+  lease: Lease,
+  wanted: Wanted,
+  old: { readonly config: Config; readonly version?: string | undefined },
+  toLive: (live: Machine) => Record<string, unknown>,
+): Promise<Machine> {
+  const { api } = call;
+  const before = await api.machines.get(key);
+  if (before.state === "destroyed") throw new MachinesError("api", `Machine ${key.appName}/${key.machineId} was destroyed outside of this program; run pulumi refresh, then up creates a new one`);
+  refuseLostUpdate(key, before, wanted, old);
+  let changed = false;
+  try {
+    return await steps({ call, key, lease, wanted, old, before, changing: () => (changed = true) });
+  } catch (error) {
+    if (!changed) throw error;
+    throw new PartialStateError(toLive(await liveNow(api, key, before)), error);
+  }
+}
+
+interface Step {
+  readonly call: Call;
+  readonly key: MachineKey;
+  readonly lease: Lease;
+  readonly wanted: Wanted;
+  readonly old: { readonly config: Config };
+  /** The Machine as it was when the lease was taken. */
+  readonly before: Machine;
+  /** Called before the first request that changes something. */
+  readonly changing: () => void;
+}
+
+async function steps(step: Step): Promise<Machine> {
+  const { call, key, lease, wanted, old, before, changing } = step;
+  const current = before.config ? fromService(before.config, old.config) : old.config;
+  const target = powerFor(wanted, before);
+  const versioned = !sameVersion(current, wanted.config);
+  const live = versioned ? await newVersion(step, target) : before;
+  if (!versioned && !same(metadataField, current.metadata, wanted.config.metadata)) await patchMetadata(step);
+  if (live.cordoned !== undefined && live.cordoned !== wanted.cordoned) {
+    changing();
+    await call.api.machines[wanted.cordoned ? "cordon" : "uncordon"]({ ...key, leaseNonce: lease.nonce() });
+  }
+  if (versioned) return bringTo(call, key, wanted, { target, version: versionOf(live), lease });
+  if (target !== before.state) return switchPower(step, target);
+  // A Machine whose checks failed last time is already what we want in all else: the wait is what is left to do.
+  return target === "started" ? bringTo(call, key, wanted, { target, version: undefined, lease }) : call.api.machines.get(key);
+}
+
+async function newVersion({ call, key, lease, wanted, old, before, changing }: Step, target: Power): Promise<Machine> {
+  const body = {
+    config: toService(wanted.config, othersMetadata(before.config, old.config)),
+    currentVersion: versionOf(before),
+    skipLaunch: target === "stopped" || undefined,
+    skipServiceRegistration: wanted.cordoned || undefined,
+  };
+  const leaseNonce = lease.nonce();
+  try {
+    const live = await call.api.machines.update({ ...key, leaseNonce, body });
+    changing();
+    return live;
+  } catch (error) {
+    // Whether it was applied all the same is found out by reading the Machine.
+    if (error instanceof MachinesError && error.code === "ambiguous") changing();
+    throw explainConflict(key, error);
+  }
+}
+
+async function patchMetadata({ call, key, wanted, old, before, changing }: Step): Promise<void> {
+  const removed = Object.keys(old.config.metadata ?? {}).filter((name) => !Object.hasOwn(wanted.config.metadata ?? {}, name));
+  const metadata = { ...Object.fromEntries(removed.map((name) => [name, null])), ...wanted.config.metadata };
+  changing();
+  await call.api.machines.patchMetadata({ ...key, body: { metadata, machineVersion: versionOf(before) } });
+}
+
+async function switchPower({ call, key, lease, wanted, before, changing }: Step, target: Power): Promise<Machine> {
+  const { api, progress } = call;
+  changing();
+  if (target === "stopped") {
+    await api.machines.stop({ ...key, leaseNonce: lease.nonce(), body: {} });
+  } else if (before.state !== "started") {
+    const resting = ["stopped", "suspended", "failed"].includes(before.state)
+      ? before.state
+      : await waitForMachine(api, key, ["started", "stopped", "suspended", "failed"], { progress });
+    if (resting !== "started") await api.machines.start({ ...key, leaseNonce: lease.nonce() });
+  }
+  return bringTo(call, key, wanted, { target, version: undefined, lease });
+}
+
+const versionOf = (machine: Machine): string | undefined => machine.version ?? machine.instanceId;
+
+const metadataField = (() => {
+  const { shape } = fieldOf(config);
+  const field = shape.kind === "object" ? shape.fields["metadata"] : undefined;
+  if (!field) throw new Error("the configuration has no metadata");
+  return field;
+})();
+
+/** R10: with `state` left out the power stays as it is; a Machine that failed or crashed was not stopped by anybody. */
+function powerFor(wanted: Wanted, live: Machine): Power {
+  if (wanted.state !== undefined) return wanted.state;
+  const exit = latestExit(live);
+  const crashed = exit !== undefined && !exit.requested && exit.exitCode !== 0;
+  if (live.state === "stopped" && !crashed) return "stopped";
+  // A new version cannot be made without ending the suspension: it comes to rest instead of starting unasked.
+  if (live.state === "suspended") return sameVersion(live.config ? fromService(live.config, wanted.config) : wanted.config, wanted.config) ? "suspended" : "stopped";
+  return "started";
+}
+
+/** Somebody changed what we manage since the state was written: going on would undo it unseen (R6, F12). */
+function refuseLostUpdate(key: MachineKey, live: Machine, wanted: Wanted, old: { readonly config: Config; readonly version?: string | undefined }): void {
+  const version = versionOf(live);
+  if (old.version === undefined || version === old.version || !live.config) return;
+  const current = fromService(live.config, old.config);
+  const moved = differingFields(current, old.config);
+  // What others did may be what we want as well, for instance after an answer of ours was lost.
+  if (moved.length === 0 || sameVersion(current, wanted.config)) return;
+  throw new MachinesError(
+    "stale-version",
+    `Machine ${key.appName}/${key.machineId} was changed outside of this program (${moved.map((name) => `config.${name}`).join(", ")}; version ${version ?? "?"} instead of ${old.version}). ` +
+      "Nothing was changed. Run pulumi refresh to see the changes, then up decides.",
+  );
+}
+
+function explainConflict(key: MachineKey, error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.status !== 409 || !/version mismatch|concurrent update/.test(error.reason)) return error;
+  return new MachinesError("stale-version", `Machine ${key.appName}/${key.machineId} was changed by somebody else in the very moment of the update: ${error.message} Nothing was changed. Run up again.`, { cause: error });
+}
