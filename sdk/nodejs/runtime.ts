@@ -1,0 +1,76 @@
+// What the generated classes share: how a resource reaches the dynamic binding, and what preview asks the service.
+import { createHash } from "node:crypto";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import * as pulumi from "@pulumi/pulumi";
+import { ask, contextKey, questionsOf, type Finding } from "../../provider/dynamic/index.ts";
+
+/** Type of a resource as the engine knows it. */
+export const typeToken = (type: string): string => `pulumi-nodejs:dynamic/machines:${type}`;
+
+/**
+ * The text the engine keeps as the resource's provider. It must never change: a difference would be an update of every
+ * resource. The code it names is what is installed, so refresh and destroy run the current version.
+ */
+const providerText = (type: string): string => `exports.handler=()=>require("pulumi-machines/dynamic").provider(${JSON.stringify(type)});`;
+
+let resolvable: boolean | undefined;
+
+/** The engine's host resolves the provider from the project: a wrapper package that hides this one would fail at its first call. */
+function requireResolvable(): void {
+  resolvable ??= (() => {
+    try {
+      createRequire(join(process.cwd(), "package.json")).resolve("pulumi-machines/dynamic");
+      return true;
+    } catch {
+      return false;
+    }
+  })();
+  if (!resolvable) {
+    throw new pulumi.RunError(`pulumi-machines cannot be found from ${process.cwd()}: add it to this project with \`npm install pulumi-machines\``);
+  }
+}
+
+/** The properties a resource registers: its arguments, its outputs (unknown until they are known), its provider and context. */
+export function propertiesFor(
+  type: string,
+  name: string,
+  args: object | undefined,
+  outputs: readonly string[],
+  opts: pulumi.CustomResourceOptions | undefined,
+): pulumi.Inputs {
+  requireResolvable();
+  const unknown = Object.fromEntries(outputs.map((output) => [output, undefined]));
+  const provider = { __provider: providerText(type) };
+  if (opts?.id !== undefined) return { ...unknown, ...provider };
+  const given = (args ?? {}) as Record<string, unknown>;
+  return { ...unknown, ...given, ...provider, [contextKey]: contextFor(type, name, given, opts) };
+}
+
+/** The options of a resource, with outputs that are secret by nature marked so. */
+export const optionsFor = (opts: pulumi.CustomResourceOptions | undefined, secrets: readonly string[]): pulumi.CustomResourceOptions =>
+  secrets.length === 0 ? (opts ?? {}) : pulumi.mergeOptions(opts, { additionalSecretOutputs: [...secrets] });
+
+function contextFor(type: string, name: string, args: Record<string, unknown>, opts: pulumi.CustomResourceOptions | undefined): pulumi.Inputs {
+  const { create, update, delete: remove } = opts?.customTimeouts ?? {};
+  return {
+    name,
+    owner: pulumi.output(opts?.parent?.urn ?? "").apply((parent) => ownerHash(type, name, parent)),
+    timeouts: { create, update, delete: remove },
+    ...(pulumi.runtime.isDryRun() ? { findings: findingsFor(type, args) } : {}),
+  };
+}
+
+const ownerHash = (type: string, name: string, parent: string): string =>
+  createHash("sha256").update(JSON.stringify([pulumi.getProject(), pulumi.getStack(), type, parent, name])).digest("hex").slice(0, 32);
+
+/** Preview asks the service what only it knows, each question as soon as the inputs it needs are known. */
+function findingsFor(type: string, args: Record<string, unknown>): pulumi.Output<Finding | null>[] {
+  const get = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);
+  const warn = (message: string): void => void pulumi.log.warn(message);
+  return questionsOf(type).flatMap(({ needs }, index) => {
+    if (needs.some((need) => args[need] === undefined || args[need] === null)) return [];
+    const wanted = Object.fromEntries(needs.map((need) => [need, args[need]]));
+    return [pulumi.output(wanted).apply((inputs) => ask(type, index, inputs as Record<string, unknown>, get, warn))];
+  });
+}
