@@ -44,7 +44,8 @@ export function parseDuration(text: string): number | undefined {
   for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)) {
     total += Number(amount) * (durationUnits[unit ?? ""] ?? 0);
   }
-  return total;
+  // Whole nanoseconds: a sum of products such as 16.612 × 1e9 is a little off.
+  return Math.round(total);
 }
 
 /** The Go spelling of a number of nanoseconds: `90e9` is `"1m30s"`. */

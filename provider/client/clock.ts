@@ -10,6 +10,16 @@ export interface Clock {
   random(): number;
 }
 
+/** Pauses between two looks at something that takes its time: short first, twice as long each time, up to a bound. */
+export function growingPause(first: number, most: number): () => number {
+  let next = first;
+  return () => {
+    const pause = next;
+    next = Math.min(most, next * 2);
+    return pause;
+  };
+}
+
 /** The machine's own clock. */
 export const systemClock: Clock = {
   now: Date.now,

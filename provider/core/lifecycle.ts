@@ -33,7 +33,7 @@ export class InitializationFailed extends MachinesError {
     super(cause.code, cause.message, { cause });
     this.name = "InitializationFailed";
     this.id = id;
-    this.properties = properties;
+    this.properties = { ...properties, [CONTEXT]: { ...contextOf(properties), unfinished: true } };
     this.reasons = [cause.message];
   }
 }
@@ -68,7 +68,7 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
 export async function read(resource: Resource, id: string, state: Values | undefined, caller: Caller): Promise<Found | undefined> {
   const parts = resource.id.parse(id);
   const call = callOf(resource, "read", state ?? {}, caller);
-  const live = await presentOnly(call.api, parts, () => resource.read({ ...call, id: parts, state }));
+  const live = await presentOnly(call.api, parts[resource.appPart], () => resource.read({ ...call, id: parts, state }));
   if (!live) return undefined;
   return { id, state: stateFrom(resource, state ?? {}, live, contextOf(state ?? {})) };
 }
@@ -77,6 +77,7 @@ export async function read(resource: Resource, id: string, state: Values | undef
 export async function update(resource: Resource, id: string, old: Values, inputs: Values, caller: Caller): Promise<Values> {
   const parts = resource.id.parse(id);
   const make = (live: Values) => stateFrom(resource, inputs, { ...outputsOf(resource, old), ...live }, contextOf(inputs));
+  if (steersOnly(resource, old, inputs)) return make(old);
   try {
     const call = callOf(resource, "update", inputs, caller);
     return make(await resource.update({ ...call, id: parts, inputs: forHandler(resource, inputs), old: forHandler(resource, old), owner: contextOf(inputs).owner }));
@@ -86,11 +87,21 @@ export async function update(resource: Resource, id: string, old: Values, inputs
   }
 }
 
+/** R1: a change of behaviour inputs alone rewrites state, because delete sees nothing else, and sends nothing. */
+function steersOnly(resource: Resource, old: Values, inputs: Values): boolean {
+  const { changes } = diff(resource, old, inputs);
+  if (changes.length === 0 || contextOf(old).unfinished) return false;
+  return changes.every(({ path }) => {
+    const field = resource.inputFields[String(path[0])];
+    return field !== undefined && kindOf(field) === "behaviour";
+  });
+}
+
 /** Deletes the object; one that is proved to be gone already is done (R8). */
 export async function remove(resource: Resource, id: string, state: Values, caller: Caller): Promise<void> {
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
-  await presentOnly(call.api, parts, () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) }));
+  await presentOnly(call.api, parts[resource.appPart], () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) }));
 }
 
 /** The inputs a state stands for: what the program wrote, and what drifted from it. */
@@ -104,12 +115,11 @@ export function inputsOf(resource: Resource, state: Values): Values {
   return inputs;
 }
 
-async function presentOnly<T>(api: Api, parts: Readonly<Record<string, string>>, work: () => Promise<T>): Promise<T | undefined> {
+async function presentOnly<T>(api: Api, app: string | undefined, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    const app = parts["app"];
     if (app !== undefined) await proveGone(api, app);
     return undefined;
   }

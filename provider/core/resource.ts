@@ -36,6 +36,8 @@ export interface Context {
   readonly autonamed?: boolean;
   /** Computed inputs the program left out: what read finds for them is output, not input. */
   readonly left?: readonly string[];
+  /** True while something after creation or change failed: the next update has work to do whatever changed. */
+  readonly unfinished?: boolean;
   /** What the service said at preview; judged by check, where it is known which inputs are new. */
   readonly findings?: readonly unknown[];
 }
@@ -84,6 +86,8 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   readonly inputs: I;
   readonly outputs: O;
   readonly id: IdFormat<Parts>;
+  /** Part of the id that names the App by whose presence a 404 is judged (R8); `app` when left out. */
+  readonly appPart?: Parts;
   /** Inputs (or paths into them) whose change replaces the resource. */
   readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
   /** Inputs that together must be unique in the service; when all of them stay, a replacement deletes first (R4). */
@@ -121,6 +125,7 @@ export interface Resource {
   readonly inputFields: Readonly<Record<string, Field>>;
   readonly outputFields: Readonly<Record<string, Field>>;
   readonly id: IdFormat;
+  readonly appPart: string;
   readonly replaceOn: readonly string[];
   readonly uniqueBy: readonly string[];
   readonly holdsOn: ((old: Values, next: Values) => boolean) | undefined;
@@ -145,6 +150,7 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
 ): Resource {
   return {
     description: undefined,
+    appPart: "app",
     uniqueBy: [],
     holdsOn: undefined,
     autoname: undefined,

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName } from "../../api/names.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
+import { growingPause } from "../client/clock.ts";
 import { ApiError, isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource } from "../core/resource.ts";
@@ -22,7 +23,6 @@ const outputs = z.object({
 });
 
 const visibleWithin = 60_000;
-const askAgainEvery = 250;
 
 const toLive = (live: AnswerOf<"apps", "get">, organization: string | undefined) => ({
   name: live.name,
@@ -38,6 +38,7 @@ export const app = defineResource({
   inputs,
   outputs,
   id: pathId("name"),
+  appPart: "name",
   replaceOn: ["name", "organization", "network"],
   uniqueBy: ["name"],
   autoname: { property: "name", maxLength: 62, separator: "-", random: true },
@@ -46,6 +47,7 @@ export const app = defineResource({
   async create({ inputs: { name, organization, network }, api }) {
     const appName = name ?? "";
     await api.apps.create({ body: { name: appName, orgSlug: organization ?? api.config.organization, network } });
+    const pause = growingPause(50, 1000);
     const until = Math.min(api.deadline.at, api.clock.now() + visibleWithin);
     for (;;) {
       try {
@@ -54,7 +56,7 @@ export const app = defineResource({
         // A new App may answer 404 and even 401 for a moment.
         const late = isNotFound(error) || (error instanceof ApiError && error.status === 401);
         if (!late || api.clock.now() >= until) throw new PartialStateError({ name: appName, organization, network }, error);
-        await api.clock.sleep(askAgainEvery, api.deadline.signal);
+        await api.clock.sleep(pause(), api.deadline.signal);
       }
     }
   },
@@ -73,12 +75,13 @@ export const app = defineResource({
     if (state.forceDestroy !== true) await refuseWhileInUse(api, appName);
     await api.apps.delete({ appName, force: state.forceDestroy === true ? true : undefined });
     api.shared.appsDeleted.add(appName);
+    const pause = growingPause(50, 1000);
     for (;;) {
       await api.apps.get({ appName });
       if (api.clock.now() >= api.deadline.at) {
         throw new MachinesError("wait-timeout", `App ${appName} was not gone within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`);
       }
-      await api.clock.sleep(askAgainEvery, api.deadline.signal);
+      await api.clock.sleep(pause(), api.deadline.signal);
     }
   },
 });

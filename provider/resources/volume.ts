@@ -3,6 +3,7 @@ import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { regionCode, volumeName } from "../../api/names.ts";
 import type { Api } from "../client/api.ts";
+import { growingPause } from "../client/clock.ts";
 import { findVolume, type Volume } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { waitForMachine } from "../client/wait.ts";
@@ -55,7 +56,6 @@ const toLive = (app: string, live: Volume, needsRestart: boolean) => ({
 });
 
 const usable = ["created", "hydrating"];
-const askAgainEvery = 500;
 
 export const volume = defineResource({
   name: "Volume",
@@ -119,6 +119,7 @@ export const volume = defineResource({
   async delete({ id, api, progress }) {
     const key = { appName: id.app, volumeId: id.volumeId };
     let said = api.clock.now();
+    const pause = growingPause(100, 1000);
     for (;;) {
       try {
         await api.volumes.delete(key);
@@ -126,12 +127,12 @@ export const volume = defineResource({
       } catch (error) {
         // The volume is let go a moment after its Machine is gone (bodies.md 7.1).
         const bound = error instanceof ApiError && error.status === 412;
-        if (!bound || api.clock.now() + askAgainEvery >= api.deadline.at) throw error;
+        if (!bound || api.clock.now() >= api.deadline.at) throw error;
         if (api.clock.now() - said >= 10_000) {
           said = api.clock.now();
           progress(`waiting for the volume to be let go: ${error.reason}`);
         }
-        await api.clock.sleep(askAgainEvery, api.deadline.signal);
+        await api.clock.sleep(pause(), api.deadline.signal);
       }
     }
   },
@@ -153,6 +154,7 @@ async function extend(api: Api, key: { appName: string; volumeId: string }, size
 async function untilUsable(api: Api, appName: string, made: Volume, progress: Call["progress"]): Promise<Volume> {
   let live = made;
   let said = api.clock.now();
+  const pause = growingPause(50, 1000);
   while (!usable.includes(live.state ?? "")) {
     if (isLeaving(live.state)) throw new MachinesError("api", `volume ${made.id} is ${live.state ?? "gone"} and cannot be used`);
     if (api.clock.now() >= api.deadline.at) {
@@ -162,7 +164,7 @@ async function untilUsable(api: Api, appName: string, made: Volume, progress: Ca
       said = api.clock.now();
       progress(`waiting for volume ${made.id}: it is ${live.state ?? "in no known state"}`);
     }
-    await api.clock.sleep(askAgainEvery, api.deadline.signal);
+    await api.clock.sleep(pause(), api.deadline.signal);
     live = await api.volumes.get({ appName, volumeId: made.id });
   }
   return live;

@@ -1,0 +1,155 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { fieldOf } from "../../api/schema.ts";
+import { check } from "../../provider/core/check.ts";
+import type { Values } from "../../provider/core/resource.ts";
+import { UNKNOWN } from "../../provider/core/values.ts";
+import { resources } from "../../provider/resources/index.ts";
+import { arbitraryOf } from "../support/arbitrary.ts";
+
+let chance = 0;
+const random = (characters: number): string => (chance++).toString(16).padStart(characters, "0");
+const run = (type: string, news: Values, olds: Values = {}) => {
+  const resource = resources[type];
+  if (!resource) throw new Error(`no resource ${type}`);
+  return check(resource, olds, news, random);
+};
+const machine = (config: Values, rest: Values = {}) => run("Machine", { app: "a", config: { image: "x", ...config }, ...rest }).problems;
+
+describe("check", () => {
+  test("fills defaults and makes a name that fits", () => {
+    const { inputs, problems } = run("Volume", { app: "a", __context: { name: "My Data!" } });
+    expect(problems).toEqual([]);
+    expect(inputs).toMatchObject({ name: "my_data", sizeGb: 3, encrypted: true, snapshotRetention: 5, autoBackupEnabled: true, allowDataLoss: false });
+    expect(inputs["__context"]).toEqual({ autonamed: true, left: ["region"] });
+  });
+
+  test("a generated name ends by chance, is kept while none is given, and is made anew for a replacement", () => {
+    const first = run("App", { __context: { name: "web" } }).inputs;
+    expect(first["name"]).toMatch(/^web-[0-9a-f]{7}$/);
+    expect(run("App", { __context: { name: "web" } }, first).inputs["name"]).toBe(first["name"]);
+    expect(run("App", { __context: { name: "web" } }).inputs["name"]).not.toBe(first["name"]);
+    expect(run("App", { name: "fixed" }, first).inputs["name"]).toBe("fixed");
+  });
+
+  test("a long or odd resource name still gives a valid name", () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 200 }), fc.constantFrom("App", "Machine", "Volume"), (name, type) => {
+        const args = type === "Machine" ? { app: "a", config: { image: "x" } } : type === "Volume" ? { app: "a" } : {};
+        expect(run(type, { ...args, __context: { name } }).problems).toEqual([]);
+      }),
+    );
+  });
+
+  test("unknown properties at any depth are refused with the nearest name", () => {
+    expect(run("Volume", { app: "a", sizeGB: 3 }).problems).toEqual(["sizeGB: there is no such property; did you mean sizeGb?"]);
+    expect(machine({ services: [{ protocol: "tcp", internal_port: 80, internalPort: 80 }] })).toEqual([
+      "config.services[0].internal_port: there is no such property; did you mean internalPort?",
+    ]);
+    expect(machine({ memory: 1 })[0]).toMatch(/^config.memory: there is no such property/);
+    expect(run("App", JSON.parse('{"__proto__x":1,"constructor":1}') as Values).problems[0]).toMatch(/^constructor: there is no such property/);
+  });
+
+  test("wrong types name the property, what it got and what is allowed", () => {
+    expect(run("Volume", { app: "a", sizeGb: "3" }).problems[0]).toMatch(/^sizeGb: got "3"; .*number/);
+    expect(run("Volume", { app: "a", sizeGb: 501 }).problems[0]).toMatch(/^sizeGb: got 501; .*500/);
+    expect(machine({ services: { protocol: "tcp" } })).toEqual(["config.services: got an object; must be a list"]);
+    expect(machine({ env: ["A"] })).toEqual(["config.env: got a list; must be a map"]);
+    expect(run("Machine", { app: "a" }).problems[0]).toMatch(/^config: is required/);
+    expect(machine({ guest: 5 })[0]).toMatch(/^config.guest: got 5; must be an object with cpuKind, cpus/);
+  });
+
+  test("values that may be secret are never quoted", () => {
+    const canary = "s3cr3t-canary";
+    const problems = [
+      ...machine({ env: { A: [canary], B: { x: canary } } }),
+      ...machine({ files: [{ guestPath: "relative", rawValue: [canary] }] }),
+      ...machine({ extra: canary }),
+      ...machine({ processes: [{ env: canary }] }),
+    ];
+    expect(problems.length).toBeGreaterThanOrEqual(5);
+    expect(problems.join("\n")).not.toContain(canary);
+  });
+
+  test.each<[string, Values, RegExp]>([
+    ["memory below the least for the CPUs", { guest: { cpus: 4, memoryMb: 512 } }, /^config.guest.memoryMb: got 512; minimum required 1024 MiB/],
+    ["memory above the most", { guest: { cpus: 1, memoryMb: 4096 } }, /^config.guest.memoryMb: got 4096; cannot exceed 2048 MiB/],
+    ["memory between the steps", { guest: { cpus: 1, memoryMb: 300 } }, /^config.guest.memoryMb: got 300; must be a multiple of 256 MiB/],
+    ["a CPU count that is not sold", { guest: { cpus: 3 } }, /^config.guest.cpus: got 3; shared CPUs come in 1, 2, 4, 6, 8/],
+    ["two mounts", { mounts: [{ volume: "v", path: "/a" }, { volume: "w", path: "/b" }] }, /^config.mounts: a Machine mounts at most one volume/],
+    ["a mount path that is not absolute", { mounts: [{ volume: "v", path: "data" }] }, /^config.mounts\[0\].path: got "data"; must be an absolute path/],
+    ["a port out of range", { services: [{ protocol: "tcp", internalPort: 70000 }] }, /^config.services\[0\].internalPort: got 70000/],
+    ["a duration that is none", { stopConfig: { timeout: "soon" } }, /^config.stopConfig.timeout: got "soon"; must be a duration/],
+    ["size with guest", { size: "shared-cpu-1x", guest: { cpus: 1 } }, /^config.size: is exclusive with guest/],
+    ["a key of the provider", { metadata: { "pulumi-op": "x" } }, /^config.metadata\["pulumi-op"\]/],
+    ["an empty metadata value", { metadata: { a: "" } }, /^config.metadata.a: an empty value removes a key/],
+    ["an unknown signal", { stopConfig: { signal: "SIGFOO" } }, /^config.stopConfig.signal: got "SIGFOO"/],
+  ])("%s is refused", (_, config, message) => expect(machine(config)[0]).toMatch(message));
+
+  test.each(["", "UPPER", "under_score", "x".repeat(63), "dot.dot"])("%j is no App name", (name) => {
+    expect(run("App", { name }).problems[0]).toMatch(/^name: got/);
+  });
+
+  test.each(["UPPER", "dash-ed", "x".repeat(31)])("%j is no volume name", (name) => expect(run("Volume", { app: "a", name }).problems[0]).toMatch(/^name: got/));
+
+  test("what is not known yet passes everywhere", () => {
+    for (const [type, resource] of Object.entries(resources)) {
+      const unknown = Object.fromEntries(Object.keys(resource.inputFields).map((name) => [name, UNKNOWN]));
+      expect(run(type, unknown).problems).toEqual([]);
+    }
+    expect(machine({ image: UNKNOWN, services: UNKNOWN, guest: { cpus: UNKNOWN, memoryMb: UNKNOWN }, mounts: [{ volume: UNKNOWN, path: "/a" }] })).toEqual([]);
+  });
+
+  test("every value the schema allows is accepted and checked inputs check the same again", () => {
+    for (const type of ["App", "Volume"]) {
+      const resource = resources[type];
+      if (!resource) throw new Error(type);
+      fc.assert(
+        fc.property(arbitraryOf(fieldOf(resource.inputs)), (values) => {
+          const { inputs, problems } = run(type, values as Values);
+          expect(problems).toEqual([]);
+          expect(run(type, values as Values, inputs).inputs).toEqual(inputs);
+        }),
+      );
+    }
+  });
+});
+
+describe("refusals (R3, R9)", () => {
+  const old = { app: "a", name: "data", region: "ams", sizeGb: 10, encrypted: true, fstype: "ext4" };
+
+  test("a volume never shrinks, and grows freely", () => {
+    expect(run("Volume", { ...old, sizeGb: 5 }, old).problems[0]).toMatch(/^sizeGb: got 5, which is less than the 10 GB/);
+    expect(run("Volume", { ...old, sizeGb: 20 }, old).problems).toEqual([]);
+  });
+
+  test.each<[string, unknown]>([
+    ["region", "fra"],
+    ["name", "other"],
+    ["app", "b"],
+    ["encrypted", false],
+    ["fstype", "raw"],
+  ])("a changed %s would lose data and is refused unless allowDataLoss", (name, value) => {
+    expect(run("Volume", { ...old, [name]: value }, old).problems[0]).toContain("allowDataLoss: true");
+    expect(run("Volume", { ...old, [name]: value, allowDataLoss: true }, old).problems).toEqual([]);
+  });
+
+  test("an unknown value and the same App by reference are no such change", () => {
+    expect(run("Volume", { ...old, app: UNKNOWN }, old).problems).toEqual([]);
+    expect(run("Volume", { ...old, region: undefined }, old).problems).toEqual([]);
+  });
+});
+
+describe("what the service said at preview", () => {
+  const findings = [{ property: "name", message: "the name is taken" }, null, UNKNOWN];
+
+  test("counts for what is new or changed, and only there", () => {
+    expect(run("App", { name: "taken", __context: { findings } }).problems).toEqual(["name: the name is taken"]);
+    expect(run("App", { name: "taken", __context: { findings } }, { name: "taken" }).problems).toEqual([]);
+    expect(run("App", { name: "taken", __context: { findings } }, { name: "before" }).problems).toEqual(["name: the name is taken"]);
+  });
+
+  test("is not kept", () => {
+    expect(JSON.stringify(run("App", { name: "x", __context: { findings, owner: "o" } }).inputs)).not.toContain("findings");
+  });
+});

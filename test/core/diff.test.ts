@@ -1,0 +1,138 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { fieldOf } from "../../api/schema.ts";
+import { diff } from "../../provider/core/diff.ts";
+import { guardedDiff } from "../../provider/core/lifecycle.ts";
+import type { Resource, Values } from "../../provider/core/resource.ts";
+import { inSpellingOf, pathText, same, UNKNOWN } from "../../provider/core/values.ts";
+import { resources } from "../../provider/resources/index.ts";
+import { arbitraryOf } from "../support/arbitrary.ts";
+
+const resource = (name: string): Resource => {
+  const found = resources[name];
+  if (!found) throw new Error(`no resource ${name}`);
+  return found;
+};
+const machine = resource("Machine");
+const volume = resource("Volume");
+const app = resource("App");
+const paths = (state: Values, news: Values, of = machine): string[] => diff(of, state, news).changes.map(({ path }) => pathText(path));
+const base = { app: "a", name: "web", config: { image: "x" }, cordoned: false, forceDestroy: false };
+
+describe("diff", () => {
+  test.each(Object.keys(resources))("of any %s with itself is empty", (name) => {
+    const inputs = arbitraryOf(fieldOf(resource(name).inputs));
+    fc.assert(fc.property(inputs, (values) => { expect(diff(resource(name), values as Values, values as Values).changes).toEqual([]); }));
+  });
+
+  test.each(Object.keys(resources))("of any two %ss is empty only when they mean the same", (name) => {
+    const inputs = arbitraryOf(fieldOf(resource(name).inputs));
+    fc.assert(
+      fc.property(inputs, inputs, (a, b) => {
+        const { changes } = diff(resource(name), a as Values, b as Values);
+        for (const [key, field] of Object.entries(resource(name).inputFields)) {
+          const [before, after] = [(a as Values)[key], (b as Values)[key]];
+          if (field.meta["kind"] === "computed" && after === undefined) continue;
+          expect(changes.some(({ path }) => path[0] === key)).toBe(!same(field, before, after));
+        }
+      }),
+    );
+  });
+
+  test.each([
+    ["60s and 1m", { stopConfig: { timeout: "60s" } }, { stopConfig: { timeout: "1m" } }],
+    ["left out and its default", {}, { stopConfig: { signal: "SIGINT" }, restart: { policy: "on-failure" } }],
+    ["stop and true", { services: [{ protocol: "tcp", internalPort: 1, autostop: "stop" }] }, { services: [{ protocol: "tcp", internalPort: 1, autostop: true }] }],
+    ["off and left out", { services: [{ protocol: "tcp", internalPort: 1, autostop: "off" }] }, { services: [{ protocol: "tcp", internalPort: 1 }] }],
+    ["an empty map and none", { env: {} }, {}],
+    ["an id and a bare id", { mounts: [{ volume: "a/vol_1", path: "/d" }] }, { mounts: [{ volume: "vol_1", path: "/d" }] }],
+    ["the default guest and none", { guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 } }, {}],
+  ])("%s are the same", (_, left, right) => {
+    expect(paths({ ...base, config: { image: "x", ...left } }, { ...base, config: { image: "x", ...right } })).toEqual([]);
+    expect(paths({ ...base, config: { image: "x", ...right } }, { ...base, config: { image: "x", ...left } })).toEqual([]);
+  });
+
+  test("names the property at the depth where it differs", () => {
+    const old = { ...base, config: { image: "x", env: { "A.B": "1", C: "2" }, services: [{ protocol: "tcp", internalPort: 80 }] } };
+    const next = { ...base, config: { image: "y", env: { "A.B": "9", C: "2" }, services: [{ protocol: "tcp", internalPort: 81 }] } };
+    expect(paths(old, next).sort()).toEqual(['config.env["A.B"]', "config.image", "config.services[0].internalPort"]);
+  });
+
+  test("computed inputs left out are no opinion; behaviour inputs are an update", () => {
+    expect(paths({ ...base, region: "ams", state: "stopped" }, base)).toEqual([]);
+    expect(paths(base, { ...base, forceDestroy: true })).toEqual(["forceDestroy"]);
+    expect(diff(machine, base, { ...base, forceDestroy: true }).replaces).toEqual([]);
+  });
+
+  test("a metadata key the program no longer has is a change", () => {
+    const old = { ...base, config: { image: "x", metadata: { a: "1", b: "2" } } };
+    expect(paths(old, { ...base, config: { image: "x", metadata: { a: "1" } } })).toEqual(["config.metadata.b"]);
+  });
+});
+
+describe("replacement (R4)", () => {
+  const replaces = (old: Values, next: Values, of = machine) => diff(of, old, next);
+
+  test("app, name, region and a mounted volume replace a Machine; nothing else does", () => {
+    const mounted = { ...base, region: "ams", config: { image: "x", mounts: [{ volume: "a/vol_1", path: "/d" }] } };
+    expect(replaces(mounted, { ...mounted, app: "b" }).replaces).toEqual(["app"]);
+    expect(replaces(mounted, { ...mounted, name: "other" }).replaces).toEqual(["name"]);
+    expect(replaces(mounted, { ...mounted, region: "fra" }).replaces).toEqual(["region"]);
+    expect(replaces(mounted, { ...mounted, config: { image: "x", mounts: [{ volume: "a/vol_2", path: "/d" }] } }).replaces).toEqual(["config"]);
+    expect(replaces(mounted, { ...mounted, config: { image: "x" } }).replaces).toEqual(["config"]);
+    expect(replaces(mounted, { ...mounted, config: { image: "y", mounts: [{ volume: "vol_1", path: "/e" }] } }).replaces).toEqual([]);
+  });
+
+  test("an unknown value never adds to what replaces", () => {
+    const { changes, replaces: found } = replaces({ ...base, region: "ams" }, { ...base, app: UNKNOWN, region: UNKNOWN });
+    expect(changes.map(({ unknown }) => unknown)).toEqual([true, true]);
+    expect(found).toEqual([]);
+  });
+
+  test("a fixed name or a mounted volume lets the old one go first, a generated name does not", () => {
+    const moved = { ...base, region: "fra" };
+    const old = { ...base, region: "ams" };
+    expect(replaces(old, moved).deleteBeforeReplace).toBe(true);
+    expect(replaces(old, { ...moved, __context: { autonamed: true } }).deleteBeforeReplace).toBe(false);
+    const mounts = { image: "x", mounts: [{ volume: "a/vol_1", path: "/d" }] };
+    expect(replaces({ ...old, config: mounts }, { ...moved, config: mounts, __context: { autonamed: true } }).deleteBeforeReplace).toBe(true);
+    expect(replaces({ ...old, name: "a" }, { ...moved, name: "b" }).deleteBeforeReplace).toBe(false);
+  });
+
+  test("an App whose organization changes keeps its name, so the old one goes first", () => {
+    expect(diff(app, { name: "n", organization: "x" }, { name: "n", organization: "y" }).deleteBeforeReplace).toBe(true);
+  });
+
+  test("a region the service chose cannot be replaced away without allowDataLoss (R9)", () => {
+    const state = { app: "a", name: "data", region: "ams", sizeGb: 3, __context: { left: ["region"] } };
+    expect(() => guardedDiff(volume, state, { app: "a", name: "data", region: "fra", sizeGb: 3 })).toThrow(/allowDataLoss/);
+    expect(guardedDiff(volume, state, { app: "a", name: "data", region: "fra", sizeGb: 3, allowDataLoss: true }).replaces).toEqual(["region"]);
+    expect(guardedDiff(volume, state, { app: "a", name: "data", region: "ams", sizeGb: 3 }).replaces).toEqual([]);
+  });
+});
+
+describe("live values in the program's spelling", () => {
+  const field = fieldOf(machine.inputs).shape;
+  const config = field.kind === "object" ? field.fields["config"] : undefined;
+  if (!config) throw new Error("no config");
+
+  test("what means the same is written as before", () => {
+    fc.assert(fc.property(arbitraryOf(config), (written) => { expect(inSpellingOf(config, written, written)).toEqual(written); }));
+  });
+
+  test("a diff after it shows exactly what differs", () => {
+    fc.assert(
+      fc.property(arbitraryOf(config), arbitraryOf(config), (written, live) => {
+        expect(same(config, inSpellingOf(config, written, live), live)).toBe(true);
+      }),
+    );
+  });
+
+  test("defaults nobody wrote are left out", () => {
+    const live = { image: "x", guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 }, services: [{ protocol: "tcp", internalPort: 80, autostop: false }] };
+    expect(inSpellingOf(config, { image: "x", services: [{ protocol: "tcp", internalPort: 80, autostop: "off" }] }, live)).toEqual({
+      image: "x",
+      services: [{ protocol: "tcp", internalPort: 80, autostop: "off" }],
+    });
+  });
+});

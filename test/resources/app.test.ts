@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bind } from "../support/binding.ts";
+import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
+import { lifecycle } from "../support/lifecycle.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+lifecycle("App", {
+  given: () => Promise.resolve({ __context: { name: "web", owner: "o1" } }),
+  changes: () =>
+    Promise.resolve([
+      { set: { forceDestroy: true }, expect: "no request" },
+      { set: { name: "another-name" }, expect: "replace" },
+      { set: { network: "blue" }, expect: "delete-replace" },
+      { set: { organization: "another" }, expect: "delete-replace", diffOnly: true },
+    ]),
+});
+
+describe("App", () => {
+  let service: TestService;
+  beforeAll(async () => (service = await startService()));
+  afterAll(() => service.close());
+
+  test("its deletion is refused, with a list, while it holds what this program did not make", async () => {
+    const app = bind("App", service);
+    const { inputs } = await app.check({}, { name: "held" });
+    const { id, state } = await app.create(inputs);
+    const machine = await makeMachine(service, "held", { name: "stray", config: { image: "registry.example.com/a:1" } });
+    const volume = await makeVolume(service, "held", "ams");
+    await expect(app.delete(id, state)).rejects.toThrow(`Machine stray (held/${machine}), volume data (held/${volume})`);
+    expect(await app.read(id, state)).toBeDefined();
+    await app.delete(id, { ...state, forceDestroy: true });
+    expect(await app.read(id, state)).toBeUndefined();
+  });
+
+  test("a name that is taken says so", async () => {
+    await makeApp(service, "taken");
+    const app = bind("App", service);
+    const { inputs } = await app.check({}, { name: "taken" });
+    await expect(app.create(inputs)).rejects.toThrow(/apps.create answered 422: .*already been taken \(name_taken\).*request/);
+  });
+
+  test("get of an App that does not exist says so", async () => {
+    await expect(bind("App", service).read("never-was", {})).rejects.toThrow('there is no App "never-was"');
+  });
+
+  test("where every App of the run is missing nothing is forgotten (R8)", async () => {
+    const app = bind("App", service, { requestTimeoutSeconds: "29" });
+    const { inputs } = await app.check({}, { name: "once-here" });
+    const { id, state } = await app.create(inputs);
+    await send(service, "DELETE", "/v1/apps/once-here");
+    // A client that has seen no App yet, as in a new run.
+    const next = bind("App", service, { requestTimeoutSeconds: "28" });
+    await expect(next.read(id, state)).rejects.toThrow(/knows neither App once-here nor any other App of this run/);
+    await expect(bind("App", service, { requestTimeoutSeconds: "27", allowMissingApps: "true" }).read(id, state)).resolves.toBeUndefined();
+    const other = bind("App", service, { requestTimeoutSeconds: "26" });
+    await makeApp(service, "still-here");
+    const [gone] = await Promise.all([other.read(id, state), other.read("still-here", { name: "still-here" })]);
+    expect(gone).toBeUndefined();
+  });
+});

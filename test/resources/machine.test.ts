@@ -1,0 +1,235 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { InitializationFailed } from "../../provider/core/lifecycle.ts";
+import type { Values } from "../../provider/core/resource.ts";
+import { makeApp, makeVolume, send } from "../support/around.ts";
+import { bind, type Bound } from "../support/binding.ts";
+import { lifecycle } from "../support/lifecycle.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/web:1.0.0";
+const made = new WeakMap<TestService, Promise<{ other: string; volume: string }>>();
+const around = (service: TestService) => {
+  const known = made.get(service) ?? Promise.all([makeApp(service, "m-other"), makeApp(service, "m-vols")]).then(async ([other]) => ({ other, volume: await makeVolume(service, "m-other", "fra") }));
+  made.set(service, known);
+  return known;
+};
+
+lifecycle("Machine", {
+  given: async (service) => ({
+    app: await makeApp(service, "m-life"),
+    region: "ams",
+    config: {
+      image,
+      env: { A: "1", SNAKE_CASE: "2" },
+      guest: { cpus: 2, memoryMb: 512 },
+      metadata: { role: "web" },
+      services: [{ protocol: "tcp", internalPort: 8080, autostop: "off", ports: [{ port: 80, handlers: ["http"] }], checks: [{ type: "tcp", interval: "60s" }] }],
+      stopConfig: { timeout: "60s" },
+    },
+    __context: { name: "web" },
+  }),
+  changes: async (service) => [
+    { set: { config: { image: "registry.example.com/web:2.0.0", env: { A: "2" } } }, expect: "update" },
+    { set: { cordoned: true }, expect: "update" },
+    { set: { cordoned: false }, expect: "update" },
+    { set: { state: "stopped" }, expect: "update" },
+    { set: { state: "started" }, expect: "update" },
+    { set: { state: "suspended" }, expect: "update" },
+    { set: { state: "started" }, expect: "update" },
+    { set: { waitForChecks: false }, expect: "no request" },
+    { set: { forceDestroy: true }, expect: "no request" },
+    { set: { region: "fra" }, expect: "replace" },
+    { set: { name: "fixed" }, expect: "replace" },
+    { set: { region: "lhr" }, expect: "delete-replace" },
+    { set: { app: (await around(service)).other }, expect: "replace" },
+    { set: { region: "fra", config: { image, mounts: [{ volume: (await around(service)).volume, path: "/data" }] } }, expect: "delete-replace" },
+  ],
+});
+
+describe("Machine", () => {
+  let service: TestService;
+  let machine: Bound;
+  beforeAll(async () => {
+    service = await startService();
+    machine = bind("Machine", service);
+    await makeApp(service, "app");
+  });
+  afterAll(() => service.close());
+
+  const at = (state: Values, rest = "") => `/v1/apps/app/machines/${String(state["machineId"])}${rest}`;
+  const checked = async (inputs: Values, olds: Values = {}) => {
+    const { inputs: next, failures } = await machine.check(olds, { app: "app", ...inputs });
+    expect(failures).toEqual([]);
+    return next;
+  };
+  const make = async (inputs: Values) => {
+    const next = await checked(inputs);
+    return { inputs: next, ...(await machine.create(next)) };
+  };
+  const live = (state: Values) => send<Record<string, Record<string, unknown>> & { state: string; version: string }>(service, "GET", at(state));
+  const failure = async (work: Promise<unknown>): Promise<InitializationFailed> => {
+    const error: unknown = await work.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(error).toBeInstanceOf(InitializationFailed);
+    return error as InitializationFailed;
+  };
+
+  test("a change of metadata alone makes no new version and leaves the keys of others", async () => {
+    const { id, inputs, state } = await make({ config: { image, metadata: { ours: "1", gone: "x" } } });
+    await send(service, "POST", at(state, "/metadata/theirs"), { value: "kept" });
+    const next = await checked({ ...inputs, config: { image, metadata: { ours: "2" } } }, inputs);
+    const after = await machine.update(id, state, next);
+    expect(after["version"]).toBe(state["version"]);
+    expect((await live(state))["config"]?.["metadata"]).toEqual({ ours: "2", theirs: "kept" });
+    const again = await checked({ ...next, config: { image: "registry.example.com/web:3", metadata: { ours: "2" } } }, next);
+    const updated = await machine.update(id, after, again);
+    expect(updated["version"]).not.toBe(state["version"]);
+    expect((await live(state))["config"]?.["metadata"]).toEqual({ ours: "2", theirs: "kept" });
+    expect(updated["config"]).toEqual({ image: "registry.example.com/web:3", metadata: { ours: "2" } });
+  });
+
+  test("what changed outside is drift, shown exactly, and update repairs it (R6)", async () => {
+    const { id, inputs, state } = await make({ config: { image, env: { A: "1" } } });
+    await send(service, "POST", at(state), { config: { image, env: { A: "9" }, services: [{ protocol: "tcp", internal_port: 9 }] } });
+    await send(service, "GET", at(state, "/wait?state=started"));
+    const found = await machine.read(id, state);
+    expect(found?.inputs["config"]).toEqual({ image, env: { A: "9" }, services: [{ protocol: "tcp", internalPort: 9 }] });
+    expect(await machine.diff(id, found?.state ?? {}, inputs)).toBe("update");
+    await machine.update(id, found?.state ?? {}, inputs);
+    expect((await live(state))["config"]).toEqual({ image, env: { A: "1" } });
+  });
+
+  test("an update over the head of somebody else is refused and says what moved (F12)", async () => {
+    const { id, inputs, state } = await make({ config: { image } });
+    const { version } = await send<{ version: string }>(service, "POST", at(state), { config: { image, env: { THEIRS: "1" } } });
+    const next = await checked({ ...inputs, config: { image: "registry.example.com/web:4" } }, inputs);
+    await expect(machine.update(id, state, next)).rejects.toThrow(/was changed outside of this program \(config.env; .*pulumi refresh/);
+    expect((await live(state)).version).toBe(version);
+    // Only what nobody manages moved: the update goes on.
+    const { id: id2, inputs: inputs2, state: state2 } = await make({ config: { image } });
+    await send(service, "POST", at(state2), { config: { image, metadata: { theirs: "1" } } });
+    const after = await machine.update(id2, state2, await checked({ ...inputs2, config: { image: "registry.example.com/web:4" } }, inputs2));
+    expect(after["version"]).not.toBe(state2["version"]);
+    expect((await live(state2))["config"]?.["metadata"]).toEqual({ theirs: "1" });
+  });
+
+  test("power is kept when state is left out (R10), a failed Machine is started", async () => {
+    const { id, inputs, state } = await make({ config: { image } });
+    await send(service, "POST", at(state, "/stop"));
+    await send(service, "GET", at(state, `/wait?state=stopped&version=${String(state["version"])}`));
+    const found = await machine.read(id, state);
+    expect(await machine.diff(id, found?.state ?? {}, inputs)).toBe("same");
+    const next = await checked({ ...inputs, config: { image: "registry.example.com/web:5" } }, inputs);
+    const after = await machine.update(id, found?.state ?? {}, next);
+    expect(after["state"]).toBe("stopped");
+    expect((await live(state)).state).toBe("stopped");
+  });
+
+  test("state: stopped at creation never starts it", async () => {
+    const { state } = await make({ config: { image }, state: "stopped" });
+    expect(state["state"]).toBe("stopped");
+    const events = await send<{ type: string }[]>(service, "GET", at(state, "/events"));
+    expect(events.some(({ type }) => type === "start")).toBe(false);
+  });
+
+  test("one that crashes at its creation keeps its id, and a good image repairs it in place", async () => {
+    const inputs = await checked({ config: { image, env: { MACHINES_SIMULATE: "crash" } } });
+    const failed = await failure(machine.create(inputs));
+    expect(failed.message).toMatch(/is (failed|stopped) and not started: its main process exited \(code 1/);
+    expect(failed.properties["machineId"]).toBe(failed.id.split("/")[1]);
+    const next = await checked({ ...inputs, config: { image } }, inputs);
+    const after = await machine.update(failed.id, failed.properties, next);
+    expect(after).toMatchObject({ state: "started", machineId: failed.properties["machineId"] });
+  });
+
+  test("one that crashes at its update fails with what is live in its state", async () => {
+    const { id, inputs, state } = await make({ config: { image } });
+    const bad = await checked({ ...inputs, config: { image, env: { MACHINES_SIMULATE: "crash" } } }, inputs);
+    const failed = await failure(machine.update(id, state, bad));
+    expect(failed.id).toBe(id);
+    expect(failed.properties["version"]).not.toBe(state["version"]);
+    const after = await machine.update(id, failed.properties, await checked({ ...bad, config: { image } }, bad));
+    expect(after["state"]).toBe("started");
+  });
+
+  test("a job is waited for until it has settled: exit code 0 is success, another is not", async () => {
+    const job = { image, restart: { policy: "no" } };
+    const { state } = await make({ config: { ...job, env: { MACHINES_SIMULATE: "exit:0" } } });
+    expect(["started", "stopped"]).toContain(state["state"]);
+    const failed = await failure(machine.create(await checked({ config: { ...job, env: { MACHINES_SIMULATE: "exit:3" } } })));
+    expect(failed.message).toMatch(/code 3/);
+  });
+
+  test("checks that never pass end at the deadline, naming the check; waitForChecks: false does not wait", async () => {
+    const config = { image, env: { MACHINES_SIMULATE: "checks:critical" }, checks: { alive: { type: "tcp", port: 8080 } } };
+    const inputs = await checked({ config, __context: { timeouts: { create: "2s" } } });
+    const failed = await failure(machine.create(inputs));
+    expect(failed.message).toMatch(/checks of Machine .* did not pass within 2s: .*alive is (critical|warning)/);
+    const { state } = await make({ config, waitForChecks: false });
+    expect(state["state"]).toBe("started");
+  });
+
+  test("a lease of somebody else is waited for and never stolen; the error names its holder (F06)", async () => {
+    const { id, inputs, state } = await make({ config: { image } });
+    const { data } = await send<{ data: { nonce: string } }>(service, "POST", at(state, "/lease"), { ttl: 600, description: "their deploy" });
+    const next = await checked({ ...inputs, config: { image: "registry.example.com/web:6" }, __context: { timeouts: { update: "2s" } } }, inputs);
+    await expect(machine.update(id, state, next)).rejects.toThrow(/did not come free within 2s: .*currently held by .*expires at .*Nothing was changed/);
+    expect((await live(state)).version).toBe(state["version"]);
+    const updating = machine.update(id, state, await checked({ ...next, __context: {} }, inputs));
+    await expect.poll(() => service.requests.filter(({ status, path }) => status === 409 && path.endsWith("/lease")).length).toBeGreaterThan(1);
+    await send(service, "DELETE", at(state, "/lease"), undefined, { "svc-machine-lease-nonce": data.nonce });
+    expect((await updating)["version"]).not.toBe(state["version"]);
+    await expect(send(service, "GET", at(state, "/lease"))).rejects.toThrow(/404/);
+  });
+
+  test("a refresh of many costs one list (coalescing), and what a list lacks is confirmed", async () => {
+    const fresh = bind("Machine", service, { requestTimeoutSeconds: "20" });
+    const all = await Promise.all(["a", "b", "c"].map((name) => make({ name: `many-${name}`, config: { image } })));
+    const before = service.requests.length;
+    const found = await Promise.all(all.map(({ id, state }) => fresh.read(id, state)));
+    expect(found.every((one) => one !== undefined)).toBe(true);
+    expect(service.requests.slice(before).map(({ method, path }) => `${method} ${path}`)).toEqual(["GET /v1/apps/app/machines"]);
+  });
+
+  test("fields we do not model are sent from extra, shown as drift, and never dropped silently (R6)", async () => {
+    const lenient = await startService({ strict: false });
+    try {
+      await makeApp(lenient, "app");
+      const bound = bind("Machine", lenient);
+      const services = [{ protocol: "tcp", internalPort: 80 }, { protocol: "tcp", internalPort: 81 }];
+      const extra = { new_field: { deep: [1] }, services: [{}, { new_thing: true }], stop_config: { new_one: "x" } };
+      const { inputs } = await bound.check({}, { app: "app", config: { image, services, extra } });
+      const { id, state } = await bound.create(inputs);
+      const { config } = await send<{ config: Record<string, unknown> }>(lenient, "GET", at(state));
+      expect(config).toMatchObject({ new_field: { deep: [1] }, services: [{}, { internal_port: 81, new_thing: true }], stop_config: { new_one: "x" } });
+      expect((await bound.read(id, state))?.state).toEqual(state);
+      await send(lenient, "POST", at(state), { config: { ...config, added_outside: 1 } });
+      // Another run: within one, reads are served from the list that was just made.
+      const next = bind("Machine", lenient, { requestTimeoutSeconds: "21" });
+      const found = await next.read(id, state);
+      expect(found?.inputs["config"]).toMatchObject({ extra: { ...extra, added_outside: 1 } });
+      expect(await next.diff(id, found?.state ?? {}, inputs)).toBe("update");
+    } finally {
+      await lenient.close();
+    }
+  });
+
+  test("one destroyed outside is gone, and proved to be", async () => {
+    const { id, state } = await make({ config: { image } });
+    await send(service, "DELETE", `${at(state)}?force=true`);
+    await send(service, "GET", at(state, "/wait?state=destroyed"));
+    expect(await machine.read(id, state)).toBeUndefined();
+    await machine.delete(id, state);
+  });
+
+  test("an id with anything but its two parts in it is refused before anything is sent (F34)", async () => {
+    const { state } = await make({ config: { image } });
+    const before = service.requests.length;
+    for (const id of ["app/../other", "app/..", "app/%2e%2e", "app/a\u0000b", "app", `app/${"x".repeat(1_000_000)}`]) {
+      await expect(machine.read(id, state)).rejects.toThrow(/has the form <app>\/<machineId>/);
+    }
+    expect(service.requests.length).toBe(before);
+  });
+});

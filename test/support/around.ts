@@ -1,0 +1,38 @@
+// What resources need around them, made through the API as anybody would.
+import type { TestService } from "./startService.ts";
+
+/** Sends a request with the service's token and answers the parsed body. @throws when it is not a success. */
+export async function send<T = Record<string, unknown>>(
+  service: Pick<TestService, "url" | "token">,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<T> {
+  const response = await fetch(service.url + path, {
+    method,
+    headers: { authorization: `Bearer ${service.token}`, ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  return (text === "" ? undefined : JSON.parse(text)) as T;
+}
+
+/** Makes an App and answers its name. */
+export async function makeApp(service: TestService, name: string): Promise<string> {
+  await send(service, "POST", "/v1/apps", { name, org_slug: "personal" });
+  return name;
+}
+
+/** Makes a volume and answers its id. */
+export async function makeVolume(service: TestService, app: string, region: string): Promise<string> {
+  const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${app}/volumes`, { name: "data", region, size_gb: 1 });
+  return id;
+}
+
+/** Makes a Machine and answers its id. */
+export async function makeMachine(service: TestService, app: string, body: Record<string, unknown>): Promise<string> {
+  const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${app}/machines`, body);
+  return id;
+}

@@ -1,0 +1,26 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["test/{api,core,client,resources,service,generated,dynamic,tools}/**/*.test.ts"],
+          testTimeout: 30_000,
+        },
+      },
+      {
+        test: {
+          name: "e2e",
+          include: ["test/e2e/**/*.test.ts"],
+          globalSetup: ["test/e2e/globalSetup.ts"],
+          // One CLI at a time: two cores, and every run starts several processes of its own.
+          fileParallelism: false,
+          testTimeout: 240_000,
+          hookTimeout: 600_000,
+        },
+      },
+    ],
+  },
+});
