@@ -60,7 +60,11 @@ export const apps = operations("apps", {
       apps: required(z.array(app), "The Apps."),
       next_cursor: optional(z.string(), "Where the next answer begins; absent at the end."),
     }),
-    failures: { 400: "org_slug missing, or a bad limit or cursor" },
+    failures: {
+      400: "org_slug missing, or a bad limit or cursor",
+      403: "another organization",
+      404: "no such organization",
+    },
     repeat: "read",
   },
   create: {
@@ -72,7 +76,12 @@ export const apps = operations("apps", {
     body: createApp,
     status: 201,
     answer: createdApp.optional(),
-    failures: { 400: "org_slug missing or bad field", 422: "name taken (`name_taken`) or not allowed" },
+    failures: {
+      400: "org_slug missing or bad field",
+      403: "another organization",
+      404: "no such organization",
+      422: "name taken (`name_taken`) or not allowed",
+    },
     repeat: "once",
   },
   get: {

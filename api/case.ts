@@ -15,11 +15,17 @@ export type Camel<T> = T extends readonly (infer Item)[]
     : T;
 
 /** `size_gb` is `sizeGb`. */
-export const camelKey = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+export const camelKey = (name: string): string =>
+  name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
-function convert(field: Field, value: unknown, rename: (fields: Readonly<Record<string, Field>>) => (name: string) => [string, Field] | undefined): unknown {
+function convert(
+  field: Field,
+  value: unknown,
+  rename: (fields: Readonly<Record<string, Field>>) => (name: string) => [string, Field] | undefined,
+): unknown {
   const { shape } = field;
-  if (shape.kind === "array") return Array.isArray(value) ? value.map((item) => convert(shape.item, item, rename)) : value;
+  if (shape.kind === "array")
+    return Array.isArray(value) ? value.map((item) => convert(shape.item, item, rename)) : value;
   if (!isObject(value) || shape.kind === "leaf") return value;
   const out: Record<string, unknown> = {};
   const named = shape.kind === "object" ? rename(shape.fields) : undefined;

@@ -13,29 +13,43 @@ const absolutePath = z.string().regex(/^\//, "must be an absolute path");
 /** Signals the service takes for stop and restart (spec 4.2). */
 export const stopSignal = z.enum(["SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGTERM"]);
 
-const guest = named("MachineGuest", z.object({
-  cpu_kind: optional(z.enum(["shared", "performance"]), "Kind of CPU: `shared` or `performance`.", { wireDefault: "shared" }),
-  cpus: optional(z.int().min(1), "Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16.", { wireDefault: 1 }),
-  memory_mb: optional(
-    z.int().min(1),
-    "Memory in MiB, a multiple of 256: 256 to 2048 for each shared CPU, 2048 to 8192 for each performance CPU.",
-    { wireDefault: 256 },
-  ),
-  max_memory_mb: optional(z.int().min(1), "Ceiling in MiB for the memory limit operations."),
-  gpus: optional(count, "Number of GPUs."),
-  gpu_kind: optional(text, "Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`."),
-  host_dedication_id: optional(text, "Dedicated host group the Machine is placed in."),
-  kernel_args: optional(texts, "Arguments for the guest's kernel."),
-  required_host_features: optional(texts, "Features the host must offer."),
-  persist_rootfs: optional(z.enum(["never", "always", "restart"]), "Whether the root file system outlives the Machine's runs.", {
-    deprecationMessage: "Use `rootfs.persist`.",
+const guest = named(
+  "MachineGuest",
+  z.object({
+    cpu_kind: optional(z.enum(["shared", "performance"]), "Kind of CPU: `shared` or `performance`.", {
+      wireDefault: "shared",
+    }),
+    cpus: optional(z.int().min(1), "Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16.", {
+      wireDefault: 1,
+    }),
+    memory_mb: optional(
+      z.int().min(1),
+      "Memory in MiB, a multiple of 256: 256 to 2048 for each shared CPU, 2048 to 8192 for each performance CPU.",
+      { wireDefault: 256 },
+    ),
+    max_memory_mb: optional(z.int().min(1), "Ceiling in MiB for the memory limit operations."),
+    gpus: optional(count, "Number of GPUs."),
+    gpu_kind: optional(text, "Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`."),
+    host_dedication_id: optional(text, "Dedicated host group the Machine is placed in."),
+    kernel_args: optional(texts, "Arguments for the guest's kernel."),
+    required_host_features: optional(texts, "Features the host must offer."),
+    persist_rootfs: optional(
+      z.enum(["never", "always", "restart"]),
+      "Whether the root file system outlives the Machine's runs.",
+      {
+        deprecationMessage: "Use `rootfs.persist`.",
+      },
+    ),
   }),
-}));
+);
 
-const header = named("HttpHeader", z.object({
-  name: required(text, "Name of the header."),
-  values: required(texts, "Values of the header.", { sensitive: true }),
-}));
+const header = named(
+  "HttpHeader",
+  z.object({
+    name: required(text, "Name of the header."),
+    values: required(texts, "Values of the header.", { sensitive: true }),
+  }),
+);
 
 const checkFields = {
   type: optional(z.enum(["tcp", "http"]), "Kind of check: `tcp` or `http`."),
@@ -55,9 +69,13 @@ const serviceCheck = z.object(checkFields);
 
 const check = z.object({
   ...checkFields,
-  kind: optional(z.enum(["informational", "readiness"]), "Whether a failing check keeps traffic away (`readiness`) or only reports.", {
-    wireDefault: "informational",
-  }),
+  kind: optional(
+    z.enum(["informational", "readiness"]),
+    "Whether a failing check keeps traffic away (`readiness`) or only reports.",
+    {
+      wireDefault: "informational",
+    },
+  ),
 });
 
 const replayCache = z.object({
@@ -72,7 +90,10 @@ const servicePort = z.object({
   port: optional(port, "Public port; either this or `startPort` with `endPort`."),
   start_port: optional(port, "First port of a range."),
   end_port: optional(port, "Last port of a range."),
-  handlers: optional(z.array(z.enum(["http", "tls", "tcp", "pg_tls", "proxy_proto"])), "What the proxy does with a connection, in order."),
+  handlers: optional(
+    z.array(z.enum(["http", "tls", "tcp", "pg_tls", "proxy_proto"])),
+    "What the proxy does with a connection, in order.",
+  ),
   force_https: optional(flag, "Whether HTTP is redirected to HTTPS.", { wireDefault: false }),
   http_options: optional(
     z.object({
@@ -123,36 +144,54 @@ const service = z.object({
     'What happens to an idle Machine: `"off"` (or false), `"stop"` (or true), `"suspend"`.',
     { format: "autostop", wireDefault: "off" },
   ),
-  min_machines_running: optional(count, "Machines of the primary region that autostop leaves running.", { wireDefault: 0 }),
+  min_machines_running: optional(count, "Machines of the primary region that autostop leaves running.", {
+    wireDefault: 0,
+  }),
   checks: optional(z.array(serviceCheck), "Checks of this service."),
   force_instance_key: optional(text, "Key by which requests name this Machine."),
   force_instance_description: optional(text, "Description of the instance key."),
 });
 
 const mount = z.object({
-  volume: required(text, "Id of the volume; in a program, the `id` of a Volume resource. Changing it replaces the Machine.", {
-    format: "reference",
-  }),
+  volume: required(
+    text,
+    "Id of the volume; in a program, the `id` of a Volume resource. Changing it replaces the Machine.",
+    {
+      format: "reference",
+    },
+  ),
   path: required(absolutePath, "Absolute path in the Machine."),
   name: optional(text, "Name of the mount; containers refer to it."),
   encrypted: optional(flag, "Whether the volume is encrypted.", { wireDefault: true }),
   size_gb: optional(z.int().min(1), "Size in GB of a volume made for the mount."),
-  extend_threshold_percent: optional(z.int().min(0).max(100), "Use in percent from which the platform extends the volume."),
+  extend_threshold_percent: optional(
+    z.int().min(0).max(100),
+    "Use in percent from which the platform extends the volume.",
+  ),
   add_size_gb: optional(z.int().min(1), "GB added by an extension."),
   add_size_percent: optional(z.int().min(1), "Percent added by an extension."),
   min_add_size_gb: optional(z.int().min(1), "Smallest extension in GB.", { wireDefault: 1 }),
   size_gb_limit: optional(z.int().min(0), "Size in GB that extensions stop at."),
 });
 
-const envFrom = named("EnvFrom", z.object({
-  env_var: required(text, "Variable that is set."),
-  field_ref: required(z.enum(["id", "version", "app_name", "private_ip", "region", "image"]), "Field of the Machine it is set from."),
-}));
+const envFrom = named(
+  "EnvFrom",
+  z.object({
+    env_var: required(text, "Variable that is set."),
+    field_ref: required(
+      z.enum(["id", "version", "app_name", "private_ip", "region", "image"]),
+      "Field of the Machine it is set from.",
+    ),
+  }),
+);
 
-const processSecret = named("ProcessSecret", z.object({
-  env_var: required(text, "Variable that is set."),
-  name: optional(text, "Name of the App secret; the variable's name when left out."),
-}));
+const processSecret = named(
+  "ProcessSecret",
+  z.object({
+    env_var: required(text, "Variable that is set."),
+    name: optional(text, "Name of the App secret; the variable's name when left out."),
+  }),
+);
 
 const commandFields = {
   exec: optional(texts, "Command that replaces entrypoint and cmd."),
@@ -173,26 +212,39 @@ const process = z.object({
   ignore_app_secrets: optional(flag, "Whether only the secrets listed here are seen.", { wireDefault: false }),
 });
 
-const file = named("MachineFile", z.object({
-  guest_path: required(absolutePath, "Absolute path of the file in the Machine."),
-  raw_value: optional(text, "Contents in base64; one of this, `secretName` and `imageConfig`.", { secret: true }),
-  secret_name: optional(text, "App secret that holds the contents in base64."),
-  image_config: optional(text, "Image whose configuration is the contents."),
-  mode: optional(count, "Permission bits as chmod takes them."),
-}));
-
-const restart = named("MachineRestart", z.object({
-  policy: optional(z.enum(["no", "always", "on-failure", "spot-price"]), "When the main process is started again after it ended.", {
-    wireDefault: "on-failure",
+const file = named(
+  "MachineFile",
+  z.object({
+    guest_path: required(absolutePath, "Absolute path of the file in the Machine."),
+    raw_value: optional(text, "Contents in base64; one of this, `secretName` and `imageConfig`.", { secret: true }),
+    secret_name: optional(text, "App secret that holds the contents in base64."),
+    image_config: optional(text, "Image whose configuration is the contents."),
+    mode: optional(count, "Permission bits as chmod takes them."),
   }),
-  max_retries: optional(count, "Restarts after failures before the Machine is left stopped."),
-  gpu_bid_price: optional(z.number(), "Highest price for a spot GPU."),
-}));
+);
 
-const stopConfig = named("MachineStopConfig", z.object({
-  signal: optional(stopSignal, "Signal that asks the process to stop.", { wireDefault: "SIGINT" }),
-  timeout: optional(duration(), "Time until it is killed, up to 300 s.", { wireDefault: "5s" }),
-}));
+const restart = named(
+  "MachineRestart",
+  z.object({
+    policy: optional(
+      z.enum(["no", "always", "on-failure", "spot-price"]),
+      "When the main process is started again after it ended.",
+      {
+        wireDefault: "on-failure",
+      },
+    ),
+    max_retries: optional(count, "Restarts after failures before the Machine is left stopped."),
+    gpu_bid_price: optional(z.number(), "Highest price for a spot GPU."),
+  }),
+);
+
+const stopConfig = named(
+  "MachineStopConfig",
+  z.object({
+    signal: optional(stopSignal, "Signal that asks the process to stop.", { wireDefault: "SIGINT" }),
+    timeout: optional(duration(), "Time until it is killed, up to 300 s.", { wireDefault: "5s" }),
+  }),
+);
 
 const httpHealthcheck = z.object({
   port: optional(port, "Port to connect to."),
@@ -235,7 +287,12 @@ const container = z.object({
     "Containers this one waits for.",
   ),
   mounts: optional(
-    z.array(z.object({ name: required(text, "Name of a mount of the Machine."), path: required(absolutePath, "Path in the container.") })),
+    z.array(
+      z.object({
+        name: required(text, "Name of a mount of the Machine."),
+        path: required(absolutePath, "Path in the container."),
+      }),
+    ),
     "Mounts of the Machine the container sees.",
   ),
   healthchecks: optional(z.array(healthcheck), "Checks of the container."),
@@ -256,14 +313,21 @@ const configVolume = z.object({
 /** Configuration of a Machine. An update replaces it whole and makes a new version (spec 9). */
 export const machineConfig = z.object({
   image: required(z.string().min(1, "must name an image"), "Image reference in a registry."),
-  env: optional(textMap, "Environment variables. Mark a value secret in the program to keep it out of sight.", { sensitive: true }),
+  env: optional(textMap, "Environment variables. Mark a value secret in the program to keep it out of sight.", {
+    sensitive: true,
+  }),
   guest: optional(guest, "CPU and memory."),
   services: optional(z.array(service), "What the platform's proxy makes public."),
   checks: optional(z.record(z.string(), check), "Checks of the Machine by name."),
-  mounts: optional(z.array(mount).max(1, "a Machine mounts at most one volume"), "The volume the Machine mounts; one at most."),
+  mounts: optional(
+    z.array(mount).max(1, "a Machine mounts at most one volume"),
+    "The volume the Machine mounts; one at most.",
+  ),
   processes: optional(z.array(process), "Processes to run in place of the image's."),
   restart: optional(restart, "When the main process is started again after it ended."),
-  auto_destroy: optional(flag, "Whether the Machine destroys itself once its main process has ended.", { wireDefault: false }),
+  auto_destroy: optional(flag, "Whether the Machine destroys itself once its main process has ended.", {
+    wireDefault: false,
+  }),
   metadata: optional(textMap, "Metadata by key. Keys that others set are kept."),
   files: optional(z.array(file), "Files written before the Machine starts."),
   init: optional(
@@ -310,7 +374,12 @@ export const machineConfig = z.object({
         "Options of the resolver.",
       ),
       dns_forward_rules: optional(
-        z.array(z.object({ basename: optional(text, "Domain that is forwarded."), addr: optional(text, "Server it is forwarded to.") })),
+        z.array(
+          z.object({
+            basename: optional(text, "Domain that is forwarded."),
+            addr: optional(text, "Server it is forwarded to."),
+          }),
+        ),
         "Domains forwarded to other servers.",
       ),
       hostname: optional(text, "Host name of the Machine."),
@@ -329,11 +398,17 @@ export const machineConfig = z.object({
   ),
   cache_drive: optional(z.object({ size_mb: optional(count, "Size in MiB.") }), "Drive for caches."),
   spot: optional(
-    z.object({ max_price_fraction: optional(z.number().gt(0).max(1), "Highest share of the full price, above 0, up to 1.") }),
+    z.object({
+      max_price_fraction: optional(z.number().gt(0).max(1), "Highest share of the full price, above 0, up to 1."),
+    }),
     "Run on spare capacity.",
   ),
-  size: optional(text, "Named size such as `shared-cpu-1x`; exclusive with `guest`.", { deprecationMessage: "Use `guest`." }),
-  disable_machine_autostart: optional(flag, "Whether the proxy never starts the Machine.", { deprecationMessage: "Use `services[].autostart`." }),
+  size: optional(text, "Named size such as `shared-cpu-1x`; exclusive with `guest`.", {
+    deprecationMessage: "Use `guest`.",
+  }),
+  disable_machine_autostart: optional(flag, "Whether the proxy never starts the Machine.", {
+    deprecationMessage: "Use `services[].autostart`.",
+  }),
 });
 
 /** Configuration of a Machine as the wire spells it. */
@@ -357,15 +432,22 @@ export function configProblems(config: MachineConfig): ConfigProblem[] {
   const { guest: g, size } = config;
   if (g && size) say(["size"], "is exclusive with guest");
   const sized = size === undefined ? undefined : namedSize.exec(size);
-  if (size !== undefined && !(sized && cpuCounts[sized[1] === "performance" ? "performance" : "shared"].includes(Number(sized[2])))) {
-    say(["size"], `${JSON.stringify(size)} is no known size; sizes are shared-cpu-{1,2,4,6,8}x and performance-{1,2,4,6,8,10,12,14,16}x`);
+  if (
+    size !== undefined &&
+    !(sized && cpuCounts[sized[1] === "performance" ? "performance" : "shared"].includes(Number(sized[2])))
+  ) {
+    say(
+      ["size"],
+      `${JSON.stringify(size)} is no known size; sizes are shared-cpu-{1,2,4,6,8}x and performance-{1,2,4,6,8,10,12,14,16}x`,
+    );
   }
   if (g) {
     const kind = g.cpu_kind ?? "shared";
     const cpus = g.cpus ?? 1;
     const memory = g.memory_mb ?? Math.max(256, memoryPerCpu[kind][0] * cpus);
     const [least, most] = memoryPerCpu[kind];
-    if (!cpuCounts[kind].includes(cpus)) say(["guest", "cpus"], `got ${cpus}; ${kind} CPUs come in ${cpuCounts[kind].join(", ")}`);
+    if (!cpuCounts[kind].includes(cpus))
+      say(["guest", "cpus"], `got ${cpus}; ${kind} CPUs come in ${cpuCounts[kind].join(", ")}`);
     else if (memory < least * cpus) say(["guest", "memory_mb"], `got ${memory}; minimum required ${least * cpus} MiB`);
     else if (memory > most * cpus) say(["guest", "memory_mb"], `got ${memory}; cannot exceed ${most * cpus} MiB`);
     else if (memory % 256 !== 0) say(["guest", "memory_mb"], `got ${memory}; must be a multiple of 256 MiB`);
@@ -378,14 +460,17 @@ export function configProblems(config: MachineConfig): ConfigProblem[] {
   for (const [i, { ports }] of (config.services ?? []).entries()) {
     for (const [k, { port: single, start_port: start, end_port: end }] of (ports ?? []).entries()) {
       const path = ["services", i, "ports", k];
-      if (single !== undefined && (start !== undefined || end !== undefined)) say(path, "takes either port or start_port with end_port");
-      else if (start !== undefined && end !== undefined && end < start) say([...path, "end_port"], `got ${end}, which lies before start_port ${start}`);
+      if (single !== undefined && (start !== undefined || end !== undefined))
+        say(path, "takes either port or start_port with end_port");
+      else if (start !== undefined && end !== undefined && end < start)
+        say([...path, "end_port"], `got ${end}, which lies before start_port ${start}`);
     }
   }
   for (const [i, { raw_value, secret_name, image_config }] of (config.files ?? []).entries()) {
     const given = [raw_value, secret_name, image_config].filter((value) => value !== undefined).length;
     if (given > 1) say(["files", i], "takes one of raw_value, secret_name and image_config");
   }
-  if (config.standbys?.length && config.services?.length) say(["standbys"], "only Machines without services stand by for others");
+  if (config.standbys?.length && config.services?.length)
+    say(["standbys"], "only Machines without services stand by for others");
   return problems;
 }

@@ -8,11 +8,17 @@ import { duration, optional, required } from "./schema.ts";
 /** What happened to a Machine (bodies.md 5.1). */
 export const machineEvent = z.object({
   id: optional(z.string(), "Identifier of 26 characters."),
-  type: optional(z.string(), "`launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come."),
+  type: optional(
+    z.string(),
+    "`launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come.",
+  ),
   status: optional(z.string(), "State of the Machine after the event."),
   source: optional(z.string(), "`user` (asked for through the API) or `flyd` (the host)."),
   timestamp: optional(z.int(), "Milliseconds since 1970."),
-  request: optional(z.record(z.string(), z.unknown()).nullable(), "Details; for an exit, `exit_event` with `exit_code` and more."),
+  request: optional(
+    z.record(z.string(), z.unknown()).nullable(),
+    "Details; for an exit, `exit_event` with `exit_code` and more.",
+  ),
 });
 
 /** Result of one check. Service checks are named like `servicecheck-00-tcp-8080`. */
@@ -42,7 +48,10 @@ export const machine = z.object({
   instance_id: optional(z.string(), "The same as `version`.", { deprecationMessage: "Use `version`." }),
   private_ip: optional(z.string(), "IPv6 address on the private network."),
   config: optional(machineConfig, "The configuration; absent while the host is not reachable."),
-  incomplete_config: optional(machineConfig, "Part of the configuration while `host_status` is not `ok`; never to be used for a new Machine."),
+  incomplete_config: optional(
+    machineConfig,
+    "Part of the configuration while `host_status` is not `ok`; never to be used for a new Machine.",
+  ),
   image_ref: optional(
     z.object({
       registry: optional(z.string(), "Registry."),
@@ -70,7 +79,9 @@ export const machine = z.object({
   cordoned: optional(z.boolean(), "Whether the proxy leaves the Machine out."),
   host_features: optional(z.array(z.string()), "Features of the host."),
   containers: optional(
-    z.array(z.object({ name: optional(z.string(), "Name of the container."), state: optional(z.string(), "Its state.") })),
+    z.array(
+      z.object({ name: optional(z.string(), "Name of the container."), state: optional(z.string(), "Its state.") }),
+    ),
     "State of every container.",
   ),
 });
@@ -78,7 +89,9 @@ export const machine = z.object({
 const launchFields = {
   config: required(machineConfig, "The whole configuration."),
   skip_launch: optional(z.boolean(), "Do not boot the Machine.", { wireDefault: false }),
-  skip_service_registration: optional(z.boolean(), "Keep the proxy away from the Machine, like cordon.", { wireDefault: false }),
+  skip_service_registration: optional(z.boolean(), "Keep the proxy away from the Machine, like cordon.", {
+    wireDefault: false,
+  }),
   skip_secrets: optional(z.boolean(), "Do not give the App's secrets to the Machine."),
   min_secrets_version: optional(z.int(), "Wait for App secrets of at least this version."),
   lease_ttl: optional(z.int().min(1), "Seconds of a lease to take with the change."),
@@ -118,7 +131,10 @@ const leaseEnvelope = z.object({
 });
 const at = "/v1/apps/{app_name}/machines/{machine_id}";
 const metadataUpdate = z.object({
-  metadata: optional(z.record(z.string(), z.string().nullable()), "Values by key; null and the empty string remove a key, keys not named stay."),
+  metadata: optional(
+    z.record(z.string(), z.string().nullable()),
+    "Values by key; null and the empty string remove a key, keys not named stay.",
+  ),
   machine_version: optional(z.string(), "Version the change was made for; another one now is 412."),
   updated_at: optional(z.string(), "RFC 3339 time; its meaning is not documented."),
 });
@@ -195,7 +211,12 @@ export const machines = operations("machines", {
     body: updateMachine,
     status: 200,
     answer: machine,
-    failures: { 400: "bad field", 404: missing, 409: `${held}, \`current_version\` is stale, or the host has no room` },
+    failures: {
+      400: "bad field",
+      404: "no such App, Machine or volume",
+      409: `${held}, \`current_version\` is stale, or the host has no room`,
+      412: "its state does not allow an update, or the volume is in use",
+    },
     repeat: "once",
   },
   destroy: {
@@ -287,7 +308,12 @@ export const machines = operations("machines", {
     params: one,
     lease: "own",
     status: 200,
-    answer: z.object({ status: optional(z.string(), "`success`."), data: optional(z.object({ ok: optional(z.boolean(), "True.") }), "Result.") }).optional(),
+    answer: z
+      .object({
+        status: optional(z.string(), "`success`."),
+        data: optional(z.object({ ok: optional(z.boolean(), "True.") }), "Result."),
+      })
+      .optional(),
     failures: { 400: "no nonce", 404: "no such App, Machine or lease", 409: "another nonce" },
     repeat: "repeatable",
   },
@@ -427,7 +453,9 @@ export const machines = operations("machines", {
     summary: "Waits until a Machine reaches one of several states.",
     params: one,
     query: z.object({
-      state: optional(z.array(waitState), "States waited for; repeated or comma-separated.", { wireDefault: ["started"] }),
+      state: optional(z.array(waitState), "States waited for; repeated or comma-separated.", {
+        wireDefault: ["started"],
+      }),
       timeout: optional(z.int().min(1).max(60), "Seconds to wait, 1 to 60.", { wireDefault: 60 }),
       version: optional(ulid, "Version that must have reached the state."),
       instance_id: optional(ulid, "Another spelling of `version`.", { deprecationMessage: "Use `version`." }),
@@ -440,7 +468,12 @@ export const machines = operations("machines", {
       version: optional(z.string(), "Version that reached it."),
       event_id: optional(z.string(), "Event that brought it there."),
     }),
-    failures: { 400: "timeout outside 1 to 60 s", 404: "the Machine is gone", 408: "the state was not reached in time" },
+    failures: {
+      400: "timeout outside 1 to 60 s",
+      404: "the Machine is gone",
+      408: "the state was not reached in time",
+      412: "`version` was replaced by another",
+    },
     repeat: "read",
     held: true,
   },

@@ -7,12 +7,13 @@ const segment = (what: string) =>
     .string()
     .min(1, `${what} must not be empty`)
     .max(255, `${what} must not be longer than 255 characters`)
-    .regex(/^(?!\.{1,2}$)(?!.*%2e)[^/\\\u0000-\u001f\u007f?#%]+$/i, `${what} must not hold "/", "\\", "?", "#", "%" or control characters, nor be "." or ".."`);
+    .regex(
+      /^(?!\.{1,2}$)(?!.*%2e)[^/\\\u0000-\u001f\u007f?#%]+$/i,
+      `${what} must not hold "/", "\\", "?", "#", "%" or control characters, nor be "." or ".."`,
+    );
 
 /** App name: 1–62 of `a-z`, `0-9`, `-`; unique on the whole platform. */
-export const appName = z
-  .string()
-  .regex(/^[a-z0-9-]{1,62}$/, "must be 1 to 62 of a-z, 0-9 and -");
+export const appName = z.string().regex(/^[a-z0-9-]{1,62}$/, "must be 1 to 62 of a-z, 0-9 and -");
 
 /** Machine name: 1–63 of `a-z`, `0-9`, `-`; unique among the App's live Machines. ASSUMED: the character rule (bodies.md 2). */
 export const machineName = z.string().regex(/^[a-z0-9-]{1,63}$/, "must be 1 to 63 of a-z, 0-9 and -");

@@ -21,8 +21,11 @@ export interface FieldMeta {
 }
 
 /** A field that must be present. */
-export const required = <S extends z.ZodType>(schema: S, description: string, meta: Omit<FieldMeta, "description"> = {}): S =>
-  schema.meta({ ...meta, description });
+export const required = <S extends z.ZodType>(
+  schema: S,
+  description: string,
+  meta: Omit<FieldMeta, "description"> = {},
+): S => schema.meta({ ...meta, description });
 
 /** A field that may be left out. */
 export const optional = <S extends z.ZodType>(
@@ -34,7 +37,7 @@ export const optional = <S extends z.ZodType>(
 /** Names the type of an object that occurs in several places. */
 export const named = <S extends z.ZodType>(typeName: string, schema: S): S => schema.meta({ typeName });
 
-const durationUnits: Record<string, number> = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 };
+const durationUnits: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 };
 const durationPattern = /^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+$|^0$/;
 
 /** Nanoseconds of a Go duration such as `"1m30s"`, or undefined when the text is none. */
@@ -60,10 +63,7 @@ export function formatDuration(nanoseconds: number): string {
 
 /** A Go duration (`"15s"`, `"1m30s"`). A bare number on the wire is nanoseconds (bodies.md 0) and is rewritten by {@link tidy}. */
 export const duration = () =>
-  z
-    .string()
-    .regex(durationPattern, 'must be a duration such as "15s" or "1m30s"')
-    .meta({ format: "duration" });
+  z.string().regex(durationPattern, 'must be a duration such as "15s" or "1m30s"').meta({ format: "duration" });
 
 // --- shapes: the one way this code looks inside a zod schema ---------------------------------------------------
 
@@ -117,7 +117,11 @@ function readField(schema: z.ZodType): Field {
 function readShape(schema: z.ZodType): Shape {
   if (schema instanceof z.ZodObject) {
     const entries = Object.entries(schema.shape as Record<string, z.ZodType>);
-    return { kind: "object", fields: Object.fromEntries(entries.map(([name, inner]) => [name, fieldOf(inner)])), schema };
+    return {
+      kind: "object",
+      fields: Object.fromEntries(entries.map(([name, inner]) => [name, fieldOf(inner)])),
+      schema,
+    };
   }
   if (schema instanceof z.ZodRecord) return { kind: "record", value: fieldOf(schema.valueType as z.ZodType), schema };
   if (schema instanceof z.ZodArray) return { kind: "array", item: fieldOf(schema.element as z.ZodType), schema };
@@ -149,11 +153,13 @@ export function tidy(schema: z.ZodType, value: unknown): Tidied {
   const walk = (field: Field, at: unknown, path: string): unknown => {
     const { shape } = field;
     if (field.meta.format === "duration" && typeof at === "number") return formatDuration(at);
-    if (shape.kind === "array") return Array.isArray(at) ? at.map((item, i) => walk(shape.item, item, `${path}[${i}]`)) : at;
+    if (shape.kind === "array")
+      return Array.isArray(at) ? at.map((item, i) => walk(shape.item, item, `${path}[${i}]`)) : at;
     if (!isObject(at) || shape.kind === "leaf") return at;
     const out: Record<string, unknown> = {};
     for (const [name, inner] of Object.entries(at)) {
-      const known = shape.kind === "record" ? shape.value : Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
+      const known =
+        shape.kind === "record" ? shape.value : Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
       const innerPath = path ? `${path}.${name}` : name;
       if (!known) {
         unknown.push(innerPath);

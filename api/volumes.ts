@@ -12,7 +12,10 @@ const retention = z.int().min(1).max(60);
 export const volume = z.object({
   id: required(z.string(), "Identifier, `vol_` and 16 or 17 characters."),
   name: optional(z.string(), "Name; several volumes may share one."),
-  state: optional(z.string(), "`creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`."),
+  state: optional(
+    z.string(),
+    "`creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.",
+  ),
   region: optional(z.string(), "Region of the volume."),
   zone: optional(z.string(), "Hardware zone the volume is in."),
   size_gb: optional(z.int(), "Size in GB."),
@@ -45,7 +48,9 @@ export const createVolume = z.object({
   fstype: optional(z.enum(["ext4", "raw"]), "File system: `ext4` or `raw`.", { wireDefault: "ext4" }),
   snapshot_retention: optional(retention, "Days a snapshot is kept, 1 to 60.", { wireDefault: 5 }),
   auto_backup_enabled: optional(z.boolean(), "Whether snapshots are taken on a schedule.", { wireDefault: true }),
-  require_unique_zone: optional(z.boolean(), "Another hardware zone for every volume of the name.", { wireDefault: true }),
+  require_unique_zone: optional(z.boolean(), "Another hardware zone for every volume of the name.", {
+    wireDefault: true,
+  }),
   unique_zone_app_wide: optional(z.boolean(), "That rule over all of the App's volumes.", { wireDefault: false }),
   snapshot_id: optional(z.string(), "Snapshot the volume is restored from."),
   source_volume_id: optional(z.string(), "Volume the new one is forked from."),
@@ -89,7 +94,13 @@ export const volumes = operations("volumes", {
     body: createVolume,
     status: 200,
     answer: volume,
-    failures: { 400: "bad field, or no capacity", 404: "no such App, snapshot or source volume", 409: "no capacity", 422: "no such region" },
+    failures: {
+      400: "bad field, or no capacity",
+      404: "no such App, snapshot or source volume",
+      409: "no capacity",
+      412: "the snapshot is being written",
+      422: "no such region",
+    },
     repeat: "once",
   },
   get: {

@@ -25,7 +25,7 @@ export async function proveGone(api: Api, appName: string): Promise<void> {
       throw new MachinesError(
         "missing-apps",
         `the service knows neither App ${appName} nor any other App of this run: are endpoint (${api.config.endpoint}) and organization (${api.config.organization}) right? ` +
-          "Nothing was forgotten. If the Apps are really gone, run once with `pulumi config set machines:allowMissingApps true`.",
+          "Nothing was forgotten. If the Apps are really gone, run once with MACHINES_ALLOW_MISSING_APPS=true in the environment.",
       );
     }
     await api.clock.sleep(50, api.deadline.signal);

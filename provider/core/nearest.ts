@@ -4,8 +4,13 @@ import { distance } from "fastest-levenshtein";
 /** The known name nearest to a misspelt one, or undefined when none is near. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const plain = (text: string) => text.toLowerCase().replace(/[_-]/g, "");
+  /** `environment` is meant for `env`: a word cut short or spelled out is near, however long the rest is. */
+  const far = (candidate: string): number => {
+    const [shorter, longer] = [plain(name), plain(candidate)].sort((a, b) => a.length - b.length) as [string, string];
+    return shorter.length >= 3 && longer.startsWith(shorter) ? 1 : distance(shorter, longer);
+  };
   const ranked = known
-    .map((candidate) => ({ candidate, far: distance(plain(name), plain(candidate)) }))
+    .map((candidate) => ({ candidate, far: far(candidate) }))
     .sort((a, b) => a.far - b.far);
   const best = ranked[0];
   return best && best.far <= Math.max(2, Math.floor(name.length / 3)) ? best.candidate : undefined;

@@ -1,5 +1,12 @@
 // A service in the test's own process, on a free port of this computer.
-import { createService, type Clock, type Fault, type Seen, type Service, type ServiceOptions } from "../../service/index.ts";
+import {
+  createService,
+  type Clock,
+  type Fault,
+  type Seen,
+  type Service,
+  type ServiceOptions,
+} from "../../service/index.ts";
 
 /** A service a test may do everything to. */
 export interface TestService<C extends Clock | undefined = Clock | undefined> {
@@ -17,9 +24,24 @@ export interface TestService<C extends Clock | undefined = Clock | undefined> {
 }
 
 /** Starts a service: strict, without delays and without a disk, unless the options say otherwise. */
-export async function startService<C extends Clock | undefined = undefined>(options: ServiceOptions & { clock?: C } = {}): Promise<TestService<C>> {
+export async function startService<C extends Clock | undefined = undefined>(
+  options: ServiceOptions & { clock?: C } = {},
+): Promise<TestService<C>> {
   const requests: Seen[] = [];
-  const service = createService({ delays: "instant", strict: true, ...options, onRequest: (seen) => requests.push(seen) });
+  const service = createService({
+    delays: "instant",
+    strict: true,
+    ...options,
+    onRequest: (seen) => requests.push(seen),
+  });
   const url = await service.app.listen({ host: "127.0.0.1", port: 0 });
-  return { url, token: service.token, service, clock: options.clock as C, requests, fail: (...faults) => service.faults.add(...faults), close: () => service.close() };
+  return {
+    url,
+    token: service.token,
+    service,
+    clock: options.clock as C,
+    requests,
+    fail: (...faults) => service.faults.add(...faults),
+    close: () => service.close(),
+  };
 }

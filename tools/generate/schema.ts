@@ -45,7 +45,11 @@ export interface PackageSpec {
 }
 
 const pascal = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
-const singular = (name: string): string => name.replace(/ies$/, "y").replace(/sses$/, "ss").replace(/(?<=[^s])s$/, "");
+const singular = (name: string): string =>
+  name
+    .replace(/ies$/, "y")
+    .replace(/sses$/, "ss")
+    .replace(/(?<=[^s])s$/, "");
 const token = (name: string): string => `machines:index:${name}`;
 
 /** The package schema for a version. */
@@ -56,7 +60,8 @@ export function packageSchema(version: string): PackageSpec {
 
   const claim = (name: string, shape: Shape): string => {
     const other = seen.get(name);
-    if (other && other.schema !== shape.schema) throw new Error(`two types would be named ${name}; give one a typeName`);
+    if (other && other.schema !== shape.schema)
+      throw new Error(`two types would be named ${name}; give one a typeName`);
     seen.set(name, shape);
     return name;
   };
@@ -109,20 +114,32 @@ export function packageSchema(version: string): PackageSpec {
     const inputs = Object.entries(resource.inputFields);
     const replacing = new Set(resource.replaceOn.filter((path) => !path.includes(".")));
     const inputProperties = Object.fromEntries(
-      inputs.map(([key, field]) => [key, { ...property(field, resource.name + pascal(key)), ...(replacing.has(key) ? { willReplaceOnChanges: true } : {}) }]),
+      inputs.map(([key, field]) => [
+        key,
+        {
+          ...property(field, resource.name + pascal(key)),
+          ...(replacing.has(key) ? { willReplaceOnChanges: true } : {}),
+        },
+      ]),
     );
     const outputs = Object.entries(resource.outputFields);
     const properties = {
       ...Object.fromEntries(Object.entries(inputProperties).map(([key, { default: _, ...rest }]) => [key, rest])),
       ...Object.fromEntries(outputs.map(([key, field]) => [key, property(field, resource.name + pascal(key))])),
     };
-    const always = [...inputs.filter(([, field]) => !field.optional || field.default !== undefined), ...outputs.filter(([, field]) => !field.optional)];
+    const always = [
+      ...inputs.filter(([, field]) => !field.optional || field.default !== undefined),
+      ...outputs.filter(([, field]) => !field.optional),
+    ];
     return {
-      description: resource.description === undefined ? resource.summary : `${resource.summary}\n\n${resource.description}`,
+      description:
+        resource.description === undefined ? resource.summary : `${resource.summary}\n\n${resource.description}`,
       properties,
       required: [...new Set(always.map(([key]) => key))],
       inputProperties,
-      requiredInputs: inputs.filter(([, field]) => !field.optional && field.default === undefined && kindOf(field) === "default").map(([key]) => key),
+      requiredInputs: inputs
+        .filter(([, field]) => !field.optional && field.default === undefined && kindOf(field) === "default")
+        .map(([key]) => key),
     };
   };
 
@@ -139,7 +156,9 @@ export function packageSchema(version: string): PackageSpec {
     ]),
   );
 
-  const resourceSpecs = Object.fromEntries(Object.values(resources).map((resource) => [token(resource.name), resourceSpec(resource)]));
+  const resourceSpecs = Object.fromEntries(
+    Object.values(resources).map((resource) => [token(resource.name), resourceSpec(resource)]),
+  );
   return {
     name: "machines",
     displayName: "Machines",

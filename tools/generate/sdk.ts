@@ -13,7 +13,8 @@ export function sdkFiles(schema: PackageSpec): Record<string, string> {
     "types/output.ts": typesFile(schema, false),
   };
   const names = Object.keys(schema.resources).map(nameOf);
-  for (const [token, resource] of Object.entries(schema.resources)) files[`${camel(nameOf(token))}.ts`] = classFile(schema, nameOf(token), resource);
+  for (const [token, resource] of Object.entries(schema.resources))
+    files[`${camel(nameOf(token))}.ts`] = classFile(schema, nameOf(token), resource);
   files["index.ts"] = [
     banner,
     ...names.map((name) => `export { ${name}, type ${name}Args } from "./${camel(name)}.ts";`),
@@ -24,7 +25,10 @@ export function sdkFiles(schema: PackageSpec): Record<string, string> {
   return files;
 }
 
-function doc(indent: string, property: { description?: string | undefined; default?: unknown; deprecationMessage?: string }): string {
+function doc(
+  indent: string,
+  property: { description?: string | undefined; default?: unknown; deprecationMessage?: string },
+): string {
   const lines = (property.description ?? "").split("\n").filter((line) => line !== "");
   if (property.default !== undefined) lines.push(`@default ${JSON.stringify(property.default)}`);
   if (property.deprecationMessage !== undefined) lines.push(`@deprecated ${property.deprecationMessage}`);
@@ -47,15 +51,20 @@ function typeText(schema: PackageSpec, property: Property, input: boolean, prefi
     const item = typeText(schema, property.items, input, prefix);
     return wrap(/[ |]/.test(item) && !item.startsWith("pulumi.Input<") ? `(${item})[]` : `${item}[]`);
   }
-  if (property.additionalProperties) return wrap(`{ [key: string]: ${typeText(schema, property.additionalProperties, input, prefix)} }`);
+  if (property.additionalProperties)
+    return wrap(`{ [key: string]: ${typeText(schema, property.additionalProperties, input, prefix)} }`);
   return wrap(property.type === "integer" ? "number" : (property.type ?? "string"));
 }
 
 function typesFile(schema: PackageSpec, input: boolean): string {
-  const types = Object.entries(schema.types).filter((entry): entry is [string, TypeSpec & { properties: Record<string, Property> }] => entry[1].properties !== undefined);
+  const types = Object.entries(schema.types).filter(
+    (entry): entry is [string, TypeSpec & { properties: Record<string, Property> }] =>
+      entry[1].properties !== undefined,
+  );
   const body = types.map(([token, { properties, required }]) => {
     const lines = Object.entries(properties).map(
-      ([name, property]) => `${doc("  ", property)}  ${name}${required?.includes(name) ? "" : "?"}: ${typeText(schema, property, input, "")}${required?.includes(name) ? "" : " | undefined"};\n`,
+      ([name, property]) =>
+        `${doc("  ", property)}  ${name}${required?.includes(name) ? "" : "?"}: ${typeText(schema, property, input, "")}${required?.includes(name) ? "" : " | undefined"};\n`,
     );
     return `export interface ${nameOf(token)} {\n${lines.join("")}}\n`;
   });
@@ -74,7 +83,9 @@ function classFile(schema: PackageSpec, name: string, resource: ResourceSpec): s
   });
   const secrets = Object.entries(resource.properties).flatMap(([key, { secret }]) => (secret ? [key] : []));
   // Unknown at preview: what the service decides, an input left out included.
-  const decided = Object.keys(resource.properties).filter((key) => !resource.requiredInputs.includes(key) && resource.inputProperties[key]?.default === undefined);
+  const decided = Object.keys(resource.properties).filter(
+    (key) => !resource.requiredInputs.includes(key) && resource.inputProperties[key]?.default === undefined,
+  );
   const imports = [
     ['import type * as input from "./types/input.ts";', args],
     ['import type * as output from "./types/output.ts";', outputs],

@@ -1,0 +1,12 @@
+import { expect, test } from "vitest";
+import { nearest } from "../../provider/core/nearest.ts";
+
+test.each([
+  ["sizeGB", ["sizeGb", "region"], "sizeGb"],
+  ["internal_port", ["internalPort", "protocol"], "internalPort"],
+  ["environment", ["env", "guest"], "env"],
+  ["enviroment", ["env", "guest", "mounts"], "env"],
+  ["mem", ["memoryMb", "cpus"], "memoryMb"],
+  ["amx", ["ams", "fra", "lhr"], "ams"],
+  ["quux", ["ams", "fra", "lhr"], undefined],
+])("%s among %j is meant for %s", (name, known, meant) => expect(nearest(name, known)).toBe(meant));

@@ -1,0 +1,37 @@
+// Once per run: packs what would be published and installs exactly that in a folder outside the clone. Projects of the
+// tests are folders in it, so Node finds the packages as it does in a user's project.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Folder in which the packed packages are installed. */
+    installed: string;
+  }
+}
+
+export default function setup(project: TestProject): () => void {
+  try {
+    execFileSync("pulumi", ["version"], { stdio: "ignore" });
+  } catch {
+    throw new Error("the end-to-end tests need the Pulumi CLI; `npm test` finds or builds it and puts it on PATH");
+  }
+  const run = (command: string, args: readonly string[], cwd: string): void => {
+    try {
+      execFileSync(command, args, { cwd, stdio: "pipe", encoding: "utf8" });
+    } catch (error) {
+      const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
+      throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}\n${stderr}`);
+    }
+  };
+  run("node", ["tools/package.mjs"], process.cwd());
+  const packages = readdirSync("packages").map((file) => join(process.cwd(), "packages", file));
+  const installed = mkdtempSync(join(tmpdir(), "pulumi-machines-e2e-"));
+  writeFileSync(join(installed, "package.json"), JSON.stringify({ name: "e2e", private: true }));
+  run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", ...packages, "@pulumi/pulumi@3.270.0", "typescript@6.0.3", "@types/node@24"], installed);
+  project.provide("installed", installed);
+  return () => rmSync(installed, { recursive: true, force: true, maxRetries: 3 });
+}

@@ -1,0 +1,297 @@
+// The main story, told to the real CLI: every step asserts what the CLI says and what the service then holds.
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { send } from "../support/around.ts";
+import { counts, Stack } from "../support/stack.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const good = "registry.example.com/shop:1.0.0";
+
+/** What the program declares; each step changes some of it. */
+interface Declared {
+  data: Record<string, unknown>;
+  web: Record<string, unknown>;
+  store: Record<string, unknown>;
+  options: Record<string, unknown>;
+}
+
+const first: Declared = {
+  data: { region: "ams", sizeGb: 2 },
+  web: {
+    region: "ams",
+    config: {
+      image: good,
+      env: { GREETING: "hello" },
+      metadata: { role: "web" },
+      services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }], checks: [{ type: "tcp", interval: "60s" }] }],
+    },
+  },
+  store: { region: "ams", config: { image: good } },
+  options: {},
+};
+
+const program = ({ data, web, store, options }: Declared): string => `
+import * as machines from "pulumi-machines";
+const app = new machines.App("shop");
+const data = new machines.Volume("data", { app: app.id, ...${JSON.stringify(data)} } as unknown as machines.VolumeArgs);
+const web = new machines.Machine("web", { app: app.id, ...${JSON.stringify(web)} } as unknown as machines.MachineArgs, ${JSON.stringify(options)});
+const stored = ${JSON.stringify(store)};
+const store = new machines.Machine("store", { app: app.id, ...stored, config: { ...stored.config, mounts: [{ volume: data.id, path: "/data" }] } } as unknown as machines.MachineArgs);
+export const appName = app.name;
+export const webVersion = web.version;
+`;
+
+interface Live {
+  id: string;
+  name: string;
+  state: string;
+  region: string;
+  version: string;
+  created_at: string;
+  config: Record<string, Record<string, unknown>> & { image: string };
+  events: { type: string; timestamp: number }[];
+}
+
+describe("the story of a stack", () => {
+  let service: TestService;
+  let stack: Stack;
+  let declared = structuredClone(first);
+  let app = "";
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(inject("installed"), "story");
+    stack.program(program(declared));
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+  });
+  afterAll(() => service.close());
+
+  /** Changes the program. */
+  const change = (change: (next: Declared) => void): void => {
+    declared = structuredClone(declared);
+    change(declared);
+    stack.program(program(declared));
+  };
+  const machines = () => send<Live[]>(service, "GET", `/v1/apps/${app}/machines`);
+  const volumes = async () => (await send<{ id: string; state: string; size_gb: number; region: string }[]>(service, "GET", `/v1/apps/${app}/volumes`)).filter(({ state }) => state === "created");
+  const find = async (resource: "web" | "store"): Promise<Live> => {
+    const { id } = (await stack.state())[resource] ?? { id: "" };
+    return send<Live>(service, "GET", `/v1/apps/${app}/machines/${id.split("/")[1] ?? ""}`);
+  };
+  const outside = (live: Live, rest: string, body?: unknown, method = "POST") => send<unknown>(service, method, `/v1/apps/${app}/machines/${live.id}${rest}`, body);
+  const unchanged = async () => {
+    expect(await stack.preview(), "a preview tells only what changes").toEqual({});
+  };
+
+  test("up creates what the program says", async () => {
+    const before = service.requests.length;
+    const steps = await stack.preview();
+    expect(Object.values(steps).map(({ op }) => op)).toEqual(["create", "create", "create", "create"]);
+    expect(service.requests.slice(before).filter(({ method }) => method !== "GET"), "preview never writes").toEqual([]);
+    expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 5 });
+    app = (await stack.ok("stack", "output", "appName")).trim();
+    expect((await machines()).map(({ state, region }) => `${state} ${region}`)).toEqual(["started ams", "started ams"]);
+    expect((await volumes()).map(({ size_gb }) => size_gb)).toEqual([2]);
+  });
+
+  test("preview and up again: unchanged", async () => {
+    await unchanged();
+    const before = service.requests.length;
+    expect(counts(await stack.up())).toEqual({ unchanged: 5 });
+    expect(service.requests.slice(before).filter(({ method }) => method !== "GET")).toEqual([]);
+    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 5 });
+  });
+
+  test("a changed image and env preview as an update of named fields, and up makes a new version of the same Machine", async () => {
+    const before = await find("web");
+    change(({ web }) => (web["config"] = { ...(web["config"] as object), image: "registry.example.com/shop:2.0.0", env: { GREETING: "hi", MORE: "1" } }));
+    const { web, store } = await stack.preview();
+    expect(web).toMatchObject({ op: "update", id: `${app}/${before.id}` });
+    expect([...(web?.changes ?? [])].sort()).toEqual(["config.env.GREETING", "config.env.MORE", "config.image"]);
+    expect(web?.newOutputs["version"], "unknown until it is made").not.toBe(before.version);
+    expect(store).toBeUndefined();
+    expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 4 });
+    const after = await find("web");
+    expect(after.id).toBe(before.id);
+    expect(after.version).not.toBe(before.version);
+    expect(after.config).toMatchObject({ image: "registry.example.com/shop:2.0.0", env: { GREETING: "hi", MORE: "1" } });
+    expect((await stack.ok("stack", "output", "webVersion")).trim()).toBe(after.version);
+    await expect(outside(after, "/lease", undefined, "GET")).rejects.toThrow(/404/);
+  });
+
+  test("an edit outside is shown by refresh, exactly, and up repairs it", async () => {
+    const live = await find("web");
+    await outside(live, "", { config: { ...live.config, env: { GREETING: "edited" } } });
+    await outside(live, "/wait?state=started", undefined, "GET");
+    const shown = await stack.ok("refresh", "--yes", "--diff", "--skip-preview");
+    expect(shown).toMatch(/GREETING: "hi" +=> "edited"|GREETING.*edited/);
+    expect(counts(shown)).toEqual({ updated: 1, unchanged: 4 });
+    const { web } = await stack.preview();
+    expect(web?.op).toBe("update");
+    expect([...(web?.changes ?? [])].sort()).toEqual(["config.env.GREETING", "config.env.MORE"]);
+    expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 4 });
+    expect((await find("web")).config["env"]).toEqual({ GREETING: "hi", MORE: "1" });
+    await unchanged();
+  });
+
+  test("a Machine destroyed outside: refresh forgets it, up makes exactly one anew", async () => {
+    const live = await find("web");
+    await outside(live, "?force=true", undefined, "DELETE");
+    await outside(live, "/wait?state=destroyed", undefined, "GET");
+    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ deleted: 1, unchanged: 4 });
+    expect(counts(await stack.up())).toEqual({ created: 1, unchanged: 4 });
+    expect(await machines()).toHaveLength(2);
+    expect((await find("web")).id).not.toBe(live.id);
+  });
+
+  test("a change of metadata alone makes no new version", async () => {
+    const before = await find("web");
+    await outside(before, "/metadata/theirs", { value: "kept" });
+    change(({ web }) => (web["config"] = { ...(web["config"] as object), metadata: { role: "front", tier: "1" } }));
+    expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 4 });
+    const after = await find("web");
+    expect(after.version).toBe(before.version);
+    expect(after.config["metadata"]).toMatchObject({ role: "front", tier: "1", theirs: "kept" });
+    await unchanged();
+  });
+
+  test("a volume grows in place and leaves its Machine alone, grown outside it is no drift, shrunk it is refused", async () => {
+    change(({ data }) => (data["sizeGb"] = 4));
+    const { data, store } = await stack.preview();
+    expect([data?.op, store?.op]).toEqual(["update", undefined]);
+    expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 4 });
+    const [volume] = await volumes();
+    expect(volume?.size_gb).toBe(4);
+    await send(service, "PUT", `/v1/apps/${app}/volumes/${volume?.id ?? ""}/extend`, { size_gb: 9 });
+    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 5 });
+    expect(counts(await stack.up())).toEqual({ unchanged: 5 });
+    expect((await stack.state())["data"]?.outputs).toMatchObject({ sizeGb: 4, currentSizeGb: 9 });
+    const before = service.requests.length;
+    change(({ data: next }) => (next["sizeGb"] = 3));
+    expect(await stack.fails("preview")).toMatch(/sizeGb: got 3, which is less than the 4 GB asked for before; a volume grows in place and never shrinks/);
+    expect(service.requests.slice(before).filter(({ method }) => method !== "GET")).toEqual([]);
+    change(({ data: next }) => (next["sizeGb"] = 4));
+  });
+
+  test("a Machine with a generated name moves: the new one is started before the old one goes", async () => {
+    const before = await find("web");
+    change(({ web }) => (web["region"] = "fra"));
+    expect((await stack.preview())["web"]?.op).toMatch(/replace/);
+    expect(counts(await stack.up())).toMatchObject({ replaced: 1 });
+    const after = await find("web");
+    expect(after).toMatchObject({ region: "fra", state: "started" });
+    expect(after.id).not.toBe(before.id);
+    const writes = service.requests.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`);
+    expect(writes.lastIndexOf(`POST /v1/apps/${app}/machines`)).toBeLessThan(writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`));
+    expect(await machines()).toHaveLength(2);
+  });
+
+  test("one with a fixed name moves: the old one goes first, and one exists afterwards", async () => {
+    change(({ web }) => (web["name"] = "fixed"));
+    await stack.up();
+    const before = await find("web");
+    change(({ web }) => (web["region"] = "lhr"));
+    await stack.up();
+    const after = await find("web");
+    expect(after).toMatchObject({ name: "fixed", region: "lhr", state: "started" });
+    const writes = service.requests.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`);
+    expect(writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`)).toBeLessThan(writes.lastIndexOf(`POST /v1/apps/${app}/machines`));
+    expect((await machines()).filter(({ name }) => name === "fixed")).toHaveLength(1);
+  });
+
+  test("one that mounts a volume is replaced: the old one goes first, and one exists afterwards", async () => {
+    const before = await find("store");
+    change(({ store }) => (store["name"] = "keeper"));
+    await stack.up();
+    const after = await find("store");
+    expect(after).toMatchObject({ name: "keeper", state: "started" });
+    const writes = service.requests.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`);
+    expect(writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`)).toBeLessThan(writes.lastIndexOf(`POST /v1/apps/${app}/machines`));
+    expect(await machines()).toHaveLength(2);
+    await unchanged();
+  });
+
+  test("another region for the volume is refused at preview; with allowDataLoss it is replaced", async () => {
+    const [before] = await volumes();
+    change(({ data, store }) => {
+      data["region"] = "fra";
+      store["region"] = "fra";
+    });
+    expect(await stack.fails("preview")).toMatch(/region: changing it replaces the Volume and destroys what it holds; set allowDataLoss: true/);
+    expect((await volumes()).map(({ id }) => id)).toEqual([before?.id]);
+    change(({ data }) => (data["allowDataLoss"] = true));
+    await stack.up();
+    const after = await volumes();
+    expect(after.map(({ region }) => region)).toEqual(["fra"]);
+    expect(after[0]?.id).not.toBe(before?.id);
+    expect(await find("store")).toMatchObject({ region: "fra", state: "started" });
+    await unchanged();
+  });
+
+  test("an endpoint that knows none of the apps: refresh fails and the state is untouched (R8)", async () => {
+    const empty = await startService();
+    try {
+      const before = await stack.state();
+      await stack.ok("config", "set", "machines:endpoint", empty.url);
+      await stack.ok("config", "set", "--secret", "machines:token", empty.token);
+      // A plain refresh takes the provider's configuration from the state, as of every provider; this one reads the stack's.
+      expect(await stack.fails("refresh", "--run-program", "--yes", "--skip-preview")).toMatch(/knows neither App .* nor any other App of this run: are endpoint .* and organization .* right\?/);
+      expect(await stack.state()).toEqual(before);
+    } finally {
+      await stack.ok("config", "set", "machines:endpoint", service.url);
+      await stack.ok("config", "set", "--secret", "machines:token", service.token);
+      await empty.close();
+    }
+    await unchanged();
+  });
+
+  test("a wrong property name and a wrong type are errors at preview that name them", async () => {
+    const right = declared;
+    change(({ web }) => (web["config"] = { ...(web["config"] as object), enviroment: { A: "1" } }));
+    const wrongName = await stack.fails("preview");
+    change((next) => Object.assign(next, right));
+    change(({ data }) => (data["sizeGb"] = "big"));
+    const wrongType = await stack.fails("preview");
+    change((next) => Object.assign(next, right));
+    expect(wrongName).toMatch(/Machine resource 'web' has a problem: config\.enviroment: there is no such property; did you mean env\?/);
+    expect(wrongType).toMatch(/Volume resource 'data' has a problem: sizeGb: got "big"; .*expected number/);
+  });
+
+  test("a Machine that crashes at start fails the update at once, keeps its id, and a good image repairs it in place", async () => {
+    const before = await find("web");
+    change(({ web }) => (web["config"] = { ...(web["config"] as object), env: { MACHINES_SIMULATE: "crash" } }));
+    const started = Date.now();
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/is (failed|stopped) and not started: its main process exited \(code 1/);
+    expect(Date.now() - started).toBeLessThan(30_000);
+    expect((await stack.state())["web"]?.id).toBe(`${app}/${before.id}`);
+    change(({ web }) => (web["config"] = { ...(web["config"] as object), env: { GREETING: "back" } }));
+    expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 4 });
+    expect(await find("web")).toMatchObject({ id: before.id, state: "started" });
+    await unchanged();
+  });
+
+  test("a lease of another client: up fails naming the holder when it is kept, and succeeds when it is given back", async () => {
+    const live = await find("web");
+    const { data } = (await outside(live, "/lease", { ttl: 120, description: "somebody's deploy" })) as { data: { nonce: string } };
+    change(({ web, options }) => {
+      web["config"] = { ...(web["config"] as object), env: { GREETING: "leased" } };
+      options["customTimeouts"] = { update: "3s" };
+    });
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/did not come free within 3s: .*lease currently held by .*, expires at/);
+    expect((await find("web")).version).toBe(live.version);
+    change(({ options }) => (options["customTimeouts"] = { update: "2m" }));
+    const before = service.requests.length;
+    const up = stack.up();
+    const refused = () => service.requests.slice(before).some(({ status, path }) => status === 409 && path.endsWith("/lease"));
+    await expect.poll(refused, { timeout: 60_000 }).toBe(true);
+    await send(service, "DELETE", `/v1/apps/${app}/machines/${live.id}/lease`, undefined, { "svc-machine-lease-nonce": data.nonce });
+    expect(counts(await up)).toEqual({ updated: 1, unchanged: 4 });
+    expect((await find("web")).config["env"]).toEqual({ GREETING: "leased" });
+  });
+
+  test("destroy leaves the service empty", async () => {
+    const output = await stack.ok("destroy", "--yes", "--skip-preview");
+    expect(counts(output)).toMatchObject({ deleted: 5 });
+    expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0, apps: [] });
+    expect(await stack.state()).toEqual({});
+  });
+});

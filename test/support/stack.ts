@@ -1,0 +1,157 @@
+// A Pulumi project with one stack, driven by the real CLI as a user would, on a backend of its own.
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** What a run of the CLI came to. */
+export interface Ran {
+  readonly code: number;
+  /** Standard output and error as they came. */
+  readonly output: string;
+  readonly stdout: string;
+}
+
+/** A step of a preview. */
+export interface Step {
+  readonly op: string;
+  readonly name: string;
+  readonly id: string | undefined;
+  /** Paths of the properties that change. */
+  readonly changes: readonly string[];
+  readonly newOutputs: Readonly<Record<string, unknown>>;
+}
+
+/** A resource in the exported state. */
+export interface StateOf {
+  readonly id: string;
+  readonly inputs: Record<string, unknown>;
+  readonly outputs: Record<string, unknown>;
+  readonly initErrors?: readonly string[];
+}
+
+const counted = { created: "+", updated: "~", deleted: "-", replaced: "+-", unchanged: "" } as const;
+
+/** A project folder below `installed` with stack `dev`. */
+export class Stack {
+  readonly dir: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly #installed: string;
+
+  constructor(installed: string, name: string) {
+    this.#installed = installed;
+    this.dir = mkdtempSync(join(installed, `${name}-`));
+    mkdirSync(join(this.dir, ".state"));
+    const { PULUMI_ACCESS_TOKEN: _, MACHINES_ENDPOINT: __, MACHINES_TOKEN: ___, ...rest } = process.env;
+    this.env = {
+      ...rest,
+      PULUMI_BACKEND_URL: `file://${join(this.dir, ".state")}`,
+      PULUMI_HOME: join(installed, ".pulumi-home"),
+      PULUMI_CONFIG_PASSPHRASE: "test",
+      PULUMI_SKIP_UPDATE_CHECK: "true",
+      PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
+    };
+    writeFileSync(join(this.dir, "Pulumi.yaml"), `name: ${name}\nruntime: nodejs\n`);
+    writeFileSync(join(this.dir, "package.json"), JSON.stringify({ name, private: true, main: "index.ts" }));
+    writeFileSync(
+      join(this.dir, "tsconfig.json"),
+      JSON.stringify({ compilerOptions: { target: "es2022", module: "nodenext", moduleResolution: "nodenext", types: ["node"], strict: true, skipLibCheck: true, noEmit: true } }),
+    );
+  }
+
+  /** Makes the stack and sets its configuration. */
+  async init(config: Readonly<Record<string, string>>): Promise<void> {
+    await this.ok("stack", "init", "dev");
+    for (const [key, value] of Object.entries(config)) await this.ok("config", "set", ...(key.endsWith("token") ? ["--secret"] : []), key, value);
+  }
+
+  /** Writes the program. */
+  program(text: string): void {
+    writeFileSync(join(this.dir, "index.ts"), text);
+  }
+
+  /** Copies an example of the repository into the project, package.json left out: the packed packages are installed. */
+  example(name: string): void {
+    for (const file of ["index.ts", "Pulumi.yaml", "tsconfig.json"]) cpSync(join("examples", name, file), join(this.dir, file));
+  }
+
+  /** Runs the CLI. */
+  run(args: readonly string[], options: { env?: Readonly<Record<string, string>>; command?: string } = {}): Promise<Ran> {
+    return new Promise((resolve, reject) => {
+      const child = spawn(options.command ?? "pulumi", [...args, "--non-interactive", "--color", "never"], {
+        cwd: this.dir,
+        env: { ...this.env, ...options.env },
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      let [output, stdout] = ["", ""];
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        output += text;
+        stdout += text;
+      });
+      child.stderr.setEncoding("utf8").on("data", (text: string) => (output += text));
+      child.on("error", reject).on("close", (code) => resolve({ code: code ?? -1, output, stdout }));
+    });
+  }
+
+  /** Runs the CLI and answers its output. @throws with the output when it fails. */
+  async ok(...args: string[]): Promise<string> {
+    const { code, output } = await this.run(args);
+    if (code !== 0) throw new Error(`pulumi ${args.join(" ")} failed:\n${output}`);
+    return output;
+  }
+
+  /** Runs the CLI, which has to fail, and answers its output. */
+  async fails(...args: string[]): Promise<string> {
+    const { code, output } = await this.run(args);
+    if (code === 0) throw new Error(`pulumi ${args.join(" ")} should have failed:\n${output}`);
+    return output;
+  }
+
+  /** `pulumi up` without the preview before it. */
+  up(): Promise<string> {
+    return this.ok("up", "--yes", "--skip-preview");
+  }
+
+  /** The steps of `pulumi preview` by resource name, the stack itself left out. */
+  async preview(): Promise<Record<string, Step>> {
+    const { code, output, stdout } = await this.run(["preview", "--json"]);
+    if (code !== 0) throw new Error(`pulumi preview failed:\n${output}`);
+    const { steps } = JSON.parse(stdout) as {
+      steps: { op: string; urn: string; oldState?: { id?: string }; newState?: { outputs?: Record<string, unknown> }; detailedDiff?: Record<string, unknown>; diffReasons?: string[] }[];
+    };
+    const found = steps
+      .filter(({ urn }) => !urn.includes("pulumi:pulumi:Stack") && !urn.includes("pulumi:providers:"))
+      .map(({ op, urn, oldState, newState, detailedDiff, diffReasons }): [string, Step] => {
+        const name = urn.slice(urn.lastIndexOf("::") + 2);
+        return [name, { op, name, id: oldState?.id, changes: Object.keys(detailedDiff ?? {}).length > 0 ? Object.keys(detailedDiff ?? {}) : (diffReasons ?? []), newOutputs: newState?.outputs ?? {} }];
+      });
+    return Object.fromEntries(found);
+  }
+
+  /** The managed resources in the state, by name. */
+  async state(): Promise<Record<string, StateOf>> {
+    const { deployment } = JSON.parse(await this.ok("stack", "export")) as { deployment: { resources?: (StateOf & { urn: string; custom: boolean; type: string })[] } };
+    const own = (deployment.resources ?? []).filter(({ custom, type }) => custom && !type.startsWith("pulumi:"));
+    return Object.fromEntries(own.map((resource) => [resource.urn.slice(resource.urn.lastIndexOf("::") + 2), resource]));
+  }
+
+  /** Text of a file of the project. */
+  text(file: string): string {
+    return readFileSync(join(this.dir, file), "utf8");
+  }
+
+  /** Folder in which the packages are installed. */
+  get installed(): string {
+    return this.#installed;
+  }
+}
+
+/** How many resources a run says it created, updated, …; the stack is one of those unchanged. */
+export function counts(output: string): Partial<Record<keyof typeof counted, number>> {
+  const summary = output.slice(output.lastIndexOf("Resources:"));
+  return Object.fromEntries(
+    Object.keys(counted).flatMap((word) => {
+      const found = new RegExp(`(\\d+) ${word}`).exec(summary);
+      return found ? [[word, Number(found[1])]] : [];
+    }),
+  );
+}
