@@ -1,0 +1,38 @@
+// Every example: up, up again, refresh, destroy, with the real CLI. Nothing changes the second time, nothing is left.
+import { readdirSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { send } from "../support/around.ts";
+import { counts, Stack } from "../support/stack.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+describe.each(readdirSync("examples"))("example %s", (name) => {
+  let service: TestService;
+  let stack: Stack;
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(inject("installed"), name);
+    stack.example(name);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+  });
+  afterAll(() => service.close());
+
+  test("up creates everything", async () => {
+    const { created = 0, ...rest } = counts(await stack.ok("up", "--yes"));
+    expect(created).toBeGreaterThan(1);
+    expect(rest).toEqual({});
+  });
+
+  test("up again and refresh change nothing", async () => {
+    const { unchanged = 0, ...rest } = counts(await stack.ok("up", "--yes"));
+    expect(unchanged).toBeGreaterThan(1);
+    expect(rest).toEqual({});
+    expect(counts(await stack.ok("refresh", "--yes"))).toEqual({ unchanged });
+  });
+
+  test("destroy leaves the service empty", async () => {
+    await stack.ok("destroy", "--yes");
+    expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
+    expect(await stack.state()).toEqual({});
+  });
+});

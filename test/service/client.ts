@@ -1,0 +1,72 @@
+// What the tests of the service talk to it with: plain requests, written out, and nothing of the provider's client.
+import { afterEach } from "vitest";
+import type { Clock, ServiceOptions } from "../../service/index.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The JSON of the body; undefined without one. */
+  readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests reach into answers freely
+}
+
+export type Call = (
+  method: string,
+  path: string,
+  body?: unknown,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Answer>;
+
+/** Sends requests below `/v1` of a service. */
+export function caller(url: string, token: string): Call {
+  return async (method, path, body, headers = {}) => {
+    const init = {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...headers },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    };
+    const response = await fetch(`${url}/v1${path}`, init);
+    const text = await response.text();
+    let parsed: unknown;
+    try {
+      parsed = JSON.parse(text);
+    } catch {
+      parsed = undefined;
+    }
+    return { status: response.status, headers: response.headers, text, body: parsed };
+  };
+}
+
+const opened: TestService[] = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((service) => service.close()));
+});
+
+/** A service with an App `web`; closed after the test. */
+export async function withApp<C extends Clock | undefined = undefined>(options: ServiceOptions & { clock?: C } = {}) {
+  const service = await startService(options);
+  opened.push(service);
+  const call = caller(service.url, service.token);
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const machines = "/apps/web/machines";
+  return {
+    ...service,
+    call,
+    machines,
+    /** Creates a Machine and gives its answer. */
+    async machine(config: object = {}, more: object = {}) {
+      const made = await call("POST", machines, { config: { image: "nginx", ...config }, ...more });
+      if (made.status !== 200) throw new Error(`creating a Machine gave ${made.status} ${made.text}`);
+      return made.body;
+    },
+    async state(id: string): Promise<string> {
+      return (await call("GET", `${machines}/${id}`)).body.state;
+    },
+    async volume(more: object = {}) {
+      const made = await call("POST", "/apps/web/volumes", { name: "data", ...more });
+      if (made.status !== 200) throw new Error(`creating a volume gave ${made.status} ${made.text}`);
+      return made.body;
+    },
+  };
+}

@@ -1,0 +1,236 @@
+// The command and the service in the background: one per data folder, whoever asks (F29, F36).
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test, vi } from "vitest";
+import { findLocal, startLocal } from "../../service/index.ts";
+import { stopLocal } from "../../service/local/daemon.ts";
+import { caller } from "./client.ts";
+
+const main = join(__dirname, "../../service/main.ts");
+const folders: string[] = [];
+
+interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs the command to its end, as its own process. */
+function command(args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", main, ...args], {
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let [out, err] = ["", ""];
+    child.stdout.on("data", (part: Buffer) => (out += part.toString()));
+    child.stderr.on("data", (part: Buffer) => (err += part.toString()));
+    child.once("error", reject).once("close", (code) => resolve({ code, out, err }));
+  });
+}
+
+function folder(): string {
+  const made = join(mkdtempSync(join(tmpdir(), "machines-daemon-")), "data");
+  folders.push(made);
+  return made;
+}
+
+afterEach(async () => {
+  for (const made of folders.splice(0)) {
+    await stopLocal(made);
+    rmSync(join(made, ".."), { recursive: true, force: true });
+  }
+});
+
+const start = (data: string, ...more: string[]) =>
+  command(["start", "--data", data, "--listen", "127.0.0.1:0", ...more]);
+
+/** Whether a process runs; one that has ended and waits to be collected does not. */
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return process.platform !== "linux" || !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+};
+
+test("start, status, token, logs, stop", async () => {
+  const data = folder();
+  expect(await command(["status", "--data", data])).toMatchObject({
+    code: 3,
+    out: expect.stringContaining("not running"),
+  });
+  expect(await command(["token", "--data", data])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("run machines-service start first"),
+  });
+  const started = await start(data);
+  const [, url = "", pid] =
+    /^machines-service is ready at (http:\/\/127\.0\.0\.1:\d+) \(pid (\d+), data .+\)\n$/.exec(started.out) ?? [];
+  expect(isAlive(Number(pid))).toBe(true);
+  expect(await command(["status", "--json", "--data", data])).toMatchObject({
+    code: 0,
+    out: `${JSON.stringify({ url, pid: Number(pid), data })}\n`,
+  });
+  expect((await start(data)).out).toBe(started.out);
+
+  const token = (await command(["token", "--data", data])).out.trim();
+  const call = caller(url, token);
+  expect((await call("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201);
+  const other = (await command(["token", "--data", data, "--org", "other", "--expires", "1h"])).out.trim();
+  expect((await caller(url, other)("GET", "/apps/web")).status).toBe(403);
+  const expired = (await command(["token", "--data", data, "--expires", "1ms"])).out.trim();
+  expect((await caller(url, expired)("GET", "/apps/web")).status).toBe(401);
+
+  const log = (await command(["logs", "--data", data, "-n", "100"])).out;
+  expect(log).toContain('"operation":"apps.create"');
+  for (const secret of [token, other, expired]) expect(log).not.toContain(secret);
+
+  expect(await command(["stop", "--data", data])).toMatchObject({
+    code: 0,
+    out: `machines-service has stopped (pid ${pid})\n`,
+  });
+  await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false));
+  expect(await command(["stop", "--data", data])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining("not running"),
+  });
+});
+
+test("starts at the same moment, from several processes, start one service", async () => {
+  const data = folder();
+  const answers = await Promise.all([
+    start(data, "--json"),
+    start(data, "--json"),
+    start(data, "--json"),
+    startLocal({ data }),
+    startLocal({ data }),
+  ]);
+  const pids = answers.map((answer) => ("pid" in answer ? answer.pid : JSON.parse(answer.out).pid));
+  expect(new Set(pids).size).toBe(1);
+  expect(await findLocal({ data })).toMatchObject({ pid: pids[0] });
+});
+
+test("startLocal gives url and token, finds the same one again, and prints nothing", async () => {
+  const data = folder();
+  const written = vi.spyOn(process.stdout, "write");
+  expect(await findLocal({ data })).toBe(undefined);
+  expect(existsSync(data)).toBe(false);
+  const local = await startLocal({ data, delays: "instant" });
+  expect((await caller(local.url, local.token)("GET", "/platform/regions")).status).toBe(200);
+  expect(await startLocal({ data })).toEqual(local);
+  expect(await findLocal({ data })).toEqual(local);
+  expect(written).not.toHaveBeenCalled();
+  written.mockRestore();
+});
+
+test("a service that was killed is started anew, whatever its files still say", async () => {
+  const data = folder();
+  const first = await startLocal({ data });
+  process.kill(first.pid, "SIGKILL");
+  await vi.waitFor(() => expect(isAlive(first.pid)).toBe(false));
+  expect(await findLocal({ data })).toBe(undefined);
+  const second = await startLocal({ data });
+  expect(second.pid).not.toBe(first.pid);
+  expect(second.token).toBe(first.token);
+});
+
+test("a pid that belongs to somebody else by now is not taken for the service", async () => {
+  const data = folder();
+  const first = await startLocal({ data });
+  process.kill(first.pid, "SIGKILL");
+  await vi.waitFor(() => expect(isAlive(first.pid)).toBe(false));
+  writeFileSync(join(data, "service.json"), JSON.stringify({ url: first.url, pid: process.pid, data }));
+  expect(await command(["status", "--data", data])).toMatchObject({ code: 3 });
+  expect(await command(["stop", "--data", data])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining("not running"),
+  }); // and this process lives
+  expect((await startLocal({ data })).pid).not.toBe(process.pid);
+});
+
+test("a second service in the foreground names the first and ends with 1", async () => {
+  const data = folder();
+  const { pid } = await startLocal({ data });
+  const second = await command(["start", "--foreground", "--data", data, "--listen", "127.0.0.1:0"]);
+  expect(second.code).toBe(1);
+  expect(second.err).toContain(`pid ${pid}`);
+  expect(second.err.trim().split("\n")).toHaveLength(1);
+});
+
+test("a bad address to listen at is one sentence and exit status 1", async () => {
+  const remote = /add --allow-remote/;
+  const badly = [
+    ["nonsense", /--listen takes an address such as/],
+    ["127.0.0.1:70000", /--listen takes an address such as/],
+    ["0.0.0.0:0", remote],
+    ["127.example.com:0", remote],
+  ] as const;
+  const data = folder();
+  const answers = await Promise.all(
+    badly.map(([listen]) => command(["start", "--foreground", "--data", data, "--listen", listen])),
+  );
+  for (const [i, { code, out, err }] of answers.entries()) {
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toMatch(badly[i]?.[1] ?? "");
+    expect(err.trim().split("\n")).toHaveLength(1);
+  }
+});
+
+test("a port in use is one sentence, and so is another address for a service that runs", async () => {
+  const blocker = createServer();
+  await new Promise<void>((listening) => blocker.listen(0, "127.0.0.1", listening));
+  const { port } = blocker.address() as { port: number };
+  const data = folder();
+  const answer = await command(["start", "--data", data, "--listen", `127.0.0.1:${port}`]);
+  expect(answer).toMatchObject({
+    code: 1,
+    err: `machines-service: 127.0.0.1:${port} is in use by another program; choose another address with --listen\n`,
+  });
+  const { url } = await startLocal({ data });
+  expect(await command(["start", "--data", data, "--listen", `127.0.0.1:${port}`])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(`runs already at ${url}`),
+  });
+  await new Promise((closed) => blocker.close(closed));
+});
+
+test.skipIf(process.platform !== "linux")(
+  "the service in the background has a session of its own and nothing secret in its environment",
+  async () => {
+    const data = folder();
+    const env = {
+      ...process.env,
+      PULUMI_ACCESS_TOKEN: "canary",
+      MACHINES_TOKEN: "canary",
+      AWS_SECRET_ACCESS_KEY: "canary",
+    };
+    const { pid } = JSON.parse(
+      (await command(["start", "--json", "--data", data, "--listen", "127.0.0.1:0"], env)).out,
+    );
+    const environment = readFileSync(`/proc/${pid}/environ`, "utf8");
+    expect(environment).not.toMatch(/canary|PULUMI/);
+    const names = environment.split("\0").flatMap((line) => (line === "" ? [] : [line.split("=", 1)[0]]));
+    expect(["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS"]).toEqual(expect.arrayContaining(names));
+    const session = readFileSync(`/proc/${pid}/stat`, "utf8")
+      .replace(/^.*\) /, "")
+      .split(" ")[3];
+    expect(Number(session)).toBe(pid);
+  },
+);
+
+test("SIGTERM ends it gracefully: held requests are answered first", async () => {
+  const { url, token, pid } = await startLocal({ data: folder(), delays: "instant" });
+  const call = caller(url, token);
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const { id } = (await call("POST", "/apps/web/machines", { config: { image: "nginx" }, skip_launch: true })).body;
+  const held = call("GET", `/apps/web/machines/${id}/wait`);
+  await call("GET", "/apps/web"); // sent after the wait, so the wait is there by now
+  process.kill(pid, "SIGTERM");
+  expect((await held).status).toBe(503);
+  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 5000 });
+});

@@ -1,0 +1,116 @@
+// A long random life under a random clock: whatever is done in whatever order, nothing contradicts itself.
+import { expect, test } from "vitest";
+import { createService, ManualClock, seededRandom } from "../../service/index.ts";
+import { effects, machineStates, restingStates, steps } from "../../service/lifecycle/machineStates.ts";
+
+const seeds = ["one", "two", "three", "four"];
+const operations = 500;
+const images = [
+  "nginx",
+  "nginx:2",
+  "nginx:simulate-crash",
+  "nginx:simulate-exit-0",
+  "nginx:simulate-exit-1",
+  "nginx:simulate-oom",
+];
+
+/** Numbers below a bound, the same for the same seed. */
+function dice(seed: string): (sides: number) => number {
+  const random = seededRandom(`dice ${seed}`);
+  return (sides) => {
+    const [a = 0, b = 0] = random(2);
+    return (a * 256 + b) % sides;
+  };
+}
+
+// Every query finds what must not be.
+const contradictions = {
+  "a transient state nothing leads out of": `SELECT id, state FROM machines m WHERE state IN (${Object.keys(steps)
+    .map((state) => `'${state}'`)
+    .join(", ")}) AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.subject = m.id AND t.kind = 'machine.step')`,
+  "two steps for one Machine":
+    "SELECT subject FROM timers WHERE kind = 'machine.step' GROUP BY subject HAVING count(*) > 1",
+  "destroyed, or not": "SELECT id FROM machines WHERE (state = 'destroyed') <> (destroyed_at IS NOT NULL)",
+  "a state its latest move did not lead to":
+    "SELECT id, state FROM machines m WHERE state <> (SELECT status FROM events e WHERE e.machine = m.id AND moved = 1 ORDER BY e.id DESC LIMIT 1)",
+  "a version that is not listed":
+    "SELECT id FROM machines m WHERE NOT EXISTS (SELECT 1 FROM machine_versions v WHERE v.machine = m.id AND v.version = m.version)",
+  "a destroyed Machine that holds something":
+    "SELECT id FROM machines m WHERE state = 'destroyed' AND EXISTS (SELECT 1 FROM leases l WHERE l.machine = m.id)",
+  "a volume held by a Machine that does not mount it":
+    "SELECT v.id FROM volumes v JOIN machines m ON m.id = v.machine WHERE m.destroyed_at IS NULL AND instr(m.config, v.id) = 0",
+  "a mount whose volume is not held":
+    "SELECT m.id FROM machines m, volumes v WHERE m.destroyed_at IS NULL AND instr(m.config, v.id) > 0 AND v.machine IS NOT m.id",
+  "a bound volume on its way out":
+    "SELECT id FROM volumes WHERE machine IS NOT NULL AND state IN ('scheduling_destroy', 'pending_destroy')",
+  "two snapshots being written":
+    "SELECT volume FROM snapshots WHERE status = 'pending' GROUP BY volume HAVING count(*) > 1",
+  "a region whose use is miscounted":
+    "SELECT region FROM region_use u WHERE machines <> (SELECT count(*) FROM machines m WHERE m.region = u.region AND destroyed_at IS NULL)",
+} as const;
+
+test.each(seeds)("nothing contradicts itself in the life %s", async (seed) => {
+  const roll = dice(seed);
+  const pick = <T>(from: readonly T[]): T | undefined => from[roll(from.length)];
+  const clock = new ManualClock();
+  const service = createService({ clock, random: seededRandom(seed), delays: "realistic", strict: true });
+  const call = async (method: "GET" | "POST" | "PUT" | "DELETE", path: string, payload?: object) => {
+    const headers = { authorization: `Bearer ${service.token}` };
+    const answer = await service.app.inject({ method, url: `/v1${path}`, headers, ...(payload ? { payload } : {}) });
+    if (answer.statusCode >= 500) throw new Error(`${method} ${path} gave ${answer.statusCode} ${answer.body}`);
+    return { status: answer.statusCode, body: answer.body === "" ? undefined : JSON.parse(answer.body) };
+  };
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const machines: string[] = [];
+  const volumes: string[] = [];
+  const config = () => ({
+    image: pick(images),
+    restart: { policy: pick(["no", "on-failure", "always"]), max_retries: roll(3) },
+    auto_destroy: roll(6) === 0,
+    ...(roll(3) === 0 && volumes.length > 0 ? { mounts: [{ volume: pick(volumes), path: "/d" }] } : {}),
+    ...(roll(8) === 0 ? { schedule: "hourly" } : {}),
+  });
+  const acts: (() => Promise<unknown>)[] = [
+    async () => {
+      const made = await call("POST", "/apps/web/machines", {
+        config: config(),
+        skip_launch: roll(2) === 0,
+        ...(roll(4) === 0 ? { lease_ttl: 1 + roll(5) } : {}),
+      });
+      if (made.status === 200) machines.push(made.body.id);
+    },
+    async () => {
+      const made = await call("POST", "/apps/web/volumes", { name: "data" });
+      if (made.status === 200) volumes.push(made.body.id);
+    },
+    () => call("POST", `/apps/web/machines/${pick(machines)}`, { config: config(), skip_launch: roll(2) === 0 }),
+    () =>
+      call(
+        "POST",
+        `/apps/web/machines/${pick(machines)}/${pick(["start", "stop", "restart", "suspend", "cordon", "uncordon", "lease"])}`,
+      ),
+    () => call("POST", `/apps/web/machines/${pick(machines)}/${pick(["start", "stop", "restart", "suspend"])}`),
+    () => call("DELETE", `/apps/web/machines/${pick(machines)}${roll(2) === 0 ? "?force=true" : ""}`),
+    () => call("DELETE", `/apps/web/volumes/${pick(volumes)}`),
+    () => call("POST", `/apps/web/volumes/${pick(volumes)}/snapshots`),
+    () => call("PUT", `/apps/web/volumes/${pick(volumes)}/extend`, { size_gb: 1 + roll(20) }),
+    async () => clock.advance(roll(400)),
+    async () => clock.advance(roll(400)),
+    async () => clock.advance(roll(40) === 0 ? 3_600_000 : 2000),
+  ];
+  for (let i = 0; i < operations; i++) {
+    await pick(acts)?.();
+    for (const [name, sql] of Object.entries(contradictions))
+      expect([i, name, service.world.store.all(sql)]).toEqual([i, name, []]);
+  }
+  expect(machines.length).toBeGreaterThan(10);
+  await service.close();
+});
+
+test("every state either rests, is final, or has a step that leads out of it", () => {
+  for (const state of machineStates) {
+    const kinds = [restingStates.includes(state), state === "destroyed", steps[state] !== undefined].filter(Boolean);
+    expect([state, kinds.length]).toEqual([state, 1]);
+  }
+  for (const row of Object.values(effects)) expect(Object.keys(row).sort()).toEqual([...machineStates].sort());
+});

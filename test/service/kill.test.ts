@@ -1,0 +1,92 @@
+// kill -9 under load, again and again (F28): what was answered is there, and nothing is half.
+import { mkdtempSync, rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test, vi } from "vitest";
+import { startLocal } from "../../service/index.ts";
+import { caller, type Call } from "./client.ts";
+
+const rounds = 20;
+const writers = 6;
+const data = join(mkdtempSync(join(tmpdir(), "machines-kill-")), "data");
+let last: number | undefined;
+afterAll(() => {
+  if (last !== undefined) process.kill(last, "SIGKILL");
+  rmSync(join(data, ".."), { recursive: true, force: true });
+});
+
+interface Known {
+  /** Machines that were answered, with the last metadata value that was. */
+  readonly machines: Map<string, string | undefined>;
+  readonly volumes: Set<string>;
+}
+
+/** Writes until the connection is lost; remembers only what was answered. */
+async function write(call: Call, known: Known, name: string): Promise<void> {
+  for (let i = 0; ; i++) {
+    try {
+      const made = await call("POST", "/apps/web/machines", { name: `${name}-${i}`, config: { image: "nginx" } });
+      if (made.status !== 200) throw new Error(`${made.status} ${made.text}`);
+      known.machines.set(made.body.id, undefined);
+      if ((await call("POST", `/apps/web/machines/${made.body.id}/metadata/n`, { value: String(i) })).status === 204)
+        known.machines.set(made.body.id, String(i));
+      const volume = await call("POST", "/apps/web/volumes", { name: "data" });
+      if (volume.status === 200) known.volumes.add(volume.body.id);
+    } catch (error) {
+      if (error instanceof TypeError) return; // what `fetch` throws when the connection is lost
+      throw error;
+    }
+  }
+}
+
+async function verify(call: Call, known: Known): Promise<void> {
+  const machines: { id: string; name: string; config: { metadata?: { n?: string } }; events: unknown[] }[] = (
+    await call("GET", "/apps/web/machines")
+  ).body;
+  const byId = new Map(machines.map((machine) => [machine.id, machine]));
+  for (const [id, value] of known.machines) {
+    expect(byId.has(id)).toBe(true);
+    if (value !== undefined) expect(byId.get(id)?.config.metadata?.n).toBe(value);
+  }
+  expect(machines.every(({ events }) => events.length > 0)).toBe(true); // a Machine without its launch event would be half a Machine
+  const volumes: { id: string }[] = (await call("GET", "/apps/web/volumes")).body;
+  const there = new Set(volumes.map(({ id }) => id));
+  expect([...known.volumes].filter((id) => !there.has(id))).toEqual([]);
+}
+
+function checkFile(): void {
+  const db = new DatabaseSync(join(data, "service.db"));
+  expect(db.prepare("PRAGMA integrity_check").all()).toEqual([{ integrity_check: "ok" }]);
+  expect(db.prepare("PRAGMA foreign_key_check").all()).toEqual([]);
+  // Every Machine has the version it runs; every transient state has what leads out of it.
+  const orphan =
+    "SELECT id FROM machines m WHERE NOT EXISTS (SELECT 1 FROM machine_versions v WHERE v.machine = m.id AND v.version = m.version)";
+  const stuck =
+    "SELECT id FROM machines m WHERE state IN ('created', 'starting') AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.subject = m.id AND t.kind = 'machine.step')";
+  for (const sql of [orphan, stuck]) expect(db.prepare(sql).all()).toEqual([]);
+  db.close();
+}
+
+test(`kill -9 under load, ${rounds} times: nothing that was answered is lost`, { timeout: 60_000 }, async () => {
+  const known: Known = { machines: new Map(), volumes: new Set() };
+  for (let round = 0; round <= rounds; round++) {
+    const { url, token, pid } = await startLocal({ data });
+    last = pid;
+    const call = caller(url, token);
+    if (round === 0) await call("POST", "/apps", { name: "web", org_slug: "personal" });
+    else await verify(call, known);
+    if (round === rounds) break;
+    const before = known.machines.size;
+    const writing = Promise.all(Array.from({ length: writers }, (_, i) => write(call, known, `r${round}-w${i}`)));
+    // Later in every round, so that the cut falls on another place each time.
+    await vi.waitFor(() => expect(known.machines.size).toBeGreaterThanOrEqual(before + 3 + round * 2), {
+      interval: 1,
+      timeout: 10_000,
+    });
+    process.kill(pid, "SIGKILL");
+    await writing;
+    checkFile();
+  }
+  expect(known.machines.size).toBeGreaterThan(rounds * 3);
+});

@@ -1,0 +1,243 @@
+// What survives a restart, what is refused, and what happens when the disk is full (F28–F30).
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import {
+  createService,
+  ManualClock,
+  seededRandom,
+  systemClock,
+  type Service,
+  type ServiceOptions,
+} from "../../service/index.ts";
+
+const folders: string[] = [];
+const services: Service[] = [];
+afterEach(async () => {
+  await Promise.all(services.splice(0).map((service) => service.close()));
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), "machines-store-"));
+  folders.push(made);
+  return join(made, "data");
+}
+
+function open(options: ServiceOptions) {
+  const service = createService({ delays: "realistic", strict: true, ...options });
+  services.push(service);
+  const call = async (
+    method: "GET" | "POST" | "PUT" | "DELETE",
+    path: string,
+    body?: object,
+    headers: Record<string, string> = {},
+  ) => {
+    const answer = await service.app.inject({
+      method,
+      url: `/v1${path}`,
+      headers: { authorization: `Bearer ${service.token}`, ...headers },
+      ...(body ? { payload: body } : {}),
+    });
+    return {
+      status: answer.statusCode,
+      text: answer.body,
+      headers: answer.headers,
+      body: answer.body === "" ? undefined : JSON.parse(answer.body),
+    };
+  };
+  return { service, call };
+}
+
+const machines = "/apps/web/machines";
+
+test("a restart goes on where it was: states, timers, leases, snapshots and the token", async () => {
+  const data = folder();
+  const before = new ManualClock();
+  const first = open({ data, clock: before });
+  await first.call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const { id } = (await first.call("POST", machines, { config: { image: "nginx" }, lease_ttl: 100 })).body;
+  const volume = (await first.call("POST", "/apps/web/volumes", { name: "data" })).body.id;
+  await first.call("DELETE", `/apps/web/volumes/${volume}`);
+  const token = first.service.token;
+  await first.service.close();
+
+  const after = new ManualClock(before.now() + 200);
+  const second = open({ data, clock: after });
+  expect(second.service.token).toBe(token);
+  expect((await second.call("GET", `${machines}/${id}`)).body.state).toBe("created");
+  after.advance(1000);
+  expect((await second.call("GET", `${machines}/${id}`)).body.state).toBe("started");
+  expect((await second.call("POST", `${machines}/${id}/stop`)).status).toBe(409);
+  await second.service.close();
+
+  const third = open({ data, clock: new ManualClock(after.now() + 25 * 3600_000) });
+  await third.service.app.ready();
+  await new Promise(setImmediate);
+  (third.service.world.clock as ManualClock).advance(0);
+  expect((await third.call("GET", `/apps/web/volumes/${volume}`)).status).toBe(404);
+  expect((await third.call("POST", `${machines}/${id}/stop`)).status).toBe(200);
+});
+
+test("the data folder is the user's alone", async () => {
+  const data = folder();
+  const { service } = open({ data });
+  expect(statSync(data).mode & 0o777).toBe(0o700);
+  for (const file of ["token", "service.db"])
+    expect([file, statSync(join(data, file)).mode & 0o777]).toEqual([file, 0o600]);
+  expect(readFileSync(join(data, "token"), "utf8").trim()).toBe(service.token);
+  expect(readFileSync(join(data, "service.db")).includes(service.token)).toBe(false);
+});
+
+test("a second service for the same folder is refused, and the folder is free after the first has closed", async () => {
+  const data = folder();
+  const { service } = open({ data });
+  expect(() => createService({ data })).toThrow(/another machines-service serves/);
+  await service.close();
+  open({ data });
+});
+
+test("a lost token file gives a new token", async () => {
+  const data = folder();
+  const { service } = open({ data });
+  const { token } = service;
+  await service.close();
+  rmSync(join(data, "token"));
+  const again = open({ data });
+  expect(again.service.token).not.toBe(token);
+  expect((await again.call("GET", "/platform/regions")).status).toBe(200);
+});
+
+test("a store of a newer service is refused with a sentence", async () => {
+  const data = folder();
+  await open({ data }).service.close();
+  const db = new DatabaseSync(join(data, "service.db"));
+  db.exec("PRAGMA user_version = 999");
+  db.close();
+  expect(() => createService({ data })).toThrow(/written by a newer machines-service \(schema 999/);
+  expect(() => createService({ data })).toThrow(/newer/); // the lock was given back
+});
+
+test("a damaged store is refused with a sentence", async () => {
+  const data = folder();
+  await open({ data }).service.close();
+  writeFileSync(join(data, "service.db"), Buffer.alloc(8192, "garbage"));
+  expect(() => createService({ data })).toThrow(/service\.db is damaged\. Put a backup in its place/);
+});
+
+test("a full disk is 503 with Retry-After; reads go on, and so do writes once there is room", async () => {
+  const { service, call } = open({ data: folder() });
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const { db } = service.world.store;
+  const { page_count } = db.prepare("PRAGMA page_count").get() as { page_count: number };
+  db.exec(`PRAGMA max_page_count = ${page_count + 2}`);
+  const big = { config: { image: "nginx", env: { FILL: "x".repeat(20_000) } } };
+  const full = await Promise.all(Array.from({ length: 5 }, () => call("POST", machines, big)));
+  for (const answer of full) {
+    expect([answer.status, answer.headers["retry-after"]]).toEqual([503, "5"]);
+    expect(answer.body.error).toContain("cannot write its store");
+  }
+  expect((await call("GET", "/apps/web")).body.machine_count).toBe(0);
+  expect((await call("GET", machines)).body).toEqual([]);
+  db.exec("PRAGMA max_page_count = 1000000");
+  expect((await call("POST", machines, big)).status).toBe(200);
+});
+
+test("requests that share a transaction stand or fall alone", async () => {
+  const { call } = open({ delays: "instant" });
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const create = (name: string, image = "nginx") => call("POST", machines, { name, config: { image } });
+  const answers = await Promise.all([
+    create("a"),
+    create("a"),
+    create("b", "nginx:simulate-capacity"),
+    create("c"),
+    call("DELETE", `${machines}/0`),
+    create("d"),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual([200, 409, 422, 200, 404, 200]);
+  const names = (await call("GET", machines)).body.map(({ name }: { name: string }) => name);
+  expect(names.sort()).toEqual(["a", "c", "d"]);
+});
+
+test("the clock never runs backwards and follows a jump forwards", () => {
+  let [wall, ticks] = [1_000_000, 0];
+  const clock = systemClock(
+    () => wall,
+    () => ticks,
+  );
+  const pass = (wallMs: number, ms: number): number => {
+    [wall, ticks] = [wall + wallMs, ticks + ms];
+    return clock.now();
+  };
+  expect(pass(100, 100)).toBe(1_000_100);
+  expect(pass(3_600_000, 10)).toBe(4_600_100);
+  expect(pass(-3_600_000, 50)).toBe(4_600_150);
+  expect(pass(100, 100)).toBe(4_600_250);
+});
+
+test("identifiers of events grow even when the clock was set back between two runs", async () => {
+  const data = folder();
+  const first = open({ data, clock: new ManualClock(Date.UTC(2026, 5, 1)), delays: "instant" });
+  await first.call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const { id } = (await first.call("POST", machines, { config: { image: "nginx" } })).body;
+  const [latest] = (await first.call("GET", `${machines}/${id}/events`)).body;
+  await first.service.close();
+  const second = open({ data, clock: new ManualClock(Date.UTC(2026, 4, 1)), delays: "instant" });
+  await second.call("POST", `${machines}/${id}/stop`);
+  const events = (await second.call("GET", `${machines}/${id}/events`)).body;
+  expect(events[0].id > latest.id).toBe(true);
+  expect(events[0]).toMatchObject({ type: "exit", status: "stopped" });
+});
+
+test("two runs with one seed and one clock answer byte for byte the same", async () => {
+  const run = async (): Promise<string[]> => {
+    const clock = new ManualClock();
+    const { call, service } = open({ clock, random: seededRandom("one"), delays: "realistic" });
+    const texts: string[] = [service.token];
+    const say = async (...request: Parameters<typeof call>) => {
+      const answer = await call(...request);
+      texts.push(`${answer.status} ${String(answer.headers["svc-request-id"])} ${answer.text}`);
+      return answer.body;
+    };
+    await say("POST", "/apps", { name: "web", org_slug: "personal" });
+    const volume = await say("POST", "/apps/web/volumes", { name: "data" });
+    const machine = await say("POST", machines, {
+      config: { image: "nginx", mounts: [{ volume: volume.id, path: "/d" }] },
+      lease_ttl: 30,
+    });
+    clock.advance(10_000);
+    await say("GET", `${machines}/${machine.id}`);
+    await say(
+      "POST",
+      `${machines}/${machine.id}`,
+      { config: { image: "nginx:simulate-crash" } },
+      { "svc-machine-lease-nonce": machine.nonce },
+    );
+    clock.advance(60_000);
+    await say("GET", `${machines}/${machine.id}`);
+    await say("GET", `${machines}/${machine.id}/events?limit=50`);
+    await say("GET", "/apps/web/volumes");
+    return texts;
+  };
+  const [one, two] = [await run(), await run()];
+  expect(one).toEqual(two);
+  expect(one).toHaveLength(9);
+});
+
+test("a folder that cannot be written is refused with a sentence", async () => {
+  if (process.getuid?.() === 0) {
+    // The superuser writes everywhere; a file in the place of the folder stops everybody.
+    const file = folder();
+    writeFileSync(file, "");
+    return expect(() => createService({ data: file })).toThrow(/cannot be the data folder/);
+  }
+  const data = folder();
+  await open({ data }).service.close();
+  chmodSync(join(data, "service.db"), 0o400);
+  chmodSync(data, 0o500);
+  expect(() => createService({ data })).toThrow(/cannot be written/);
+  chmodSync(data, 0o700);
+});

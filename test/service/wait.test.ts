@@ -1,0 +1,250 @@
+// Waiting for a state (spec 4.2, bodies.md 5.1). Where time matters the clock is the test's.
+import { connect } from "node:net";
+import { expect, test, vi } from "vitest";
+import { ManualClock } from "../../service/index.ts";
+import { withApp } from "./client.ts";
+
+const stillClock = () => withApp({ clock: new ManualClock(), delays: "realistic" });
+type App = Awaited<ReturnType<typeof stillClock>>;
+
+/** Sends a wait and comes back once the service holds it. */
+async function hold(app: App, id: string, query: string) {
+  const { waits } = app.service.world;
+  const before = waits.size;
+  let done = false;
+  const answer = app.call("GET", `${app.machines}/${id}/wait${query}`).finally(() => (done = true));
+  await vi.waitFor(() => expect(waits.size).toBe(before + 1), { interval: 1 });
+  return { answer, done: () => done };
+}
+
+test("a wait comes back at once when the state is there already", async () => {
+  const { call, machine, machines } = await withApp();
+  const { id, version } = await machine();
+  const answer = await call("GET", `${machines}/${id}/wait`);
+  expect(answer).toMatchObject({ status: 200, body: { ok: true, state: "started", version } });
+  const [latest] = (await call("GET", `${machines}/${id}/events?limit=1`)).body;
+  expect(answer.body.event_id).toBe(latest.id);
+});
+
+test("a wait is held and comes back with the change, not before", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine();
+  const wait = await hold(app, id, "?state=started&timeout=60");
+  app.clock.advance(200);
+  expect(wait.done()).toBe(false);
+  app.clock.advance(500);
+  expect((await wait.answer).body).toMatchObject({ ok: true, state: "started" });
+});
+
+test("a wait is woken within 50 ms of the change", async () => {
+  const app = await withApp({ delays: "realistic" });
+  const late: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    const { id } = await app.machine();
+    await app.call("GET", `${app.machines}/${id}/wait?timeout=5`);
+    const [event] = (await app.call("GET", `${app.machines}/${id}/events?limit=1`)).body;
+    const stopped = app.call("GET", `${app.machines}/${id}/wait?state=stopped&timeout=5`).then(() => Date.now());
+    await app.call("POST", `${app.machines}/${id}/stop`);
+    const woken = await stopped;
+    const [stop] = (await app.call("GET", `${app.machines}/${id}/events?limit=1`)).body;
+    expect(stop.id).not.toBe(event.id);
+    late.push(woken - stop.timestamp);
+  }
+  // The best of five: a busy computer may delay any single one.
+  expect(Math.min(...late)).toBeLessThan(50);
+});
+
+test("several states, repeated or separated by commas", async () => {
+  const app = await stillClock();
+  for (const query of ["?state=stopped&state=failed", "?state=stopped,failed"]) {
+    const { id } = await app.machine({ image: "nginx:simulate-crash", restart: { policy: "no" } });
+    const wait = await hold(app, id, query);
+    app.clock.advance(3000);
+    expect((await wait.answer).body).toMatchObject({ state: "failed" });
+  }
+});
+
+test.each([
+  ["0", 400],
+  ["61", 400],
+  ["-5", 400],
+  ["1", 200],
+  ["60", 200],
+])("a timeout of %s s gives %i", async (timeout, status) => {
+  const { call, machine, machines } = await withApp();
+  const { id } = await machine();
+  const answer = await call("GET", `${machines}/${id}/wait?timeout=${timeout}`);
+  expect(answer.status).toBe(status);
+  if (status === 400)
+    expect(answer.body.error).toBe(
+      "invalid_argument: invalid WaitMachineRequest.Timeout: value must be inside range [1s, 1m0s]",
+    );
+});
+
+test("bad states and identifiers are 400", async () => {
+  const { call, machine, machines } = await withApp();
+  const { id } = await machine();
+  for (const query of ["state=running", "state=started,bogus", "version=short", "from_event_id=x", "timeout=soon"]) {
+    expect([query, (await call("GET", `${machines}/${id}/wait?${query}`)).status]).toEqual([query, 400]);
+  }
+});
+
+test("408 names the state wanted and the present one", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine({}, { skip_launch: true });
+  app.clock.advance(1000);
+  const wait = await hold(app, id, "?state=started&timeout=10");
+  app.clock.advance(9999);
+  expect(wait.done()).toBe(false);
+  app.clock.advance(1);
+  expect(await wait.answer).toMatchObject({
+    status: 408,
+    body: { error: "deadline_exceeded: machine failed to reach desired state, started, currently stopped" },
+  });
+  expect(app.service.world.waits.size).toBe(0);
+});
+
+test("the timeout is 60 s when none is given", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine({}, { skip_launch: true });
+  const wait = await hold(app, id, "");
+  app.clock.advance(59_999);
+  expect(wait.done()).toBe(false);
+  app.clock.advance(1);
+  expect((await wait.answer).status).toBe(408);
+});
+
+test("settled is any resting state, and not one that something still follows", async () => {
+  const app = await stillClock();
+  const settled = async (config: object, more: object = {}) => {
+    const { id } = await app.machine(config, more);
+    const wait = await hold(app, id, "?state=settled");
+    app.clock.advance(59_000);
+    return (await wait.answer).body.state;
+  };
+  expect(await settled({})).toBe("started");
+  expect(await settled({}, { skip_launch: true })).toBe("stopped");
+  expect(await settled({ image: "nginx:simulate-crash", restart: { max_retries: 3 } })).toBe("failed"); // not `stopped` between the attempts
+});
+
+test("a wait for an old version fails and says that it was replaced", async () => {
+  const app = await stillClock();
+  const made = await app.machine();
+  const one = `${app.machines}/${made.id}`;
+  const wait = await hold(app, made.id, `?version=${made.version}`);
+  const updated = (await app.call("POST", one, { config: { image: "nginx:2" } })).body;
+  expect(await wait.answer).toMatchObject({
+    status: 412,
+    body: { error: expect.stringContaining("currently replaced") },
+  });
+  expect((await app.call("GET", `${one}/wait?instance_id=${made.version}`)).body.error).toContain("currently replaced");
+  const next = await hold(app, made.id, `?version=${updated.version}`);
+  app.clock.advance(1000);
+  expect((await next.answer).body).toMatchObject({ state: "started", version: updated.version });
+});
+
+test("a wait for a version that never was is 404", async () => {
+  const { call, machine, machines } = await withApp();
+  const { id } = await machine();
+  expect((await call("GET", `${machines}/${id}/wait?version=01HQ73A7BFFDF1B6WMGHFZZ4E7`)).status).toBe(404);
+});
+
+test("from_event_id: only what comes after that event counts, also when it has been and gone", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine();
+  const one = `${app.machines}/${id}`;
+  app.clock.advance(1000);
+  const [{ id: event }] = (await app.call("GET", `${one}/events?limit=1`)).body;
+  const wait = await hold(app, id, `?state=started&from_event_id=${event}`); // it is started, but that was before
+  await app.call("POST", `${one}/stop`);
+  app.clock.advance(1000);
+  expect(wait.done()).toBe(false);
+  await app.call("POST", `${one}/start`);
+  app.clock.advance(1000);
+  const { body } = await wait.answer;
+  expect(body).toMatchObject({ state: "started" });
+  expect(body.event_id > event).toBe(true);
+  expect((await app.call("GET", `${one}/wait?state=stopped&from_event_id=${event}`)).body.state).toBe("stopped");
+});
+
+test("cordoning is no transition", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine();
+  const one = `${app.machines}/${id}`;
+  app.clock.advance(1000);
+  const [{ id: event }] = (await app.call("GET", `${one}/events?limit=1`)).body;
+  const wait = await hold(app, id, `?timeout=5&from_event_id=${event}`);
+  await app.call("POST", `${one}/cordon`);
+  app.clock.advance(5000);
+  expect((await wait.answer).status).toBe(408);
+});
+
+test("a state that was passed through while somebody waited was reached", async () => {
+  const app = await withApp({ clock: new ManualClock(), delays: "instant" });
+  const { id } = await app.machine({}, { skip_launch: true });
+  const wait = await hold(app, id, "?state=started");
+  // Started and stopped again within one transaction: whoever looks afterwards sees `stopped`.
+  await app.call("POST", `${app.machines}/${id}`, {
+    config: { image: "nginx", restart: { policy: "no" }, env: { MACHINES_SIMULATE: "exit:0" } },
+  });
+  expect((await wait.answer).body.state).toBe("started");
+  expect(await app.state(id)).toBe("stopped");
+});
+
+test("waiting for destroyed succeeds when the Machine goes, any other wait gets 404", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine();
+  app.clock.advance(1000);
+  const [destroyed, stopped] = [await hold(app, id, "?state=destroyed"), await hold(app, id, "?state=stopped")];
+  await app.call("DELETE", `${app.machines}/${id}?force=true`);
+  app.clock.advance(1000);
+  expect(await destroyed.answer).toMatchObject({ status: 200, body: { ok: true, state: "destroyed" } });
+  expect((await stopped.answer).status).toBe(404);
+  expect((await app.call("GET", `${app.machines}/${id}/wait?state=destroyed`)).status).toBe(200);
+  expect((await app.call("GET", `${app.machines}/00000000000000/wait?state=destroyed`)).status).toBe(404);
+});
+
+test("deleting the App ends the waits for its Machines", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine();
+  const [destroyed, stopped] = [await hold(app, id, "?state=destroyed"), await hold(app, id, "?state=stopped")];
+  await app.call("DELETE", "/apps/web?force=true");
+  expect((await destroyed.answer).status).toBe(200);
+  expect((await stopped.answer).status).toBe(404);
+});
+
+test("a client that goes away frees what was held for it", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine({}, { skip_launch: true });
+  const { waits } = app.service.world;
+  const socket = connect(Number(new URL(app.url).port), "127.0.0.1");
+  socket.write(
+    `GET /v1${app.machines}/${id}/wait HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${app.token}\r\n\r\n`,
+  );
+  await vi.waitFor(() => expect(waits.size).toBe(1));
+  socket.destroy();
+  await vi.waitFor(() => expect(waits.size).toBe(0));
+});
+
+test("closing the service ends held requests at once, and tells the client to connect anew", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine({}, { skip_launch: true });
+  const wait = await hold(app, id, "");
+  const closed = app.service.close();
+  const answer = await wait.answer;
+  expect(answer.status).toBe(503);
+  expect(answer.headers.get("connection")).toBe("close");
+  await closed;
+});
+
+test("a thousand waits for one Machine are all woken by one change", async () => {
+  const app = await stillClock();
+  const { id } = await app.machine();
+  const waits = Array.from({ length: 1000 }, () =>
+    app.service.app.inject({ url: `/v1${app.machines}/${id}/wait`, headers: { authorization: `Bearer ${app.token}` } }),
+  );
+  const answers = Promise.all(waits);
+  await vi.waitFor(() => expect(app.service.world.waits.size).toBe(1000));
+  app.clock.advance(1000);
+  expect((await answers).every(({ statusCode }) => statusCode === 200)).toBe(true);
+});
