@@ -78,7 +78,7 @@ export function camelSchema<S extends z.ZodType>(schema: S): z.ZodType<Camel<z.i
     }
     if (wire instanceof z.ZodRecord) return keep(z.record(z.string(), build(wire.valueType as z.ZodType)));
     if (wire instanceof z.ZodObject) {
-      const entries = Object.entries(wire.shape as Record<string, z.ZodType>);
+      const entries = Object.entries(wire.shape);
       return keep(z.object(Object.fromEntries(entries.map(([name, inner]) => [camelKey(name), build(inner)]))));
     }
     return wire;

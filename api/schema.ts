@@ -96,9 +96,6 @@ export function fieldOf(schema: z.ZodType): Field {
   return field;
 }
 
-/** The metadata of a schema with that of the schemas it wraps. */
-export const metaOf = (schema: z.ZodType): Field["meta"] => fieldOf(schema).meta;
-
 function readField(schema: z.ZodType): Field {
   const own = (schema.meta() ?? {}) as Field["meta"];
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
@@ -116,7 +113,7 @@ function readField(schema: z.ZodType): Field {
 
 function readShape(schema: z.ZodType): Shape {
   if (schema instanceof z.ZodObject) {
-    const entries = Object.entries(schema.shape as Record<string, z.ZodType>);
+    const entries = Object.entries(schema.shape);
     return {
       kind: "object",
       fields: Object.fromEntries(entries.map(([name, inner]) => [name, fieldOf(inner)])),

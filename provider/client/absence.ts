@@ -39,7 +39,10 @@ async function confirmMissing(api: Api, appName: string): Promise<void> {
   do {
     const page = await api.apps.list({ orgSlug: api.config.organization, cursor });
     if (page.apps.some(({ name }) => name === appName)) {
-      throw new MachinesError("api", `the service answers 404 for App ${appName} and still lists it; try again when it has made up its mind`);
+      throw new MachinesError(
+        "api",
+        `the service answers 404 for App ${appName} and still lists it; try again when it has made up its mind`,
+      );
     }
     cursor = page.nextCursor || undefined;
     if (cursor !== undefined && seen.has(cursor)) break;

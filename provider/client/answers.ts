@@ -9,7 +9,8 @@ import type { Outcome } from "./transport.ts";
 type Answer = Extract<Outcome, { kind: "answer" }>;
 
 /** The beginning of an answer nobody could read. */
-export const excerpt = ({ text }: Answer): string => JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+export const excerpt = ({ text }: Answer): string =>
+  JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
 
 /** The service's own text, in any of the shapes it comes in (bodies.md 1.1). */
 function reasonOf(answer: Answer): string {
@@ -18,12 +19,17 @@ function reasonOf(answer: Answer): string {
     json = JSON.parse(answer.text);
   } catch {
     if (answer.text === "") return "no text";
-    return /^\s*</.test(answer.text) ? "an HTML page; is the endpoint the base URL of a Machines Control Service?" : excerpt(answer);
+    return /^\s*</.test(answer.text)
+      ? "an HTML page; is the endpoint the base URL of a Machines Control Service?"
+      : excerpt(answer);
   }
   if (isObject(json)) {
     for (const name of ["message", "error"]) {
       const text = json[name];
-      if (typeof text === "string" && text !== "") return typeof json["status"] === "string" && name === "error" && !["unknown", "error"].includes(json["status"]) ? `${text} (${json["status"]})` : text;
+      if (typeof text === "string" && text !== "")
+        return typeof json["status"] === "string" && name === "error" && !["unknown", "error"].includes(json["status"])
+          ? `${text} (${json["status"]})`
+          : text;
     }
   }
   return excerpt(answer);
@@ -31,10 +37,12 @@ function reasonOf(answer: Answer): string {
 
 function nextStep(operation: Operation, status: number, reason: string, config: Config): string {
   if (status === 401) return ` The token from ${config.tokenSource} is missing, wrong or expired; set a new one.`;
-  if (status === 403) return ` The token from ${config.tokenSource} may not do this; is the organization (${config.organization}) right?`;
+  if (status === 403)
+    return ` The token from ${config.tokenSource} may not do this; is the organization (${config.organization}) right?`;
   if (status >= 300 && status < 400) return " Redirects are not followed; set the endpoint to where it points.";
   if (status === 429) return " The service's rate limit held on; try again later, or with a smaller --parallel.";
-  if (reason.includes("insufficient_capacity") || reason.includes("could not find a candidate host")) return " Try another region or a smaller guest.";
+  if (reason.includes("insufficient_capacity") || reason.includes("could not find a candidate host"))
+    return " Try another region or a smaller guest.";
   if (operation.repeat === "once" && (status === 408 || status >= 500)) {
     return " It may have taken effect all the same; look before it is repeated.";
   }
@@ -45,7 +53,8 @@ function nextStep(operation: Operation, status: number, reason: string, config: 
 export function answerError(operation: Operation, url: string, answer: Answer, config: Config): ApiError {
   const reason = reasonOf(answer);
   const requestId = answer.headers["svc-request-id"] ?? answer.headers["fly-request-id"];
-  const code: ErrorCode = operation.repeat === "once" && (answer.status === 408 || answer.status >= 500) ? "ambiguous" : "api";
+  const code: ErrorCode =
+    operation.repeat === "once" && (answer.status === 408 || answer.status >= 500) ? "ambiguous" : "api";
   const location = answer.status >= 300 && answer.status < 400 ? ` to ${answer.headers["location"] ?? "nowhere"}` : "";
   const where = `${operation.method} ${url}${requestId === undefined ? "" : `, request ${requestId}`}`;
   return new ApiError({
@@ -59,7 +68,13 @@ export function answerError(operation: Operation, url: string, answer: Answer, c
 }
 
 /** The error for a request without an answer. */
-export function unreachable(operation: Operation, url: string, outcome: Exclude<Outcome, Answer>, ambiguous: boolean, deadline: Deadline): MachinesError {
+export function unreachable(
+  operation: Operation,
+  url: string,
+  outcome: Exclude<Outcome, Answer>,
+  ambiguous: boolean,
+  deadline: Deadline,
+): MachinesError {
   const { cause } = outcome;
   const code = (cause as NodeJS.ErrnoException).code ?? "";
   const hint = ambiguous
@@ -68,5 +83,8 @@ export function unreachable(operation: Operation, url: string, outcome: Exclude<
       ? "Check the endpoint's certificate, or NODE_EXTRA_CA_CERTS for an authority of your own."
       : "Is the endpoint right, and does the service run?";
   const late = deadline.at !== Number.POSITIVE_INFINITY ? ` (allowed ${deadline.allowed})` : "";
-  return new NetworkError(`${operation.id}: no answer from ${operation.method} ${url}: ${cause.message || code}${late}. ${hint}`, { ambiguous, cause });
+  return new NetworkError(
+    `${operation.id}: no answer from ${operation.method} ${url}: ${cause.message || code}${late}. ${hint}`,
+    { ambiguous, cause },
+  );
 }

@@ -14,14 +14,20 @@ import type { Outcome, Transport } from "./transport.ts";
 type Contract = typeof contract;
 type In<S> = S extends z.ZodType ? Camel<z.input<S>> : unknown;
 /** A row without path parameters must not make every other argument impossible. */
-type Params<Row> = Row extends { params: z.ZodObject<infer Shape> } ? (keyof Shape extends never ? unknown : In<Row["params"]>) : unknown;
+type Params<Row> = Row extends { params: z.ZodObject<infer Shape> }
+  ? keyof Shape extends never
+    ? unknown
+    : In<Row["params"]>
+  : unknown;
 type Arguments<Row> = Params<Row> &
   (Row extends { query: infer Q } ? In<Q> : unknown) &
   (Row extends { lease: string } ? { leaseNonce?: string | undefined } : unknown) &
   (Row extends { body: infer B } ? (Row extends { bodyOptional: true } ? { body?: In<B> } : { body: In<B> }) : unknown);
 type Answer<Row> = Row extends { answer: infer A } ? (A extends z.ZodType ? Camel<z.output<A>> : void) : void;
 type Methods = {
-  readonly [G in keyof Contract]: { readonly [M in keyof Contract[G]]: (args: Arguments<Contract[G][M]>) => Promise<Answer<Contract[G][M]>> };
+  readonly [G in keyof Contract]: {
+    readonly [M in keyof Contract[G]]: (args: Arguments<Contract[G][M]>) => Promise<Answer<Contract[G][M]>>;
+  };
 };
 
 /** What an answer of the service looks like in programs. */
@@ -58,7 +64,13 @@ export interface ClientParts {
   readonly transport: Transport;
   readonly clock: Clock;
   /** Called once per request sent; for counting and for the log. Never gets headers or bodies. */
-  readonly onRequest?: (event: { operation: string; method: string; path: string; status: number | undefined; attempt: number }) => void;
+  readonly onRequest?: (event: {
+    operation: string;
+    method: string;
+    path: string;
+    status: number | undefined;
+    attempt: number;
+  }) => void;
 }
 
 /** Makes the client of one endpoint and token. */
@@ -66,15 +78,31 @@ export function createApi(parts: ClientParts): Api {
   const shared: Shared = { appsSeen: new Set(), appsDeleted: new Set(), lists: new Map(), facts: new Map() };
   const bind = (deadline: Deadline): Api => {
     const groups = Object.entries(contract).map(([group, rows]) => {
-      const methods = Object.entries(rows).map(([name, row]) => [name, (args: Record<string, unknown>) => call(parts, shared, deadline, row, args)]);
+      const methods = Object.entries(rows).map(([name, row]) => [
+        name,
+        (args: Record<string, unknown>) => call(parts, shared, deadline, row, args),
+      ]);
       return [group, Object.fromEntries(methods)];
     });
-    return { ...(Object.fromEntries(groups) as Methods), config: parts.config, clock: parts.clock, deadline, shared, within: bind };
+    return {
+      ...(Object.fromEntries(groups) as Methods),
+      config: parts.config,
+      clock: parts.clock,
+      deadline,
+      shared,
+      within: bind,
+    };
   };
   return bind({ at: Number.POSITIVE_INFINITY, allowed: "no limit" });
 }
 
-async function call(parts: ClientParts, shared: Shared, deadline: Deadline, operation: Operation, args: Record<string, unknown>): Promise<unknown> {
+async function call(
+  parts: ClientParts,
+  shared: Shared,
+  deadline: Deadline,
+  operation: Operation,
+  args: Record<string, unknown>,
+): Promise<unknown> {
   const { config, clock, transport } = parts;
   const { url, token } = await parts.connect();
   const path = pathOf(operation, args);
@@ -82,25 +110,41 @@ async function call(parts: ClientParts, shared: Shared, deadline: Deadline, oper
   if (operation.repeat !== "read") forgetLists(shared, args);
   for (let attempt = 0; ; attempt++) {
     const left = deadline.at - clock.now();
-    if (left <= 0) throw new MachinesError("wait-timeout", `${operation.id}: the ${deadline.allowed} this operation may take are over`);
+    if (left <= 0)
+      throw new MachinesError(
+        "wait-timeout",
+        `${operation.id}: the ${deadline.allowed} this operation may take are over`,
+      );
     const outcome = await transport({
       method: operation.method,
       url: url + path,
       headers: headersOf(operation, args, token, config.leaseHeader, body !== undefined),
       body,
-      timeout: Math.min(operation.held ? 75_000 : config.requestTimeout, Math.max(left, 1000)),
+      // A held request ends by itself at the timeout it carries; we hang up only well after that.
+      timeout: operation.held ? Math.min(left, 60_000) + 15_000 : Math.min(config.requestTimeout, Math.max(left, 1000)),
       held: operation.held ?? false,
       signal: operation.repeat === "read" ? deadline.signal : undefined,
     });
-    parts.onRequest?.({ operation: operation.id, method: operation.method, path, status: outcome.kind === "answer" ? outcome.status : undefined, attempt });
+    parts.onRequest?.({
+      operation: operation.id,
+      method: operation.method,
+      path,
+      status: outcome.kind === "answer" ? outcome.status : undefined,
+      attempt,
+    });
     if (deadline.signal?.aborted && operation.repeat === "read") throw deadline.signal.reason;
-    const verdict = judge(operation, outcome, attempt, { retries: config.retries, random: () => clock.random(), now: () => clock.now() });
+    const verdict = judge(operation, outcome, attempt, {
+      retries: config.retries,
+      random: () => clock.random(),
+      now: () => clock.now(),
+    });
     if (verdict.kind === "again" && clock.now() + verdict.afterMs < deadline.at) {
       await clock.sleep(verdict.afterMs, deadline.signal);
       continue;
     }
     if (operation.repeat !== "read") forgetLists(shared, args);
-    if (outcome.kind !== "answer") throw unreachable(operation, url + path, outcome, verdict.kind === "ambiguous", deadline);
+    if (outcome.kind !== "answer")
+      throw unreachable(operation, url + path, outcome, verdict.kind === "ambiguous", deadline);
     if (verdict.kind !== "done") throw answerError(operation, url + path, outcome, config);
     if (typeof args["appName"] === "string" && operation.id !== "apps.delete") shared.appsSeen.add(args["appName"]);
     return parse(operation, url + path, outcome);
@@ -118,7 +162,10 @@ function pathOf(operation: Operation, args: Record<string, unknown>): string {
     const schema = (operation.params.shape as Record<string, z.ZodType>)[name];
     const checked = schema?.safeParse(value);
     if (!checked?.success) {
-      throw new MachinesError("invalid-input", `${operation.id}: ${name}: ${checked?.error.issues[0]?.message ?? "is missing"}`);
+      throw new MachinesError(
+        "invalid-input",
+        `${operation.id}: ${name}: ${checked?.error.issues[0]?.message ?? "is missing"}`,
+      );
     }
     return encodeURIComponent(String(value));
   });
@@ -126,7 +173,7 @@ function pathOf(operation: Operation, args: Record<string, unknown>): string {
   for (const name of Object.keys(operation.query?.shape ?? {})) {
     const value = args[camelKey(name)];
     if (Array.isArray(value)) query.set(name, value.join(","));
-    else if (value !== undefined) query.set(name, String(value));
+    else if (value !== undefined) query.set(name, `${value as string | number | boolean}`);
   }
   return query.size > 0 ? `${path}?${query.toString()}` : path;
 }
@@ -134,7 +181,13 @@ function pathOf(operation: Operation, args: Record<string, unknown>): string {
 const bodyOf = (operation: Operation, args: Record<string, unknown>): string | undefined =>
   operation.body && args["body"] !== undefined ? JSON.stringify(toWire(operation.body, args["body"])) : undefined;
 
-function headersOf(operation: Operation, args: Record<string, unknown>, token: string, leaseHeader: string, hasBody: boolean): Record<string, string> {
+function headersOf(
+  operation: Operation,
+  args: Record<string, unknown>,
+  token: string,
+  leaseHeader: string,
+  hasBody: boolean,
+): Record<string, string> {
   const nonce = operation.lease ? args["leaseNonce"] : undefined;
   return {
     accept: "application/json",
@@ -148,9 +201,12 @@ function headersOf(operation: Operation, args: Record<string, unknown>, token: s
 function parse(operation: Operation, url: string, outcome: Extract<Outcome, { kind: "answer" }>): unknown {
   if (!operation.answer) return undefined;
   const problem = (what: string) =>
-    new NetworkError(`${operation.id}: ${operation.method} ${url} answered ${outcome.status} ${what}: ${excerpt(outcome)}`, {
-      ambiguous: operation.repeat === "once",
-    });
+    new NetworkError(
+      `${operation.id}: ${operation.method} ${url} answered ${outcome.status} ${what}: ${excerpt(outcome)}`,
+      {
+        ambiguous: operation.repeat === "once",
+      },
+    );
   let json: unknown;
   try {
     json = outcome.text === "" ? undefined : JSON.parse(outcome.text);
@@ -161,7 +217,9 @@ function parse(operation: Operation, url: string, outcome: Extract<Outcome, { ki
   const valid = operation.answer.safeParse(value ?? undefined);
   if (!valid.success) {
     const issue = valid.error.issues[0];
-    throw problem(`with an answer of the wrong form (${issue?.path.join(".") || "body"}: ${issue?.message ?? "invalid"})`);
+    throw problem(
+      `with an answer of the wrong form (${issue?.path.join(".") || "body"}: ${issue?.message ?? "invalid"})`,
+    );
   }
   return fromWire(operation.answer, value);
 }

@@ -14,7 +14,13 @@ export function clientFor(config: Config, parts: Partial<ClientParts> = {}): Api
   const key = JSON.stringify(config);
   let client = clients.get(key);
   if (!client) {
-    client = createApi({ config, connect: connector(config), transport: httpTransport(), clock: systemClock, ...parts });
+    client = createApi({
+      config,
+      connect: connector(config),
+      transport: httpTransport(),
+      clock: systemClock,
+      ...parts,
+    });
     clients.set(key, client);
   }
   return client;

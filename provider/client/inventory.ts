@@ -18,7 +18,10 @@ function listed<T>(api: Api, key: string, ask: () => Promise<readonly T[]>): Pro
   return list;
 }
 
-async function fromList<T extends { id: string }>(ask: () => Promise<readonly T[]>, id: string): Promise<T | undefined> {
+async function fromList<T extends { id: string }>(
+  ask: () => Promise<readonly T[]>,
+  id: string,
+): Promise<T | undefined> {
   try {
     return (await ask()).find((item) => item.id === id);
   } catch (error) {

@@ -1,5 +1,5 @@
 // Leases (bodies.md 6): short, renewed while we work, always given back, and no write once ours may have expired.
-import { ApiError, isNotFound, MachinesError, messageOf, NetworkError } from "../core/errors.ts";
+import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf } from "../core/errors.ts";
 import type { Api } from "./api.ts";
 import type { MachineKey } from "./wait.ts";
 
@@ -14,7 +14,13 @@ export interface Lease {
 }
 
 /** Holds the Machine's lease while `work` runs. Waits for one that somebody else holds until the deadline; never steals. */
-export async function withLease<T>(api: Api, key: MachineKey, description: string, progress: (message: string) => void, work: (lease: Lease) => Promise<T>): Promise<T> {
+export async function withLease<T>(
+  api: Api,
+  key: MachineKey,
+  description: string,
+  progress: (message: string) => void,
+  work: (lease: Lease) => Promise<T>,
+): Promise<T> {
   const held = await acquire(api, key, description, progress);
   const renewal = setInterval(() => void held.renew(), (ttl * 1000) / 3);
   try {
@@ -30,20 +36,27 @@ interface HeldLease extends Lease {
   release(): Promise<void>;
 }
 
-async function acquire(api: Api, key: MachineKey, description: string, progress: (message: string) => void): Promise<HeldLease> {
+async function acquire(
+  api: Api,
+  key: MachineKey,
+  description: string,
+  progress: (message: string) => void,
+): Promise<HeldLease> {
   let said = 0;
   for (;;) {
     const asked = api.clock.now();
     try {
       const answer = await api.machines.acquireLease({ ...key, body: { ttl, description } });
       const nonce = answer.data?.nonce ?? answer.nonce;
-      if (nonce === undefined) throw new MachinesError("api", `the lease of Machine ${key.machineId} came without a nonce`);
+      if (nonce === undefined)
+        throw new MachinesError("api", `the lease of Machine ${key.machineId} came without a nonce`);
       return hold(api, key, nonce, asked + ttl * 1000);
     } catch (error) {
       // A lost answer may have left us a lease whose nonce we do not know; it runs out like anybody else's.
-      const occupied = (error instanceof ApiError && error.status === 409) || (error instanceof NetworkError && error.ambiguous);
+      const occupied = (error instanceof ApiError && error.status === 409) || isAmbiguous(error);
       if (!occupied) throw error;
-      const holder = error instanceof ApiError ? error.reason : "a request of ours whose answer was lost";
+      const holder =
+        error instanceof ApiError && !isAmbiguous(error) ? error.reason : "a request of ours whose answer was lost";
       if (api.clock.now() + askAgainEvery >= api.deadline.at) throw notFree(api, key, holder, error);
       if (api.clock.now() - said >= 10_000) {
         said = api.clock.now();
@@ -69,7 +82,10 @@ function hold(api: Api, key: MachineKey, nonce: string, expires: number): HeldLe
   return {
     nonce() {
       if (lost !== undefined || api.clock.now() >= validUntil - 500) {
-        throw new MachinesError("lease-held", `our lease of Machine ${key.machineId} was lost while we worked${lost === undefined ? "" : `: ${lost}`}. What was written before is in place; run up again.`);
+        throw new MachinesError(
+          "lease-held",
+          `our lease of Machine ${key.machineId} was lost while we worked${lost === undefined ? "" : `: ${lost}`}. What was written before is in place; run up again.`,
+        );
       }
       return nonce;
     },
@@ -80,7 +96,8 @@ function hold(api: Api, key: MachineKey, nonce: string, expires: number): HeldLe
         validUntil = asked + ttl * 1000;
       } catch (error) {
         // A failed renewal is tried again at the next third; only a refusal means that the lease is somebody else's.
-        if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) lost = messageOf(error);
+        if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429)
+          lost = messageOf(error);
       }
     },
     async release() {

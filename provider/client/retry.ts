@@ -16,8 +16,14 @@ export type Verdict =
 const unclear = (status: number): boolean => status === 408 || status >= 500;
 
 /** Judges the outcome of attempt number `attempt` (from 0). */
-export function judge(operation: Operation, outcome: Outcome, attempt: number, options: { retries: number; random: () => number; now: () => number }): Verdict {
-  const again = (afterMs = backoff(attempt, options.random)): Verdict => (attempt < options.retries ? { kind: "again", afterMs } : { kind: "failed" });
+export function judge(
+  operation: Operation,
+  outcome: Outcome,
+  attempt: number,
+  options: { retries: number; random: () => number; now: () => number },
+): Verdict {
+  const again = (afterMs = backoff(attempt, options.random)): Verdict =>
+    attempt < options.retries ? { kind: "again", afterMs } : { kind: "failed" };
   if (outcome.kind === "unsent") return again();
   const repeatable = operation.repeat !== "once";
   if (outcome.kind === "lost") return repeatable ? again() : { kind: "ambiguous" };
@@ -30,12 +36,14 @@ export function judge(operation: Operation, outcome: Outcome, attempt: number, o
 }
 
 /** Full jitter, so that clients which failed together do not come back together. */
-const backoff = (attempt: number, random: () => number): number => Math.round(random() * Math.min(5000, 200 * 2 ** attempt)) + 50;
+const backoff = (attempt: number, random: () => number): number =>
+  Math.round(random() * Math.min(5000, 200 * 2 ** attempt)) + 50;
 
 /** Milliseconds a `Retry-After` header asks for: seconds or an HTTP date. Undefined when there is none that makes sense. */
 export function retryAfter(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
   if (/^\d+$/.test(header.trim())) return Number(header) * 1000;
-  const date = Date.parse(header);
+  // Dates are asked to look like dates: "-5" would be read as one.
+  const date = /^[A-Za-z]{3},/.test(header.trim()) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

@@ -16,7 +16,12 @@ export interface Sent {
 
 /** What came back. */
 export type Outcome =
-  | { readonly kind: "answer"; readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly text: string }
+  | {
+      readonly kind: "answer";
+      readonly status: number;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly text: string;
+    }
   /** Nothing of the request reached the service. */
   | { readonly kind: "unsent"; readonly cause: Error }
   /** The request may have been received and its answer lost. */
@@ -51,7 +56,7 @@ export function httpTransport(dispatcher?: Dispatcher): Transport {
     const timeout = AbortSignal.timeout(sent.timeout);
     try {
       const answer = await request(sent.url, {
-        method: sent.method as Dispatcher.HttpMethod,
+        method: sent.method,
         headers: sent.headers,
         body: sent.body ?? null,
         dispatcher: sent.held ? waits : calls,
@@ -59,7 +64,9 @@ export function httpTransport(dispatcher?: Dispatcher): Transport {
         headersTimeout: sent.timeout,
         bodyTimeout: sent.timeout,
       });
-      const headers = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), String(value)]));
+      const headers = Object.fromEntries(
+        Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), String(value)]),
+      );
       return { kind: "answer", status: answer.statusCode, headers, text: await answer.body.text() };
     } catch (error) {
       const cause = timeout.aborted ? new Error(`no answer within ${sent.timeout / 1000} s`) : rootOf(error);

@@ -21,10 +21,17 @@ const lateVisibility = 10_000;
  * Waits until a version of the Machine is in one of the states and answers which one it was.
  * @throws MachinesError `wait-timeout` when the operation's deadline comes first, `stale-version` when another version took over.
  */
-export async function waitForMachine(api: Api, key: MachineKey, states: readonly WaitState[], options: { version?: string | undefined; progress: (message: string) => void }): Promise<string> {
+export async function waitForMachine(
+  api: Api,
+  key: MachineKey,
+  states: readonly WaitState[],
+  options: { version?: string | undefined; progress: (message: string) => void },
+): Promise<string> {
   const since = api.clock.now();
   const timer = setInterval(() => {
-    options.progress(`waiting for Machine ${key.machineId} to be ${states[0]} for ${Math.round((api.clock.now() - since) / 1000)} s`);
+    options.progress(
+      `waiting for Machine ${key.machineId} to be ${states[0]} for ${Math.round((api.clock.now() - since) / 1000)} s`,
+    );
   }, 10_000);
   try {
     for (;;) {
@@ -40,7 +47,11 @@ export async function waitForMachine(api: Api, key: MachineKey, states: readonly
           if (api.clock.now() - since > lateVisibility) throw error;
           await api.clock.sleep(250, api.deadline.signal);
         } else if (error instanceof ApiError && error.reason.includes("currently replaced")) {
-          throw new MachinesError("stale-version", `Machine ${key.machineId} was updated by somebody else while we waited: ${error.message}`, { cause: error });
+          throw new MachinesError(
+            "stale-version",
+            `Machine ${key.machineId} was updated by somebody else while we waited: ${error.message}`,
+            { cause: error },
+          );
         } else if (!(error instanceof ApiError && error.status === 408)) throw error;
       }
     }
@@ -53,7 +64,10 @@ async function timedOut(api: Api, key: MachineKey, states: readonly WaitState[])
   const grace = api.within({ at: api.clock.now() + 5000, allowed: "5s" });
   const live = await grace.machines.get(key).catch(() => undefined);
   const last = live ? ` It is ${live.state}; ${lastEvent(live)}.` : "";
-  return new MachinesError("wait-timeout", `Machine ${key.machineId} was not ${states[0]} within ${api.deadline.allowed}.${last} The next up goes on from here.`);
+  return new MachinesError(
+    "wait-timeout",
+    `Machine ${key.machineId} was not ${states[0]} within ${api.deadline.allowed}.${last} The next up goes on from here.`,
+  );
 }
 
 /** How a Machine's main process ended, when the latest thing that happened is that it did. */
@@ -84,7 +98,11 @@ function exitOf(event: NonNullable<Machine["events"]>[number]): Exit {
     typeof details["signal"] === "number" && details["signal"] > 0 ? `signal ${details["signal"]}` : undefined,
     typeof details["error"] === "string" && details["error"] !== "" ? details["error"] : undefined,
   ].filter((fact) => fact !== undefined);
-  return { exitCode: code, requested: details["requested_stop"] === true, text: `its main process exited${facts.length > 0 ? ` (${facts.join(", ")})` : ""}` };
+  return {
+    exitCode: code,
+    requested: details["requested_stop"] === true,
+    text: `its main process exited${facts.length > 0 ? ` (${facts.join(", ")})` : ""}`,
+  };
 }
 
 /** The last thing known of a Machine, in words. */
@@ -105,12 +123,21 @@ export async function waitForChecks(api: Api, key: MachineKey, progress: (messag
   let said = api.clock.now();
   for (;;) {
     const live = await api.machines.get(key);
-    if (live.state !== "started") throw new MachinesError("machine-failed", `Machine ${key.machineId} is ${live.state} and not started: ${lastEvent(live)}.`);
+    if (live.state !== "started")
+      throw new MachinesError(
+        "machine-failed",
+        `Machine ${key.machineId} is ${live.state} and not started: ${lastEvent(live)}.`,
+      );
     const failing = (live.checks ?? []).filter(({ status }) => status !== "passing");
     if (failing.length === 0 && live.checks !== undefined) return live;
-    const list = failing.map(({ name, status, output }) => `${name ?? "?"} is ${status ?? "unknown"}${output ? ` (${output})` : ""}`).join("; ");
+    const list = failing
+      .map(({ name, status, output }) => `${name ?? "?"} is ${status ?? "unknown"}${output ? ` (${output})` : ""}`)
+      .join("; ");
     if (api.clock.now() + everyCheck >= api.deadline.at) {
-      throw new MachinesError("wait-timeout", `checks of Machine ${key.machineId} did not pass within ${api.deadline.allowed}: ${list || "none reported yet"}. The next up goes on from here.`);
+      throw new MachinesError(
+        "wait-timeout",
+        `checks of Machine ${key.machineId} did not pass within ${api.deadline.allowed}: ${list || "none reported yet"}. The next up goes on from here.`,
+      );
     }
     if (api.clock.now() - said >= 10_000) {
       said = api.clock.now();

@@ -32,7 +32,8 @@ export function check(resource: Resource, olds: Values, news: Values, random: Ra
     checkValue(field, inputs[name], [name], problems);
   }
   if (problems.length === 0) problems.push(...(resource.validate?.(known(inputs) as Values) ?? []));
-  if (problems.length === 0 && Object.keys(olds).some((name) => !name.startsWith("__"))) problems.push(...refusals(resource, olds, inputs));
+  if (problems.length === 0 && Object.keys(olds).some((name) => !name.startsWith("__")))
+    problems.push(...refusals(resource, olds, inputs));
   problems.push(...findings(resource, olds, inputs, given));
 
   const context: Context = withoutUndefined({
@@ -42,11 +43,16 @@ export function check(resource: Resource, olds: Values, news: Values, random: Ra
     left: computedLeft(resource, inputs),
   }) as Context;
   if (Object.keys(context).length > 0) inputs[CONTEXT] = context;
-  return { inputs, problems: problems.map(({ path, message }) => (path.length > 0 ? `${pathText(path)}: ${message}` : message)) };
+  return {
+    inputs,
+    problems: problems.map(({ path, message }) => (path.length > 0 ? `${pathText(path)}: ${message}` : message)),
+  };
 }
 
 const computedLeft = (resource: Resource, inputs: Values): string[] | undefined => {
-  const left = Object.entries(resource.inputFields).filter(([name, field]) => kindOf(field) === "computed" && inputs[name] === undefined);
+  const left = Object.entries(resource.inputFields).filter(
+    ([name, field]) => kindOf(field) === "computed" && inputs[name] === undefined,
+  );
   return left.length > 0 ? left.map(([name]) => name) : undefined;
 };
 
@@ -61,23 +67,34 @@ function fillName(resource: Resource, olds: Values, inputs: Values, given: Conte
   }
   const suffix = resource.autoname.random ? separator + random(7) : "";
   const base = (given.name ?? resource.name).toLowerCase().replace(/[^a-z0-9]+/g, separator);
-  const trimmed = base.slice(0, maxLength - suffix.length).replace(new RegExp(`^${separator}+|${separator}+$`, "g"), "");
+  const trimmed = base
+    .slice(0, maxLength - suffix.length)
+    .replace(new RegExp(`^${separator}+|${separator}+$`, "g"), "");
   inputs[property] = (trimmed || resource.name.toLowerCase()) + suffix;
   return true;
 }
 
-function checkValue(field: Field, value: unknown, path: readonly (string | number)[], problems: Problem[], quiet = false): void {
+function checkValue(
+  field: Field,
+  value: unknown,
+  path: readonly (string | number)[],
+  problems: Problem[],
+  quiet = false,
+): void {
   if (value === UNKNOWN) return;
   if (value === undefined || value === null) {
-    if (!field.optional && field.default === undefined) problems.push({ path, message: `is required: ${field.meta.description ?? ""}`.trim() });
+    if (!field.optional && field.default === undefined)
+      problems.push({ path, message: `is required: ${field.meta.description ?? ""}`.trim() });
     return;
   }
   const { shape } = field;
   const hidden = quiet || field.meta.secret === true || field.meta.sensitive === true;
-  const wrongType = (allowed: string) => problems.push({ path, message: `got ${hidden ? typeOf(value) : shown(value)}; must be ${allowed}` });
+  const wrongType = (allowed: string) =>
+    problems.push({ path, message: `got ${hidden ? typeOf(value) : shown(value)}; must be ${allowed}` });
   if (shape.kind === "leaf") {
     const problem = firstIssue(shape.schema, value);
-    if (problem !== undefined) problems.push({ path, message: `got ${hidden ? typeOf(value) : shown(value)}; ${problem}` });
+    if (problem !== undefined)
+      problems.push({ path, message: `got ${hidden ? typeOf(value) : shown(value)}; ${problem}` });
   } else if (shape.kind === "array") {
     if (!Array.isArray(value)) return void wrongType("a list");
     value.forEach((item: unknown, i) => checkValue(shape.item, item, [...path, i], problems, hidden));
@@ -85,12 +102,15 @@ function checkValue(field: Field, value: unknown, path: readonly (string | numbe
   } else if (!isObject(value)) {
     wrongType(shape.kind === "record" ? "a map" : `an object with ${Object.keys(shape.fields).slice(0, 6).join(", ")}`);
   } else if (shape.kind === "record") {
-    for (const [name, inner] of Object.entries(value)) checkValue(shape.value, inner, [...path, name], problems, hidden);
+    for (const [name, inner] of Object.entries(value))
+      checkValue(shape.value, inner, [...path, name], problems, hidden);
   } else {
     for (const name of Object.keys(value)) {
-      if (!Object.hasOwn(shape.fields, name)) problems.push({ path: [...path, name], message: unknownProperty(name, Object.keys(shape.fields)) });
+      if (!Object.hasOwn(shape.fields, name))
+        problems.push({ path: [...path, name], message: unknownProperty(name, Object.keys(shape.fields)) });
     }
-    for (const [name, inner] of Object.entries(shape.fields)) checkValue(inner, value[name], [...path, name], problems, hidden);
+    for (const [name, inner] of Object.entries(shape.fields))
+      checkValue(inner, value[name], [...path, name], problems, hidden);
   }
 }
 
@@ -107,7 +127,8 @@ function firstIssue(schema: z.ZodType, value: unknown): string | undefined {
   return result.success ? undefined : (result.error.issues[0]?.message ?? "is not allowed");
 }
 
-const typeOf = (value: unknown): string => (Array.isArray(value) ? "a list" : isObject(value) ? "an object" : `a ${typeof value}`);
+const typeOf = (value: unknown): string =>
+  Array.isArray(value) ? "a list" : isObject(value) ? "an object" : `a ${typeof value}`;
 
 const shown = (value: unknown): string => {
   const text = isObject(value) || Array.isArray(value) ? typeOf(value) : JSON.stringify(value);
@@ -140,14 +161,19 @@ function refusals(resource: Resource, olds: Values, inputs: Values): Problem[] {
   return resource.replaceOn
     .filter((name) => {
       const field = resource.inputFields[name];
-      if (!field || hasUnknown(inputs[name]) || (kindOf(field) === "computed" && (inputs[name] === undefined || olds[name] === undefined))) return false;
+      if (
+        !field ||
+        hasUnknown(inputs[name]) ||
+        (kindOf(field) === "computed" && (inputs[name] === undefined || olds[name] === undefined))
+      )
+        return false;
       return !same(field, olds[name], inputs[name]);
     })
-    .map((name) => ({ path: [name], message: dataLoss(resource, name) }));
+    .map((name) => ({ path: [name], message: dataLoss(resource) }));
 }
 
 /** The refusal of a replacement that would destroy data, with the way out (R9). */
-export const dataLoss = (resource: Resource, name: string): string =>
+export const dataLoss = (resource: Resource): string =>
   `changing it replaces the ${resource.name} and destroys ${resource.losesData}; set allowDataLoss: true to allow that, or keep the old value`;
 
 /** What the service said at preview, where it is about an input that is new or changed. */

@@ -37,7 +37,12 @@ export const configKeys = {
     environment: "MACHINES_ENDPOINT",
     type: "string",
   },
-  token: { description: "Access token. Not needed with `local`.", environment: "MACHINES_TOKEN", secret: true, type: "string" },
+  token: {
+    description: "Access token. Not needed with `local`.",
+    environment: "MACHINES_TOKEN",
+    secret: true,
+    type: "string",
+  },
   organization: {
     description: "Slug of the organization Apps are created in.",
     environment: "MACHINES_ORGANIZATION",
@@ -63,7 +68,8 @@ export const configKeys = {
     default: 30,
   },
   allowMissingApps: {
-    description: "Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right.",
+    description:
+      "Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right.",
     environment: "MACHINES_ALLOW_MISSING_APPS",
     type: "boolean",
     default: false,
@@ -75,7 +81,10 @@ const wrong = (message: string): never => {
 };
 
 /** Reads and checks the configuration. `get` answers a key of the stack configuration, without its namespace. */
-export function readConfig(get: (key: string) => string | undefined, env: Readonly<Record<string, string | undefined>>): Config {
+export function readConfig(
+  get: (key: string) => string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): Config {
   const text = (name: keyof typeof configKeys): { value: string | undefined; source: string } => {
     const stacked = get(name);
     if (stacked !== undefined && stacked !== "") return { value: stacked, source: `machines:${name}` };
@@ -86,7 +95,9 @@ export function readConfig(get: (key: string) => string | undefined, env: Readon
     const { value, source } = text(name);
     if (value === undefined) return configKeys[name].default;
     const number = /^\d+$/.test(value) ? Number(value) : Number.NaN;
-    return number >= least && number <= most ? number : wrong(`${source}: got ${JSON.stringify(value)}; must be a whole number from ${least} to ${most}`);
+    return number >= least && number <= most
+      ? number
+      : wrong(`${source}: got ${JSON.stringify(value)}; must be a whole number from ${least} to ${most}`);
   };
   const endpoint = readEndpoint(text("endpoint"));
   const token = text("token");
@@ -94,14 +105,19 @@ export function readConfig(get: (key: string) => string | undefined, env: Readon
     wrong("no access token: set it with `pulumi config set --secret machines:token` or in MACHINES_TOKEN");
   }
   if (token.value !== undefined && !/^[\u0021-\u007e]+( [\u0021-\u007e]+)*$/.test(token.value)) {
-    wrong(`${token.source}: the token holds a line break or another character that no token has; was it copied whole, and nothing else?`);
+    wrong(
+      `${token.source}: the token holds a line break or another character that no token has; was it copied whole, and nothing else?`,
+    );
   }
   const header = text("leaseHeader").value ?? configKeys.leaseHeader.default;
-  if (!/^[A-Za-z0-9-]{1,80}$/.test(header)) wrong(`machines:leaseHeader: got ${JSON.stringify(header)}; must be the name of an HTTP header`);
+  if (!/^[A-Za-z0-9-]{1,80}$/.test(header))
+    wrong(`machines:leaseHeader: got ${JSON.stringify(header)}; must be the name of an HTTP header`);
   const organization = text("organization").value ?? configKeys.organization.default;
-  if (!/^[A-Za-z0-9_-]{1,80}$/.test(organization)) wrong(`machines:organization: got ${JSON.stringify(organization)}; must be the slug of an organization`);
+  if (!/^[A-Za-z0-9_-]{1,80}$/.test(organization))
+    wrong(`machines:organization: got ${JSON.stringify(organization)}; must be the slug of an organization`);
   const allow = text("allowMissingApps");
-  if (!["true", "false", undefined].includes(allow.value)) wrong(`${allow.source}: got ${JSON.stringify(allow.value)}; must be true or false`);
+  if (!["true", "false", undefined].includes(allow.value))
+    wrong(`${allow.source}: got ${JSON.stringify(allow.value)}; must be true or false`);
   return {
     endpoint,
     token: token.value,
@@ -126,7 +142,8 @@ function readEndpoint({ value, source }: { value: string | undefined; source: st
     return wrong(`${source}: got ${JSON.stringify(value)}; must begin with http:// or https://, or be "local"`);
   }
   const url = URL.canParse(value) ? new URL(value) : wrong(`${source}: got ${JSON.stringify(value)}, which is no URL`);
-  if (url.username || url.password) return wrong(`${source}: must not hold a user or password; the token goes to machines:token`);
+  if (url.username || url.password)
+    return wrong(`${source}: must not hold a user or password; the token goes to machines:token`);
   if (url.search || url.hash) return wrong(`${source}: got ${JSON.stringify(value)}; must not hold "?" or "#"`);
   return (url.origin + url.pathname).replace(/\/+$/, "").replace(/\/v1$/, "");
 }

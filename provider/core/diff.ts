@@ -70,7 +70,12 @@ function asksToReplace(resource: Resource, path: readonly (string | number)[]): 
 function mustDeleteFirst(resource: Resource, state: Values, news: Values): boolean {
   const keeps = (name: string) => {
     const field = resource.inputFields[name];
-    return field && news[name] !== undefined && news[name] !== UNKNOWN && equal(canonical(field, state[name]), canonical(field, news[name]));
+    return (
+      field &&
+      news[name] !== undefined &&
+      news[name] !== UNKNOWN &&
+      equal(canonical(field, state[name]), canonical(field, news[name]))
+    );
   };
   const nameStays = resource.uniqueBy.length > 0 && resource.uniqueBy.every(keeps) && !contextOf(news).autonamed;
   return nameStays || (resource.holdsOn?.(state, news) ?? false);

@@ -31,7 +31,14 @@ export class ApiError extends MachinesError {
   /** The service's own text. */
   readonly reason: string;
   readonly requestId: string | undefined;
-  constructor(details: { status: number; operation: string; reason: string; requestId: string | undefined; message: string; code?: ErrorCode }) {
+  constructor(details: {
+    status: number;
+    operation: string;
+    reason: string;
+    requestId: string | undefined;
+    message: string;
+    code?: ErrorCode;
+  }) {
     super(details.code ?? "api", details.message);
     this.name = "ApiError";
     this.status = details.status;
@@ -65,6 +72,9 @@ export class PartialStateError extends MachinesError {
 /** Whether an answer was a 404, or the 410 of a cluster that is gone. */
 export const isNotFound = (error: unknown): error is ApiError =>
   error instanceof ApiError && (error.status === 404 || error.status === 410);
+
+/** Whether a request failed in a way that leaves open whether it took effect. */
+export const isAmbiguous = (error: unknown): boolean => error instanceof MachinesError && error.code === "ambiguous";
 
 /** Text of anything thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

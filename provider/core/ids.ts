@@ -15,10 +15,22 @@ export function pathId<const Parts extends string>(...parts: readonly Parts[]): 
     render: (values) => parts.map((part) => String(values[part])).join("/"),
     parse(id) {
       const found = id.split("/");
-      const wrong = found.length !== parts.length || found.some((part) => part === "" || part === "." || part === ".." || /[\u0000-\u001f\u007f%\\?#]/.test(part) || part.length > 255);
+      const wrong =
+        found.length !== parts.length ||
+        found.some(
+          (part) =>
+            part === "" ||
+            part === "." ||
+            part === ".." ||
+            /[\u0000-\u001f\u007f%\\?#]/.test(part) ||
+            part.length > 255,
+        );
       if (wrong) {
         const shown = JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id);
-        throw new MachinesError("invalid-input", `${shown} is no id of this resource; it has the form ${parts.map((part) => `<${part}>`).join("/")}`);
+        throw new MachinesError(
+          "invalid-input",
+          `${shown} is no id of this resource; it has the form ${parts.map((part) => `<${part}>`).join("/")}`,
+        );
       }
       return Object.fromEntries(parts.map((part, i) => [part, found[i]])) as Record<Parts, string>;
     },

@@ -44,7 +44,7 @@ export function guardedDiff(resource: Resource, state: Values, news: Values): Di
   const left = contextOf(state).left ?? [];
   const moved = found.replaces.find((name) => left.includes(name));
   if (moved !== undefined && resource.losesData !== undefined && news["allowDataLoss"] !== true) {
-    throw new MachinesError("refused", `${moved}: ${dataLoss(resource, moved)}`);
+    throw new MachinesError("refused", `${moved}: ${dataLoss(resource)}`);
   }
   return found;
 }
@@ -56,7 +56,13 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
     return { id: resource.id.render(state), state };
   };
   try {
-    return make(await resource.create({ ...callOf(resource, "create", inputs, caller), inputs: forHandler(resource, inputs), owner: contextOf(inputs).owner }));
+    return make(
+      await resource.create({
+        ...callOf(resource, "create", inputs, caller),
+        inputs: forHandler(resource, inputs),
+        owner: contextOf(inputs).owner,
+      }),
+    );
   } catch (error) {
     if (!(error instanceof PartialStateError)) throw error;
     const { id, state } = make(error.live);
@@ -65,7 +71,12 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
 }
 
 /** Reads the object; undefined when it is proved to be gone (R8). */
-export async function read(resource: Resource, id: string, state: Values | undefined, caller: Caller): Promise<Found | undefined> {
+export async function read(
+  resource: Resource,
+  id: string,
+  state: Values | undefined,
+  caller: Caller,
+): Promise<Found | undefined> {
   const parts = resource.id.parse(id);
   const call = callOf(resource, "read", state ?? {}, caller);
   const live = await presentOnly(call.api, parts[resource.appPart], () => resource.read({ ...call, id: parts, state }));
@@ -74,13 +85,28 @@ export async function read(resource: Resource, id: string, state: Values | undef
 }
 
 /** Updates the object and answers its whole new state. @throws InitializationFailed when the change was made and what came after failed. */
-export async function update(resource: Resource, id: string, old: Values, inputs: Values, caller: Caller): Promise<Values> {
+export async function update(
+  resource: Resource,
+  id: string,
+  old: Values,
+  inputs: Values,
+  caller: Caller,
+): Promise<Values> {
   const parts = resource.id.parse(id);
-  const make = (live: Values) => stateFrom(resource, inputs, { ...outputsOf(resource, old), ...live }, contextOf(inputs));
+  const make = (live: Values) =>
+    stateFrom(resource, inputs, { ...outputsOf(resource, old), ...live }, contextOf(inputs));
   if (steersOnly(resource, old, inputs)) return make(old);
   try {
     const call = callOf(resource, "update", inputs, caller);
-    return make(await resource.update({ ...call, id: parts, inputs: forHandler(resource, inputs), old: forHandler(resource, old), owner: contextOf(inputs).owner }));
+    return make(
+      await resource.update({
+        ...call,
+        id: parts,
+        inputs: forHandler(resource, inputs),
+        old: forHandler(resource, old),
+        owner: contextOf(inputs).owner,
+      }),
+    );
   } catch (error) {
     if (!(error instanceof PartialStateError)) throw error;
     throw new InitializationFailed(id, make(error.live), error);
@@ -101,7 +127,9 @@ function steersOnly(resource: Resource, old: Values, inputs: Values): boolean {
 export async function remove(resource: Resource, id: string, state: Values, caller: Caller): Promise<void> {
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
-  await presentOnly(call.api, parts[resource.appPart], () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) }));
+  await presentOnly(call.api, parts[resource.appPart], () =>
+    resource.delete({ ...call, id: parts, state: forHandler(resource, state) }),
+  );
 }
 
 /** The inputs a state stands for: what the program wrote, and what drifted from it. */
@@ -126,7 +154,11 @@ async function presentOnly<T>(api: Api, app: string | undefined, work: () => Pro
 }
 
 const outputsOf = (resource: Resource, state: Values): Values =>
-  Object.fromEntries(Object.entries(state).filter(([name]) => Object.hasOwn(resource.outputFields, name) && !Object.hasOwn(resource.inputFields, name)));
+  Object.fromEntries(
+    Object.entries(state).filter(
+      ([name]) => Object.hasOwn(resource.outputFields, name) && !Object.hasOwn(resource.inputFields, name),
+    ),
+  );
 
 /** State is inputs and outputs, lean: live values in the program's spelling, behaviour and write-only inputs as they were. */
 function stateFrom(resource: Resource, written: Values, live: Values, context: ReturnType<typeof contextOf>): Values {
@@ -153,10 +185,21 @@ function forHandler(resource: Resource, values: Values): Values {
   );
 }
 
-function callOf(resource: Resource, verb: "create" | "read" | "update" | "delete", values: Values, caller: Caller): Call {
+function callOf(
+  resource: Resource,
+  verb: "create" | "read" | "update" | "delete",
+  values: Values,
+  caller: Caller,
+): Call {
   const asked = verb === "read" ? undefined : contextOf(values).timeouts?.[verb];
   const nanoseconds = asked === undefined ? undefined : parseDuration(asked);
-  const seconds = caller.timeoutSeconds ?? (nanoseconds === undefined ? (verb === "read" ? 2 : (resource.minutes[verb] ?? 10)) * 60 : nanoseconds / 1e9);
-  const deadline: Deadline = { at: caller.api.clock.now() + seconds * 1000, allowed: formatDuration(seconds * 1e9), signal: caller.signal };
+  const seconds =
+    caller.timeoutSeconds ??
+    (nanoseconds === undefined ? (verb === "read" ? 2 : (resource.minutes[verb] ?? 10)) * 60 : nanoseconds / 1e9);
+  const deadline: Deadline = {
+    at: caller.api.clock.now() + seconds * 1000,
+    allowed: formatDuration(seconds * 1e9),
+    signal: caller.signal,
+  };
   return { api: caller.api.within(deadline), progress: caller.progress };
 }

@@ -9,9 +9,7 @@ export function nearest(name: string, known: readonly string[]): string | undefi
     const [shorter, longer] = [plain(name), plain(candidate)].sort((a, b) => a.length - b.length) as [string, string];
     return shorter.length >= 3 && longer.startsWith(shorter) ? 1 : distance(shorter, longer);
   };
-  const ranked = known
-    .map((candidate) => ({ candidate, far: far(candidate) }))
-    .sort((a, b) => a.far - b.far);
+  const ranked = known.map((candidate) => ({ candidate, far: far(candidate) })).sort((a, b) => a.far - b.far);
   const best = ranked[0];
   return best && best.far <= Math.max(2, Math.floor(name.length / 3)) ? best.candidate : undefined;
 }

@@ -19,7 +19,8 @@ export type InputKind = "default" | "computed" | "behaviour";
 export const behaviour = <S extends z.ZodType>(schema: S): S => schema.meta({ kind: "behaviour" });
 
 /** Marks an input about which leaving it out says nothing (R1). */
-export const computed = <S extends z.ZodType>(schema: S): z.ZodOptional<S> => schema.optional().meta({ kind: "computed" });
+export const computed = <S extends z.ZodType>(schema: S): z.ZodOptional<S> =>
+  schema.optional().meta({ kind: "computed" });
 
 /** The kind of an input. */
 export const kindOf = (field: Field): InputKind => (field.meta["kind"] as InputKind | undefined) ?? "default";
@@ -46,7 +47,7 @@ export interface Context {
 export const CONTEXT = "__context";
 
 /** The context of inputs or state. */
-export const contextOf = (values: Values): Context => (isObject(values[CONTEXT]) ? (values[CONTEXT] as Context) : {});
+export const contextOf = (values: Values): Context => (isObject(values[CONTEXT]) ? values[CONTEXT] : {});
 
 /** A question to the service that preview asks when all inputs it needs are known (design: reads only, warn and go on). */
 export interface Question<Inputs = Values> {
@@ -95,7 +96,12 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   /** True when old and new would hold on to the same other object (R4). */
   readonly holdsOn?: (old: Values, next: Values) => boolean;
   /** How a name is made when none is given; `random` ends it in random characters (R4). */
-  readonly autoname?: { readonly property: Path<I>; readonly maxLength: number; readonly separator: "-" | "_"; readonly random: boolean };
+  readonly autoname?: {
+    readonly property: Path<I>;
+    readonly maxLength: number;
+    readonly separator: "-" | "_";
+    readonly random: boolean;
+  };
   /** R9: a replacement destroys data, so check refuses it unless the input `allowDataLoss` is true. */
   readonly losesData?: string;
   /** Problems the types do not show; unknown parts of the inputs are absent. */
@@ -108,9 +114,16 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
 
   create(args: Call & { inputs: z.output<I>; owner: string | undefined }): Promise<Live<I, O>>;
   /** Undefined, or an error that is a 404, when the object is not there. `state` is absent for an import or a get. */
-  read(args: Call & { id: Record<Parts, string>; state: Partial<z.output<I> & z.output<O>> | undefined }): Promise<Live<I, O> | undefined>;
+  read(
+    args: Call & { id: Record<Parts, string>; state: Partial<z.output<I> & z.output<O>> | undefined },
+  ): Promise<Live<I, O> | undefined>;
   update(
-    args: Call & { id: Record<Parts, string>; inputs: z.output<I>; old: z.output<I> & z.output<O>; owner: string | undefined },
+    args: Call & {
+      id: Record<Parts, string>;
+      inputs: z.output<I>;
+      old: z.output<I> & z.output<O>;
+      owner: string | undefined;
+    },
   ): Promise<Live<I, O>>;
   delete(args: Call & { id: Record<Parts, string>; state: Partial<z.output<I> & z.output<O>> }): Promise<void>;
 }
@@ -129,7 +142,9 @@ export interface Resource {
   readonly replaceOn: readonly string[];
   readonly uniqueBy: readonly string[];
   readonly holdsOn: ((old: Values, next: Values) => boolean) | undefined;
-  readonly autoname: { readonly property: string; readonly maxLength: number; readonly separator: string; readonly random: boolean } | undefined;
+  readonly autoname:
+    | { readonly property: string; readonly maxLength: number; readonly separator: string; readonly random: boolean }
+    | undefined;
   readonly losesData: string | undefined;
   readonly validate: ((inputs: Values) => readonly Problem[]) | undefined;
   readonly refuse: ((old: Values, next: Values) => Problem | undefined) | undefined;
@@ -137,7 +152,9 @@ export interface Resource {
   readonly minutes: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
   create(args: Call & { inputs: Values; owner: string | undefined }): Promise<Values>;
   read(args: Call & { id: Record<string, string>; state: Values | undefined }): Promise<Values | undefined>;
-  update(args: Call & { id: Record<string, string>; inputs: Values; old: Values; owner: string | undefined }): Promise<Values>;
+  update(
+    args: Call & { id: Record<string, string>; inputs: Values; old: Values; owner: string | undefined },
+  ): Promise<Values>;
   delete(args: Call & { id: Record<string, string>; state: Values }): Promise<void>;
 }
 

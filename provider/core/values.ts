@@ -15,7 +15,8 @@ export function withoutUndefined<T>(value: T): T {
   if (Array.isArray(value)) return value.map((item: unknown) => withoutUndefined(item)) as T;
   if (!isObject(value)) return value;
   const out: Record<string, unknown> = {};
-  for (const [name, inner] of Object.entries(value)) if (inner !== undefined) define(out, name, withoutUndefined(inner));
+  for (const [name, inner] of Object.entries(value))
+    if (inner !== undefined) define(out, name, withoutUndefined(inner));
   return out as T;
 }
 
@@ -64,7 +65,9 @@ export function equal(a: unknown, b: unknown): boolean {
   if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, i) => equal(item, b[i]));
   if (!isObject(a) || !isObject(b)) return false;
   const names = Object.keys(a);
-  return names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && equal(a[name], b[name]));
+  return (
+    names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && equal(a[name], b[name]))
+  );
 }
 
 /** Whether two values mean the same to the service. */
@@ -94,7 +97,8 @@ export function inSpellingOf(field: Field, written: unknown, live: unknown): unk
   return live ?? undefined;
 }
 
-const own = (object: Record<string, unknown>, name: string): unknown => (Object.hasOwn(object, name) ? object[name] : undefined);
+const own = (object: Record<string, unknown>, name: string): unknown =>
+  Object.hasOwn(object, name) ? object[name] : undefined;
 
 /** The value with every reference reduced to the bare id the wire wants (R5). */
 export function withBareIds(field: Field, value: unknown): unknown {

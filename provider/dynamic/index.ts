@@ -12,7 +12,10 @@ import { CONTEXT, type Resource, type Values } from "../core/resource.ts";
 import { resources } from "../resources/index.ts";
 
 /** Hexadecimal characters by chance, for generated names. */
-const randomHex = (characters: number): string => randomBytes(Math.ceil(characters / 2)).toString("hex").slice(0, characters);
+const randomHex = (characters: number): string =>
+  randomBytes(Math.ceil(characters / 2))
+    .toString("hex")
+    .slice(0, characters);
 
 /** The dynamic provider of a resource type. The host calls it once per process and type. */
 export function provider(type: string): dynamic.ResourceProvider {
@@ -46,7 +49,9 @@ export function provider(type: string): dynamic.ResourceProvider {
       quietly((): Promise<dynamic.DiffResult> => {
         const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, olds, news);
         // `changes: true` would switch off replaceOnChanges: left open, the engine compares the inputs itself.
-        return Promise.resolve(changes.length === 0 ? { changes: false } : { replaces: [...replaces], deleteBeforeReplace });
+        return Promise.resolve(
+          changes.length === 0 ? { changes: false } : { replaces: [...replaces], deleteBeforeReplace },
+        );
       }),
     create: (inputs: Values) =>
       quietly(async () => {
@@ -56,7 +61,11 @@ export function provider(type: string): dynamic.ResourceProvider {
     read: (id, props: Values) =>
       quietly(async () => {
         // A refresh brings the state; a get brings nothing but the reference to this provider.
-        const state = Object.keys(props).some((name) => !name.startsWith("__") && props[name] !== undefined && name !== "id") ? props : undefined;
+        const state = Object.keys(props).some(
+          (name) => !name.startsWith("__") && props[name] !== undefined && name !== "id",
+        )
+          ? props
+          : undefined;
         const found = await read(resource, id, state, await caller());
         if (found) return { id, props: found.state, inputs: inputsOf(resource, found.state) };
         if (state) return {};
@@ -75,13 +84,20 @@ export interface Finding {
 }
 
 /** The questions of a type that can be asked once all inputs they need are known. */
-export const questionsOf = (type: string): readonly { readonly needs: readonly string[] }[] => resourceOf(type).questions;
+export const questionsOf = (type: string): readonly { readonly needs: readonly string[] }[] =>
+  resourceOf(type).questions;
 
 /**
  * Asks the service one question of a type. A failure to ask is no reason to fail: it is told to `warn`.
  * @param index position in {@link questionsOf}
  */
-export async function ask(type: string, index: number, inputs: Values, get: (key: string) => string | undefined, warn: (message: string) => void): Promise<Finding | null> {
+export async function ask(
+  type: string,
+  index: number,
+  inputs: Values,
+  get: (key: string) => string | undefined,
+  warn: (message: string) => void,
+): Promise<Finding | null> {
   const question = resourceOf(type).questions[index];
   const about = question?.needs[0];
   if (!question || about === undefined) return null;
@@ -93,7 +109,11 @@ export async function ask(type: string, index: number, inputs: Values, get: (key
     return null;
   }
   try {
-    const api = clientFor({ ...config, retries: Math.min(config.retries, 1), requestTimeout: Math.min(config.requestTimeout, 10_000) });
+    const api = clientFor({
+      ...config,
+      retries: Math.min(config.retries, 1),
+      requestTimeout: Math.min(config.requestTimeout, 10_000),
+    });
     const message = await question.ask(inputs, api);
     return message === undefined ? null : { property: about, message };
   } catch (error) {
@@ -107,7 +127,10 @@ export const contextKey = CONTEXT;
 
 function resourceOf(type: string): Resource {
   const resource = Object.hasOwn(resources, type) ? resources[type] : undefined;
-  if (!resource) throw new Error(`pulumi-machines has no resource type ${JSON.stringify(type)}; is the installed version older than the stack?`);
+  if (!resource)
+    throw new Error(
+      `pulumi-machines has no resource type ${JSON.stringify(type)}; is the installed version older than the stack?`,
+    );
   return resource;
 }
 

@@ -9,10 +9,18 @@ import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource } from "../core/resource.ts";
 
 const inputs = z.object({
-  name: computed(appName).describe("Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App."),
-  organization: computed(z.string()).describe("Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App."),
-  network: computed(z.string()).describe("IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App."),
-  forceDestroy: behaviour(z.boolean().default(false)).describe("Lets the deletion of the App take along Machines and volumes it still holds."),
+  name: computed(appName).describe(
+    "Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App.",
+  ),
+  organization: computed(z.string()).describe(
+    "Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App.",
+  ),
+  network: computed(z.string()).describe(
+    "IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App.",
+  ),
+  forceDestroy: behaviour(z.boolean().default(false)).describe(
+    "Lets the deletion of the App take along Machines and volumes it still holds.",
+  ),
 });
 
 const outputs = z.object({
@@ -55,7 +63,8 @@ export const app = defineResource({
       } catch (error) {
         // A new App may answer 404 and even 401 for a moment.
         const late = isNotFound(error) || (error instanceof ApiError && error.status === 401);
-        if (!late || api.clock.now() >= until) throw new PartialStateError({ name: appName, organization, network }, error);
+        if (!late || api.clock.now() >= until)
+          throw new PartialStateError({ name: appName, organization, network }, error);
         await api.clock.sleep(pause(), api.deadline.signal);
       }
     }
@@ -79,7 +88,10 @@ export const app = defineResource({
     for (;;) {
       await api.apps.get({ appName });
       if (api.clock.now() >= api.deadline.at) {
-        throw new MachinesError("wait-timeout", `App ${appName} was not gone within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`);
+        throw new MachinesError(
+          "wait-timeout",
+          `App ${appName} was not gone within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,
+        );
       }
       await api.clock.sleep(pause(), api.deadline.signal);
     }
@@ -90,8 +102,12 @@ export const app = defineResource({
 async function refuseWhileInUse(api: Api, appName: string): Promise<void> {
   const [machines, volumes] = await Promise.all([api.machines.list({ appName }), api.volumes.list({ appName })]);
   const held = [
-    ...machines.filter(({ state }) => state !== "destroyed" && state !== "destroying").map(({ id, name }) => `Machine ${name ?? id} (${appName}/${id})`),
-    ...volumes.filter(({ state }) => !isLeaving(state)).map(({ id, name }) => `volume ${name ?? id} (${appName}/${id})`),
+    ...machines
+      .filter(({ state }) => state !== "destroyed" && state !== "destroying")
+      .map(({ id, name }) => `Machine ${name ?? id} (${appName}/${id})`),
+    ...volumes
+      .filter(({ state }) => !isLeaving(state))
+      .map(({ id, name }) => `volume ${name ?? id} (${appName}/${id})`),
   ];
   if (held.length > 0) {
     throw new MachinesError(
@@ -103,7 +119,9 @@ async function refuseWhileInUse(api: Api, appName: string): Promise<void> {
 
 /** Whether a volume is on its way out and only kept to be restored (bodies.md 7.1). */
 export const isLeaving = (state: string | undefined): boolean =>
-  ["scheduling_destroy", "pending_destroy", "fork_cleanup", "waiting_for_detach", "destroying", "destroyed"].includes(state ?? "");
+  ["scheduling_destroy", "pending_destroy", "fork_cleanup", "waiting_for_detach", "destroying", "destroyed"].includes(
+    state ?? "",
+  );
 
 async function nameProblem(api: Api, name: string | undefined): Promise<string | undefined> {
   if (name === undefined) return undefined;
@@ -112,7 +130,8 @@ async function nameProblem(api: Api, name: string | undefined): Promise<string |
     return `the name ${JSON.stringify(name)} is taken by an App that exists already; choose another, or leave it out to get a free one`;
   } catch (error) {
     if (isNotFound(error)) return undefined;
-    if (error instanceof ApiError && error.status === 403) return `the name ${JSON.stringify(name)} is taken by another organization's App; choose another`;
+    if (error instanceof ApiError && error.status === 403)
+      return `the name ${JSON.stringify(name)} is taken by another organization's App; choose another`;
     throw error;
   }
 }

@@ -18,16 +18,28 @@ import { applyChanges } from "./machineUpdate.ts";
 import { regionProblem } from "./region.ts";
 
 const inputs = z.object({
-  app: required(z.string().min(1), "App the Machine runs in: the `id` of an App. Changing it replaces the Machine.", { format: "reference" }),
-  name: computed(machineName).describe("Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine."),
-  region: computed(regionCode).describe("Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine."),
-  config: config.describe("Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine."),
+  app: required(z.string().min(1), "App the Machine runs in: the `id` of an App. Changing it replaces the Machine.", {
+    format: "reference",
+  }),
+  name: computed(machineName).describe(
+    "Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.",
+  ),
+  region: computed(regionCode).describe(
+    "Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.",
+  ),
+  config: config.describe(
+    "Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.",
+  ),
   state: computed(z.enum(["started", "stopped", "suspended"])).describe(
     "Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.",
   ),
   cordoned: z.boolean().default(false).describe("Whether the platform's proxy leaves the Machine out."),
-  waitForChecks: behaviour(z.boolean().optional()).describe("Whether creation and update wait until all checks pass; true when left out and the configuration has checks."),
-  forceDestroy: behaviour(z.boolean().default(false)).describe("Lets the deletion kill the Machine when stopping it fails."),
+  waitForChecks: behaviour(z.boolean().optional()).describe(
+    "Whether creation and update wait until all checks pass; true when left out and the configuration has checks.",
+  ),
+  forceDestroy: behaviour(z.boolean().default(false)).describe(
+    "Lets the deletion kill the Machine when stopping it fails.",
+  ),
 });
 
 const outputs = z.object({
@@ -113,7 +125,11 @@ export const machine = defineResource({
     const key = { appName: app, machineId: made.id };
     try {
       const version = made.version ?? made.instanceId;
-      return toLive(app, await bringTo({ api, progress }, key, wanted, { target: state ?? "started", version }), wanted.config);
+      return toLive(
+        app,
+        await bringTo({ api, progress }, key, wanted, { target: state ?? "started", version }),
+        wanted.config,
+      );
     } catch (error) {
       throw new PartialStateError(toLive(app, await liveNow(api, key, made), wanted.config), error);
     }
@@ -139,7 +155,10 @@ export const machine = defineResource({
     const live = await api.machines.get(key);
     if (live.state === "destroyed") return;
     await withLease(api, key, "deletion by pulumi", progress, (lease) =>
-      destroyGracefully({ api, progress }, key, lease, live, { config: state.config, force: state.forceDestroy === true }),
+      destroyGracefully({ api, progress }, key, lease, live, {
+        config: state.config,
+        force: state.forceDestroy === true,
+      }),
     );
   },
 });
@@ -163,7 +182,8 @@ function validate({ config: settings }: Partial<MachineInputs>): Problem[] {
   }));
   for (const [name, value] of Object.entries(settings.metadata ?? {})) {
     const path = ["config", "metadata", name];
-    if (name.startsWith("pulumi-")) problems.push({ path, message: 'keys that begin with "pulumi-" are the provider\'s own' });
+    if (name.startsWith("pulumi-"))
+      problems.push({ path, message: 'keys that begin with "pulumi-" are the provider\'s own' });
     if (value === "") problems.push({ path, message: "an empty value removes a key; leave the key out instead" });
   }
   return problems;
@@ -172,8 +192,13 @@ function validate({ config: settings }: Partial<MachineInputs>): Problem[] {
 async function nameProblem(api: Api, appName: string, name: string | undefined): Promise<string | undefined> {
   if (name === undefined) return undefined;
   try {
-    const taken = (await api.machines.list({ appName, summary: true })).find((other) => other.name === name && other.state !== "destroyed");
-    return taken && `the name ${JSON.stringify(name)} is taken by Machine ${taken.id} of App ${appName}; choose another, or leave it out to get a free one`;
+    const taken = (await api.machines.list({ appName, summary: true })).find(
+      (other) => other.name === name && other.state !== "destroyed",
+    );
+    return (
+      taken &&
+      `the name ${JSON.stringify(name)} is taken by Machine ${taken.id} of App ${appName}; choose another, or leave it out to get a free one`
+    );
   } catch (error) {
     // An App that is yet to be made holds no Machines.
     if (isNotFound(error)) return undefined;

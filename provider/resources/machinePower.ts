@@ -15,7 +15,8 @@ interface Wanted {
 }
 
 /** A Machine that ends by itself: success is exit code 0, not running on. */
-const isJob = ({ schedule, autoDestroy, restart }: Config): boolean => schedule !== undefined || autoDestroy === true || restart?.policy === "no";
+const isJob = ({ schedule, autoDestroy, restart }: Config): boolean =>
+  schedule !== undefined || autoDestroy === true || restart?.policy === "no";
 
 const hasChecks = ({ checks, services }: Config): boolean =>
   Object.keys(checks ?? {}).length > 0 || (services ?? []).some((service) => (service.checks ?? []).length > 0);
@@ -30,7 +31,8 @@ export async function bringTo(
   wanted: Wanted,
   { target, version, lease }: { target: Power; version: string | undefined; lease?: Lease },
 ): Promise<Machine> {
-  const wait = (states: readonly ("started" | "stopped" | "suspended" | "failed" | "destroyed" | "settled")[]) => waitForMachine(api, key, states, { version, progress });
+  const wait = (states: readonly ("started" | "stopped" | "suspended" | "failed" | "destroyed" | "settled")[]) =>
+    waitForMachine(api, key, states, { version, progress });
   if (target === "stopped") {
     const reached = await wait(["stopped", "failed", "destroyed"]);
     if (reached !== "stopped") throw await failed(api, key, reached, target);
@@ -62,7 +64,10 @@ async function ended(api: Api, key: MachineKey, reached: string): Promise<Machin
 async function failed(api: Api, key: MachineKey, reached: string, target: string): Promise<MachinesError> {
   const live = await api.machines.get(key).catch(() => undefined);
   const why = live ? lastEvent(live) : "it is gone";
-  return new MachinesError("machine-failed", `Machine ${key.appName}/${key.machineId} is ${live?.state ?? reached} and not ${target}: ${why}. Correct the configuration and run up again.`);
+  return new MachinesError(
+    "machine-failed",
+    `Machine ${key.appName}/${key.machineId} is ${live?.state ?? reached} and not ${target}: ${why}. Correct the configuration and run up again.`,
+  );
 }
 
 /** The Machine as it is, or as it was when it cannot be read now. */

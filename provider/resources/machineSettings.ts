@@ -15,13 +15,11 @@ const camel = camelSchema(machineConfig) as unknown as z.ZodObject;
 
 /** Schema of the `config` input: the wire's configuration in camelCase, and `extra`. */
 export const config = camel.extend({
-  extra: z
-    .record(z.string(), z.unknown())
-    .optional()
-    .meta({
-      sensitive: true,
-      description: "Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.",
-    }),
+  extra: z.record(z.string(), z.unknown()).optional().meta({
+    sensitive: true,
+    description:
+      "Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.",
+  }),
 }) as unknown as z.ZodType<Config>;
 
 const settings = fieldOf(config);
@@ -43,7 +41,9 @@ export function toService(written: Config, others: Readonly<Record<string, strin
 export function fromService(live: ServiceConfig, written: Config | undefined): Config {
   const extra = toWire(machineConfig, unmodelled(known, live));
   const { metadata, ...rest } = modelled(known, live) as ServiceConfig;
-  const owned = Object.entries(metadata ?? {}).filter(([key]) => (written ? Object.hasOwn(written.metadata ?? {}, key) : !foreign(key)));
+  const owned = Object.entries(metadata ?? {}).filter(([key]) =>
+    written ? Object.hasOwn(written.metadata ?? {}, key) : !foreign(key),
+  );
   return {
     ...rest,
     ...(owned.length > 0 ? { metadata: Object.fromEntries(owned) } : {}),
@@ -52,16 +52,24 @@ export function fromService(live: ServiceConfig, written: Config | undefined): C
 }
 
 /** Metadata of a live Machine that the program neither owns nor owned: it survives every update. */
-export function othersMetadata(live: ServiceConfig | undefined, ...ours: readonly (Config | undefined)[]): Record<string, string> {
+export function othersMetadata(
+  live: ServiceConfig | undefined,
+  ...ours: readonly (Config | undefined)[]
+): Record<string, string> {
   const owned = new Set(ours.flatMap((written) => Object.keys(written?.metadata ?? {})));
   return Object.fromEntries(Object.entries(live?.metadata ?? {}).filter(([key]) => !owned.has(key)));
 }
 
 /** Whether two configurations make the same version: metadata is not part of it. */
-export const sameVersion = (a: Config, b: Config): boolean => equal(canonical(settings, { ...a, metadata: undefined }), canonical(settings, { ...b, metadata: undefined }));
+export const sameVersion = (a: Config, b: Config): boolean =>
+  equal(canonical(settings, { ...a, metadata: undefined }), canonical(settings, { ...b, metadata: undefined }));
 
 /** Top-level fields in which two configurations differ, metadata aside. */
 export function differingFields(a: Config, b: Config): string[] {
-  const [left, right] = [a, b].map((value) => (canonical(settings, { ...value, metadata: undefined }) ?? {}) as Record<string, unknown>);
-  return [...new Set([...Object.keys(left ?? {}), ...Object.keys(right ?? {})])].filter((name) => !equal(left?.[name], right?.[name]));
+  const [left, right] = [a, b].map(
+    (value) => (canonical(settings, { ...value, metadata: undefined }) ?? {}) as Record<string, unknown>,
+  );
+  return [...new Set([...Object.keys(left ?? {}), ...Object.keys(right ?? {})])].filter(
+    (name) => !equal(left?.[name], right?.[name]),
+  );
 }

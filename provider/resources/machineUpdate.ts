@@ -2,12 +2,20 @@
 // on their own, and never over the head of somebody who changed the Machine since we last looked.
 import type { Lease } from "../client/lease.ts";
 import { latestExit, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
-import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
+import { ApiError, isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { same } from "../core/values.ts";
 import { fieldOf } from "../../api/schema.ts";
 import { bringTo, liveNow, type Power } from "./machinePower.ts";
-import { config, differingFields, fromService, othersMetadata, sameVersion, toService, type Config } from "./machineSettings.ts";
+import {
+  config,
+  differingFields,
+  fromService,
+  othersMetadata,
+  sameVersion,
+  toService,
+  type Config,
+} from "./machineSettings.ts";
 
 interface Wanted {
   readonly config: Config;
@@ -27,7 +35,11 @@ export async function applyChanges(
 ): Promise<Machine> {
   const { api } = call;
   const before = await api.machines.get(key);
-  if (before.state === "destroyed") throw new MachinesError("api", `Machine ${key.appName}/${key.machineId} was destroyed outside of this program; run pulumi refresh, then up creates a new one`);
+  if (before.state === "destroyed")
+    throw new MachinesError(
+      "api",
+      `Machine ${key.appName}/${key.machineId} was destroyed outside of this program; run pulumi refresh, then up creates a new one`,
+    );
   refuseLostUpdate(key, before, wanted, old);
   let changed = false;
   try {
@@ -64,7 +76,9 @@ async function steps(step: Step): Promise<Machine> {
   if (versioned) return bringTo(call, key, wanted, { target, version: versionOf(live), lease });
   if (target !== before.state) return switchPower(step, target);
   // A Machine whose checks failed last time is already what we want in all else: the wait is what is left to do.
-  return target === "started" ? bringTo(call, key, wanted, { target, version: undefined, lease }) : call.api.machines.get(key);
+  return target === "started"
+    ? bringTo(call, key, wanted, { target, version: undefined, lease })
+    : call.api.machines.get(key);
 }
 
 async function newVersion({ call, key, lease, wanted, old, before, changing }: Step, target: Power): Promise<Machine> {
@@ -81,13 +95,15 @@ async function newVersion({ call, key, lease, wanted, old, before, changing }: S
     return live;
   } catch (error) {
     // Whether it was applied all the same is found out by reading the Machine.
-    if (error instanceof MachinesError && error.code === "ambiguous") changing();
+    if (isAmbiguous(error)) changing();
     throw explainConflict(key, error);
   }
 }
 
 async function patchMetadata({ call, key, wanted, old, before, changing }: Step): Promise<void> {
-  const removed = Object.keys(old.config.metadata ?? {}).filter((name) => !Object.hasOwn(wanted.config.metadata ?? {}, name));
+  const removed = Object.keys(old.config.metadata ?? {}).filter(
+    (name) => !Object.hasOwn(wanted.config.metadata ?? {}, name),
+  );
   const metadata = { ...Object.fromEntries(removed.map((name) => [name, null])), ...wanted.config.metadata };
   changing();
   await call.api.machines.patchMetadata({ ...key, body: { metadata, machineVersion: versionOf(before) } });
@@ -123,12 +139,20 @@ function powerFor(wanted: Wanted, live: Machine): Power {
   const crashed = exit !== undefined && !exit.requested && exit.exitCode !== 0;
   if (live.state === "stopped" && !crashed) return "stopped";
   // A new version cannot be made without ending the suspension: it comes to rest instead of starting unasked.
-  if (live.state === "suspended") return sameVersion(live.config ? fromService(live.config, wanted.config) : wanted.config, wanted.config) ? "suspended" : "stopped";
+  if (live.state === "suspended")
+    return sameVersion(live.config ? fromService(live.config, wanted.config) : wanted.config, wanted.config)
+      ? "suspended"
+      : "stopped";
   return "started";
 }
 
 /** Somebody changed what we manage since the state was written: going on would undo it unseen (R6, F12). */
-function refuseLostUpdate(key: MachineKey, live: Machine, wanted: Wanted, old: { readonly config: Config; readonly version?: string | undefined }): void {
+function refuseLostUpdate(
+  key: MachineKey,
+  live: Machine,
+  wanted: Wanted,
+  old: { readonly config: Config; readonly version?: string | undefined },
+): void {
   const version = versionOf(live);
   if (old.version === undefined || version === old.version || !live.config) return;
   const current = fromService(live.config, old.config);
@@ -143,6 +167,11 @@ function refuseLostUpdate(key: MachineKey, live: Machine, wanted: Wanted, old: {
 }
 
 function explainConflict(key: MachineKey, error: unknown): unknown {
-  if (!(error instanceof ApiError) || error.status !== 409 || !/version mismatch|concurrent update/.test(error.reason)) return error;
-  return new MachinesError("stale-version", `Machine ${key.appName}/${key.machineId} was changed by somebody else in the very moment of the update: ${error.message} Nothing was changed. Run up again.`, { cause: error });
+  if (!(error instanceof ApiError) || error.status !== 409 || !/version mismatch|concurrent update/.test(error.reason))
+    return error;
+  return new MachinesError(
+    "stale-version",
+    `Machine ${key.appName}/${key.machineId} was changed by somebody else in the very moment of the update: ${error.message} Nothing was changed. Run up again.`,
+    { cause: error },
+  );
 }

@@ -10,6 +10,7 @@ export async function regionProblem(api: Api, region: string | undefined): Promi
   const open = regions.filter(({ deprecated }) => deprecated !== true).map(({ code }) => code);
   if (open.includes(region)) return undefined;
   const meant = nearest(region, open);
-  const hint = meant === undefined ? `regions are ${open.join(", ")}` : `did you mean "${meant}"? Regions are ${open.join(", ")}`;
+  const hint =
+    meant === undefined ? `regions are ${open.join(", ")}` : `did you mean "${meant}"? Regions are ${open.join(", ")}`;
   return `there is no region ${JSON.stringify(region)}; ${hint}`;
 }

@@ -7,24 +7,43 @@ import { growingPause } from "../client/clock.ts";
 import { findVolume, type Volume } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { waitForMachine } from "../client/wait.ts";
-import { ApiError, MachinesError, NetworkError, PartialStateError } from "../core/errors.ts";
+import { ApiError, isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Call } from "../core/resource.ts";
 import { isLeaving } from "./app.ts";
 import { regionProblem } from "./region.ts";
 
 const inputs = z.object({
-  app: required(z.string().min(1), "App that owns the volume: the `id` of an App. Changing it replaces the volume.", { format: "reference" }),
-  name: computed(volumeName).describe("Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume."),
-  region: computed(regionCode).describe("Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume."),
-  sizeGb: z.int().min(1).max(500).default(3).describe("Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so."),
+  app: required(z.string().min(1), "App that owns the volume: the `id` of an App. Changing it replaces the volume.", {
+    format: "reference",
+  }),
+  name: computed(volumeName).describe(
+    "Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.",
+  ),
+  region: computed(regionCode).describe(
+    "Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.",
+  ),
+  sizeGb: z
+    .int()
+    .min(1)
+    .max(500)
+    .default(3)
+    .describe(
+      "Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.",
+    ),
   encrypted: z.boolean().default(true).describe("Whether the volume is encrypted. Changing it replaces the volume."),
   fstype: z.enum(["ext4", "raw"]).default("ext4").describe("File system. Changing it replaces the volume."),
   snapshotRetention: z.int().min(1).max(60).default(5).describe("Days a snapshot is kept, 1 to 60."),
   autoBackupEnabled: z.boolean().default(true).describe("Whether snapshots are taken every day."),
-  requireUniqueZone: behaviour(z.boolean().default(true)).describe("Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation."),
-  restartOnExtend: behaviour(z.boolean().default(false)).describe("Whether the Machine that mounts the volume is restarted when it sees a new size only then."),
-  allowDataLoss: behaviour(z.boolean().default(false)).describe("Lets a change that replaces the volume destroy what it holds."),
+  requireUniqueZone: behaviour(z.boolean().default(true)).describe(
+    "Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.",
+  ),
+  restartOnExtend: behaviour(z.boolean().default(false)).describe(
+    "Whether the Machine that mounts the volume is restarted when it sees a new size only then.",
+  ),
+  allowDataLoss: behaviour(z.boolean().default(false)).describe(
+    "Lets a change that replaces the volume destroy what it holds.",
+  ),
 });
 
 const outputs = z.object({
@@ -33,7 +52,10 @@ const outputs = z.object({
   volumeId: required(z.string(), "Identifier within the App."),
   zone: optional(z.string(), "Hardware zone the volume is in."),
   currentSizeGb: optional(z.int(), "Size now in GB; larger than asked for when the platform extended the volume."),
-  needsRestart: required(z.boolean(), "Whether the Machine that mounts the volume sees its last growth only after a restart."),
+  needsRestart: required(
+    z.boolean(),
+    "Whether the Machine that mounts the volume sees its last growth only after a restart.",
+  ),
   attachedMachineId: optional(z.string(), "Machine that mounts the volume, if any."),
   createdAt: optional(z.string(), "RFC 3339 time of creation."),
 });
@@ -143,8 +165,7 @@ async function extend(api: Api, key: { appName: string; volumeId: string }, size
   try {
     return (await api.volumes.extend({ ...key, body: { sizeGb } })).needsRestart ?? false;
   } catch (error) {
-    const unsure = (error instanceof NetworkError && error.ambiguous) || (error instanceof ApiError && error.code === "ambiguous");
-    if (!unsure) throw error;
+    if (!isAmbiguous(error)) throw error;
     const live = await api.volumes.get(key);
     if ((live.sizeGb ?? 0) < sizeGb) throw error;
     return live.attachedMachineId != null;
@@ -156,9 +177,13 @@ async function untilUsable(api: Api, appName: string, made: Volume, progress: Ca
   let said = api.clock.now();
   const pause = growingPause(50, 1000);
   while (!usable.includes(live.state ?? "")) {
-    if (isLeaving(live.state)) throw new MachinesError("api", `volume ${made.id} is ${live.state ?? "gone"} and cannot be used`);
+    if (isLeaving(live.state))
+      throw new MachinesError("api", `volume ${made.id} is ${live.state ?? "gone"} and cannot be used`);
     if (api.clock.now() >= api.deadline.at) {
-      throw new MachinesError("wait-timeout", `volume ${made.id} was not usable within ${api.deadline.allowed}: it is ${live.state ?? "in no known state"}. The next up goes on from here.`);
+      throw new MachinesError(
+        "wait-timeout",
+        `volume ${made.id} was not usable within ${api.deadline.allowed}: it is ${live.state ?? "in no known state"}. The next up goes on from here.`,
+      );
     }
     if (api.clock.now() - said >= 10_000) {
       said = api.clock.now();
@@ -177,6 +202,10 @@ async function restart({ api, progress }: Call, appName: string, machineId: stri
     if (before.state !== "started") return;
     await api.machines.restart({ ...key, leaseNonce: lease.nonce() });
     const reached = await waitForMachine(api, key, ["started", "failed", "stopped"], { progress });
-    if (reached !== "started") throw new MachinesError("machine-failed", `Machine ${machineId} is ${reached} after its restart for the volume's new size`);
+    if (reached !== "started")
+      throw new MachinesError(
+        "machine-failed",
+        `Machine ${machineId} is ${reached} after its restart for the volume's new size`,
+      );
   });
 }

@@ -12,7 +12,8 @@ export const typeToken = (type: string): string => `pulumi-nodejs:dynamic/machin
  * The text the engine keeps as the resource's provider. It must never change: a difference would be an update of every
  * resource. The code it names is what is installed, so refresh and destroy run the current version.
  */
-const providerText = (type: string): string => `exports.handler=()=>require("pulumi-machines/dynamic").provider(${JSON.stringify(type)});`;
+const providerText = (type: string): string =>
+  `exports.handler=()=>require("pulumi-machines/dynamic").provider(${JSON.stringify(type)});`;
 
 let resolvable: boolean | undefined;
 
@@ -27,7 +28,9 @@ function requireResolvable(): void {
     }
   })();
   if (!resolvable) {
-    throw new pulumi.RunError(`pulumi-machines cannot be found from ${process.cwd()}: add it to this project with \`npm install pulumi-machines\``);
+    throw new pulumi.RunError(
+      `pulumi-machines cannot be found from ${process.cwd()}: add it to this project with \`npm install pulumi-machines\``,
+    );
   }
 }
 
@@ -48,10 +51,18 @@ export function propertiesFor(
 }
 
 /** The options of a resource, with outputs that are secret by nature marked so. */
-export const optionsFor = (opts: pulumi.CustomResourceOptions | undefined, secrets: readonly string[]): pulumi.CustomResourceOptions =>
+export const optionsFor = (
+  opts: pulumi.CustomResourceOptions | undefined,
+  secrets: readonly string[],
+): pulumi.CustomResourceOptions =>
   secrets.length === 0 ? (opts ?? {}) : pulumi.mergeOptions(opts, { additionalSecretOutputs: [...secrets] });
 
-function contextFor(type: string, name: string, args: Record<string, unknown>, opts: pulumi.CustomResourceOptions | undefined): pulumi.Inputs {
+function contextFor(
+  type: string,
+  name: string,
+  args: Record<string, unknown>,
+  opts: pulumi.CustomResourceOptions | undefined,
+): pulumi.Inputs {
   const { create, update, delete: remove } = opts?.customTimeouts ?? {};
   return {
     name,
@@ -62,7 +73,10 @@ function contextFor(type: string, name: string, args: Record<string, unknown>, o
 }
 
 const ownerHash = (type: string, name: string, parent: string): string =>
-  createHash("sha256").update(JSON.stringify([pulumi.getProject(), pulumi.getStack(), type, parent, name])).digest("hex").slice(0, 32);
+  createHash("sha256")
+    .update(JSON.stringify([pulumi.getProject(), pulumi.getStack(), type, parent, name]))
+    .digest("hex")
+    .slice(0, 32);
 
 /** Preview asks the service what only it knows, each question as soon as the inputs it needs are known. */
 function findingsFor(type: string, args: Record<string, unknown>): pulumi.Output<Finding | null>[] {

@@ -9,16 +9,29 @@ const config = arbitraryOf(fieldOf(machineConfig));
 
 describe("case conversion", () => {
   test("there and back is the same for every configuration", () => {
-    fc.assert(fc.property(config, (wire) => { expect(toWire(machineConfig, fromWire(machineConfig, wire))).toEqual(wire); }));
+    fc.assert(
+      fc.property(config, (wire) => {
+        expect(toWire(machineConfig, fromWire(machineConfig, wire))).toEqual(wire);
+      }),
+    );
   });
 
   test("what the wire's schema accepts, the camelCase one accepts", () => {
     const camel = camelSchema(machineConfig);
-    fc.assert(fc.property(config, (wire) => { expect(camel.safeParse(fromWire(machineConfig, wire)).success).toBe(true); }));
+    fc.assert(
+      fc.property(config, (wire) => {
+        expect(camel.safeParse(fromWire(machineConfig, wire)).success).toBe(true);
+      }),
+    );
   });
 
   test("keys of maps are the user's and stay", () => {
-    const wire = { image: "x", env: { SNAKE_CASE: "1", a_b: "2" }, metadata: { my_key: "v" }, checks: { my_check: { grace_period: "1s" } } };
+    const wire = {
+      image: "x",
+      env: { SNAKE_CASE: "1", a_b: "2" },
+      metadata: { my_key: "v" },
+      checks: { my_check: { grace_period: "1s" } },
+    };
     expect(fromWire(machineConfig, wire)).toEqual({
       image: "x",
       env: { SNAKE_CASE: "1", a_b: "2" },
@@ -50,15 +63,25 @@ describe("case conversion", () => {
 
 describe("tidy", () => {
   test("a null that stands for a field left out is dropped", () => {
-    expect(tidy(machineConfig, { image: "x", env: null, init: { exec: null, tty: true } }).value).toEqual({ image: "x", init: { tty: true } });
+    expect(tidy(machineConfig, { image: "x", env: null, init: { exec: null, tty: true } }).value).toEqual({
+      image: "x",
+      init: { tty: true },
+    });
   });
 
   test("a duration sent as nanoseconds is spelled out", () => {
-    expect(tidy(machineConfig, { image: "x", stop_config: { timeout: 90e9 } }).value).toEqual({ image: "x", stop_config: { timeout: "1m30s" } });
+    expect(tidy(machineConfig, { image: "x", stop_config: { timeout: 90e9 } }).value).toEqual({
+      image: "x",
+      stop_config: { timeout: "1m30s" },
+    });
   });
 
   test("unknown fields are kept and named", () => {
-    const { value, unknown } = tidy(machineConfig, { image: "x", new_field: 1, services: [{ protocol: "tcp", internal_port: 1, odd: true }] });
+    const { value, unknown } = tidy(machineConfig, {
+      image: "x",
+      new_field: 1,
+      services: [{ protocol: "tcp", internal_port: 1, odd: true }],
+    });
     expect(unknown).toEqual(["new_field", "services[0].odd"]);
     expect(value).toEqual({ image: "x", new_field: 1, services: [{ protocol: "tcp", internal_port: 1, odd: true }] });
   });
@@ -66,8 +89,14 @@ describe("tidy", () => {
 
 describe("durations", () => {
   test("what is written is read as the same time", () => {
-    fc.assert(fc.property(fc.integer({ min: 0, max: 10 ** 7 }), (milliseconds) => { expect(parseDuration(formatDuration(milliseconds * 1e6))).toBe(milliseconds * 1e6); }));
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 10 ** 7 }), (milliseconds) => {
+        expect(parseDuration(formatDuration(milliseconds * 1e6))).toBe(milliseconds * 1e6);
+      }),
+    );
   });
 
-  test.each(["", "15", "1.5.5s", "s", "-1s", "1d"])("%j is none", (text) => expect(parseDuration(text)).toBeUndefined());
+  test.each(["", "15", "1.5.5s", "s", "-1s", "1d"])("%j is none", (text) =>
+    expect(parseDuration(text)).toBeUndefined(),
+  );
 });

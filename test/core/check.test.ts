@@ -14,13 +14,21 @@ const run = (type: string, news: Values, olds: Values = {}) => {
   if (!resource) throw new Error(`no resource ${type}`);
   return check(resource, olds, news, random);
 };
-const machine = (config: Values, rest: Values = {}) => run("Machine", { app: "a", config: { image: "x", ...config }, ...rest }).problems;
+const machine = (config: Values, rest: Values = {}) =>
+  run("Machine", { app: "a", config: { image: "x", ...config }, ...rest }).problems;
 
 describe("check", () => {
   test("fills defaults and makes a name that fits", () => {
     const { inputs, problems } = run("Volume", { app: "a", __context: { name: "My Data!" } });
     expect(problems).toEqual([]);
-    expect(inputs).toMatchObject({ name: "my_data", sizeGb: 3, encrypted: true, snapshotRetention: 5, autoBackupEnabled: true, allowDataLoss: false });
+    expect(inputs).toMatchObject({
+      name: "my_data",
+      sizeGb: 3,
+      encrypted: true,
+      snapshotRetention: 5,
+      autoBackupEnabled: true,
+      allowDataLoss: false,
+    });
     expect(inputs["__context"]).toEqual({ autonamed: true, left: ["region"] });
   });
 
@@ -42,12 +50,16 @@ describe("check", () => {
   });
 
   test("unknown properties at any depth are refused with the nearest name", () => {
-    expect(run("Volume", { app: "a", sizeGB: 3 }).problems).toEqual(["sizeGB: there is no such property; did you mean sizeGb?"]);
+    expect(run("Volume", { app: "a", sizeGB: 3 }).problems).toEqual([
+      "sizeGB: there is no such property; did you mean sizeGb?",
+    ]);
     expect(machine({ services: [{ protocol: "tcp", internal_port: 80, internalPort: 80 }] })).toEqual([
       "config.services[0].internal_port: there is no such property; did you mean internalPort?",
     ]);
     expect(machine({ memory: 1 })[0]).toMatch(/^config.memory: there is no such property/);
-    expect(run("App", JSON.parse('{"__proto__x":1,"constructor":1}') as Values).problems[0]).toMatch(/^constructor: there is no such property/);
+    expect(run("App", JSON.parse('{"__proto__x":1,"constructor":1}') as Values).problems[0]).toMatch(
+      /^constructor: there is no such property/,
+    );
   });
 
   test("wrong types name the property, what it got and what is allowed", () => {
@@ -72,14 +84,51 @@ describe("check", () => {
   });
 
   test.each<[string, Values, RegExp]>([
-    ["memory below the least for the CPUs", { guest: { cpus: 4, memoryMb: 512 } }, /^config.guest.memoryMb: got 512; minimum required 1024 MiB/],
-    ["memory above the most", { guest: { cpus: 1, memoryMb: 4096 } }, /^config.guest.memoryMb: got 4096; cannot exceed 2048 MiB/],
-    ["memory between the steps", { guest: { cpus: 1, memoryMb: 300 } }, /^config.guest.memoryMb: got 300; must be a multiple of 256 MiB/],
-    ["a CPU count that is not sold", { guest: { cpus: 3 } }, /^config.guest.cpus: got 3; shared CPUs come in 1, 2, 4, 6, 8/],
-    ["two mounts", { mounts: [{ volume: "v", path: "/a" }, { volume: "w", path: "/b" }] }, /^config.mounts: a Machine mounts at most one volume/],
-    ["a mount path that is not absolute", { mounts: [{ volume: "v", path: "data" }] }, /^config.mounts\[0\].path: got "data"; must be an absolute path/],
-    ["a port out of range", { services: [{ protocol: "tcp", internalPort: 70000 }] }, /^config.services\[0\].internalPort: got 70000/],
-    ["a duration that is none", { stopConfig: { timeout: "soon" } }, /^config.stopConfig.timeout: got "soon"; must be a duration/],
+    [
+      "memory below the least for the CPUs",
+      { guest: { cpus: 4, memoryMb: 512 } },
+      /^config.guest.memoryMb: got 512; minimum required 1024 MiB/,
+    ],
+    [
+      "memory above the most",
+      { guest: { cpus: 1, memoryMb: 4096 } },
+      /^config.guest.memoryMb: got 4096; cannot exceed 2048 MiB/,
+    ],
+    [
+      "memory between the steps",
+      { guest: { cpus: 1, memoryMb: 300 } },
+      /^config.guest.memoryMb: got 300; must be a multiple of 256 MiB/,
+    ],
+    [
+      "a CPU count that is not sold",
+      { guest: { cpus: 3 } },
+      /^config.guest.cpus: got 3; shared CPUs come in 1, 2, 4, 6, 8/,
+    ],
+    [
+      "two mounts",
+      {
+        mounts: [
+          { volume: "v", path: "/a" },
+          { volume: "w", path: "/b" },
+        ],
+      },
+      /^config.mounts: a Machine mounts at most one volume/,
+    ],
+    [
+      "a mount path that is not absolute",
+      { mounts: [{ volume: "v", path: "data" }] },
+      /^config.mounts\[0\].path: got "data"; must be an absolute path/,
+    ],
+    [
+      "a port out of range",
+      { services: [{ protocol: "tcp", internalPort: 70000 }] },
+      /^config.services\[0\].internalPort: got 70000/,
+    ],
+    [
+      "a duration that is none",
+      { stopConfig: { timeout: "soon" } },
+      /^config.stopConfig.timeout: got "soon"; must be a duration/,
+    ],
     ["size with guest", { size: "shared-cpu-1x", guest: { cpus: 1 } }, /^config.size: is exclusive with guest/],
     ["a key of the provider", { metadata: { "pulumi-op": "x" } }, /^config.metadata\["pulumi-op"\]/],
     ["an empty metadata value", { metadata: { a: "" } }, /^config.metadata.a: an empty value removes a key/],
@@ -90,14 +139,23 @@ describe("check", () => {
     expect(run("App", { name }).problems[0]).toMatch(/^name: got/);
   });
 
-  test.each(["UPPER", "dash-ed", "x".repeat(31)])("%j is no volume name", (name) => expect(run("Volume", { app: "a", name }).problems[0]).toMatch(/^name: got/));
+  test.each(["UPPER", "dash-ed", "x".repeat(31)])("%j is no volume name", (name) =>
+    expect(run("Volume", { app: "a", name }).problems[0]).toMatch(/^name: got/),
+  );
 
   test("what is not known yet passes everywhere", () => {
     for (const [type, resource] of Object.entries(resources)) {
       const unknown = Object.fromEntries(Object.keys(resource.inputFields).map((name) => [name, UNKNOWN]));
       expect(run(type, unknown).problems).toEqual([]);
     }
-    expect(machine({ image: UNKNOWN, services: UNKNOWN, guest: { cpus: UNKNOWN, memoryMb: UNKNOWN }, mounts: [{ volume: UNKNOWN, path: "/a" }] })).toEqual([]);
+    expect(
+      machine({
+        image: UNKNOWN,
+        services: UNKNOWN,
+        guest: { cpus: UNKNOWN, memoryMb: UNKNOWN },
+        mounts: [{ volume: UNKNOWN, path: "/a" }],
+      }),
+    ).toEqual([]);
   });
 
   test("every value the schema allows is accepted and checked inputs check the same again", () => {
@@ -119,7 +177,9 @@ describe("refusals (R3, R9)", () => {
   const old = { app: "a", name: "data", region: "ams", sizeGb: 10, encrypted: true, fstype: "ext4" };
 
   test("a volume never shrinks, and grows freely", () => {
-    expect(run("Volume", { ...old, sizeGb: 5 }, old).problems[0]).toMatch(/^sizeGb: got 5, which is less than the 10 GB/);
+    expect(run("Volume", { ...old, sizeGb: 5 }, old).problems[0]).toMatch(
+      /^sizeGb: got 5, which is less than the 10 GB/,
+    );
     expect(run("Volume", { ...old, sizeGb: 20 }, old).problems).toEqual([]);
   });
 
@@ -146,10 +206,14 @@ describe("what the service said at preview", () => {
   test("counts for what is new or changed, and only there", () => {
     expect(run("App", { name: "taken", __context: { findings } }).problems).toEqual(["name: the name is taken"]);
     expect(run("App", { name: "taken", __context: { findings } }, { name: "taken" }).problems).toEqual([]);
-    expect(run("App", { name: "taken", __context: { findings } }, { name: "before" }).problems).toEqual(["name: the name is taken"]);
+    expect(run("App", { name: "taken", __context: { findings } }, { name: "before" }).problems).toEqual([
+      "name: the name is taken",
+    ]);
   });
 
   test("is not kept", () => {
-    expect(JSON.stringify(run("App", { name: "x", __context: { findings, owner: "o" } }).inputs)).not.toContain("findings");
+    expect(JSON.stringify(run("App", { name: "x", __context: { findings, owner: "o" } }).inputs)).not.toContain(
+      "findings",
+    );
   });
 });

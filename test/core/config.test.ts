@@ -6,8 +6,14 @@ const valid = { endpoint: "http://127.0.0.1:4280", token: "t0ken" };
 
 describe("configuration", () => {
   test("stack configuration comes before the environment", () => {
-    expect(read(valid, { MACHINES_ENDPOINT: "http://other", MACHINES_TOKEN: "x" })).toMatchObject({ endpoint: "http://127.0.0.1:4280", tokenSource: "machines:token" });
-    expect(read({}, { MACHINES_ENDPOINT: "http://other", MACHINES_TOKEN: "x" })).toMatchObject({ endpoint: "http://other", tokenSource: "MACHINES_TOKEN" });
+    expect(read(valid, { MACHINES_ENDPOINT: "http://other", MACHINES_TOKEN: "x" })).toMatchObject({
+      endpoint: "http://127.0.0.1:4280",
+      tokenSource: "machines:token",
+    });
+    expect(read({}, { MACHINES_ENDPOINT: "http://other", MACHINES_TOKEN: "x" })).toMatchObject({
+      endpoint: "http://other",
+      tokenSource: "MACHINES_TOKEN",
+    });
   });
 
   test("without an endpoint the error says both ways", () => {
@@ -22,18 +28,24 @@ describe("configuration", () => {
     ["https://h/prefix/", "https://h/prefix"],
   ])("%s is %s", (given, endpoint) => expect(read({ ...valid, endpoint: given }).endpoint).toBe(endpoint));
 
-  test.each(["h:1", "127.0.0.1:4280", "ftp://h", "http://", "http://u:p@h", "http://h?x=1", "https://h#x"])("%s is refused", (endpoint) => {
-    expect(() => read({ ...valid, endpoint })).toThrow(/machines:endpoint/);
-  });
+  test.each(["h:1", "127.0.0.1:4280", "ftp://h", "http://", "http://u:p@h", "http://h?x=1", "https://h#x"])(
+    "%s is refused",
+    (endpoint) => {
+      expect(() => read({ ...valid, endpoint })).toThrow(/machines:endpoint/);
+    },
+  );
 
-  test.each(["line\nbreak", "carriage\rreturn", "nul\u0000", " leading", "ünicode"])("a token such as %j is refused and never quoted", (token) => {
-    expect(() => read({ ...valid, token })).toThrow(/machines:token: the token holds/);
-    try {
-      read({ ...valid, token });
-    } catch (error) {
-      expect(String(error)).not.toContain(token);
-    }
-  });
+  test.each(["line\nbreak", "carriage\rreturn", "nul\u0000", " leading", "ünicode"])(
+    "a token such as %j is refused and never quoted",
+    (token) => {
+      expect(() => read({ ...valid, token })).toThrow(/machines:token: the token holds/);
+      try {
+        read({ ...valid, token });
+      } catch (error) {
+        expect(String(error)).not.toContain(token);
+      }
+    },
+  );
 
   test("a token with a scheme word in it is one token", () => {
     expect(read({ ...valid, token: "Scheme abc_def" }).token).toBe("Scheme abc_def");
@@ -51,5 +63,7 @@ describe("configuration", () => {
     ["leaseHeader", "a b"],
     ["organization", "a/b"],
     ["allowMissingApps", "yes"],
-  ])("%s = %s is refused by name", (key, value) => expect(() => read({ ...valid, [key]: value })).toThrow(new RegExp(`machines:${key}: got`)));
+  ])("%s = %s is refused by name", (key, value) =>
+    expect(() => read({ ...valid, [key]: value })).toThrow(new RegExp(`machines:${key}: got`)),
+  );
 });

@@ -16,13 +16,18 @@ const resource = (name: string): Resource => {
 const machine = resource("Machine");
 const volume = resource("Volume");
 const app = resource("App");
-const paths = (state: Values, news: Values, of = machine): string[] => diff(of, state, news).changes.map(({ path }) => pathText(path));
+const paths = (state: Values, news: Values, of = machine): string[] =>
+  diff(of, state, news).changes.map(({ path }) => pathText(path));
 const base = { app: "a", name: "web", config: { image: "x" }, cordoned: false, forceDestroy: false };
 
 describe("diff", () => {
   test.each(Object.keys(resources))("of any %s with itself is empty", (name) => {
     const inputs = arbitraryOf(fieldOf(resource(name).inputs));
-    fc.assert(fc.property(inputs, (values) => { expect(diff(resource(name), values as Values, values as Values).changes).toEqual([]); }));
+    fc.assert(
+      fc.property(inputs, (values) => {
+        expect(diff(resource(name), values as Values, values as Values).changes).toEqual([]);
+      }),
+    );
   });
 
   test.each(Object.keys(resources))("of any two %ss is empty only when they mean the same", (name) => {
@@ -42,19 +47,41 @@ describe("diff", () => {
   test.each([
     ["60s and 1m", { stopConfig: { timeout: "60s" } }, { stopConfig: { timeout: "1m" } }],
     ["left out and its default", {}, { stopConfig: { signal: "SIGINT" }, restart: { policy: "on-failure" } }],
-    ["stop and true", { services: [{ protocol: "tcp", internalPort: 1, autostop: "stop" }] }, { services: [{ protocol: "tcp", internalPort: 1, autostop: true }] }],
-    ["off and left out", { services: [{ protocol: "tcp", internalPort: 1, autostop: "off" }] }, { services: [{ protocol: "tcp", internalPort: 1 }] }],
+    [
+      "stop and true",
+      { services: [{ protocol: "tcp", internalPort: 1, autostop: "stop" }] },
+      { services: [{ protocol: "tcp", internalPort: 1, autostop: true }] },
+    ],
+    [
+      "off and left out",
+      { services: [{ protocol: "tcp", internalPort: 1, autostop: "off" }] },
+      { services: [{ protocol: "tcp", internalPort: 1 }] },
+    ],
     ["an empty map and none", { env: {} }, {}],
-    ["an id and a bare id", { mounts: [{ volume: "a/vol_1", path: "/d" }] }, { mounts: [{ volume: "vol_1", path: "/d" }] }],
+    [
+      "an id and a bare id",
+      { mounts: [{ volume: "a/vol_1", path: "/d" }] },
+      { mounts: [{ volume: "vol_1", path: "/d" }] },
+    ],
     ["the default guest and none", { guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 } }, {}],
   ])("%s are the same", (_, left, right) => {
-    expect(paths({ ...base, config: { image: "x", ...left } }, { ...base, config: { image: "x", ...right } })).toEqual([]);
-    expect(paths({ ...base, config: { image: "x", ...right } }, { ...base, config: { image: "x", ...left } })).toEqual([]);
+    expect(paths({ ...base, config: { image: "x", ...left } }, { ...base, config: { image: "x", ...right } })).toEqual(
+      [],
+    );
+    expect(paths({ ...base, config: { image: "x", ...right } }, { ...base, config: { image: "x", ...left } })).toEqual(
+      [],
+    );
   });
 
   test("names the property at the depth where it differs", () => {
-    const old = { ...base, config: { image: "x", env: { "A.B": "1", C: "2" }, services: [{ protocol: "tcp", internalPort: 80 }] } };
-    const next = { ...base, config: { image: "y", env: { "A.B": "9", C: "2" }, services: [{ protocol: "tcp", internalPort: 81 }] } };
+    const old = {
+      ...base,
+      config: { image: "x", env: { "A.B": "1", C: "2" }, services: [{ protocol: "tcp", internalPort: 80 }] },
+    };
+    const next = {
+      ...base,
+      config: { image: "y", env: { "A.B": "9", C: "2" }, services: [{ protocol: "tcp", internalPort: 81 }] },
+    };
     expect(paths(old, next).sort()).toEqual(['config.env["A.B"]', "config.image", "config.services[0].internalPort"]);
   });
 
@@ -78,13 +105,20 @@ describe("replacement (R4)", () => {
     expect(replaces(mounted, { ...mounted, app: "b" }).replaces).toEqual(["app"]);
     expect(replaces(mounted, { ...mounted, name: "other" }).replaces).toEqual(["name"]);
     expect(replaces(mounted, { ...mounted, region: "fra" }).replaces).toEqual(["region"]);
-    expect(replaces(mounted, { ...mounted, config: { image: "x", mounts: [{ volume: "a/vol_2", path: "/d" }] } }).replaces).toEqual(["config"]);
+    expect(
+      replaces(mounted, { ...mounted, config: { image: "x", mounts: [{ volume: "a/vol_2", path: "/d" }] } }).replaces,
+    ).toEqual(["config"]);
     expect(replaces(mounted, { ...mounted, config: { image: "x" } }).replaces).toEqual(["config"]);
-    expect(replaces(mounted, { ...mounted, config: { image: "y", mounts: [{ volume: "vol_1", path: "/e" }] } }).replaces).toEqual([]);
+    expect(
+      replaces(mounted, { ...mounted, config: { image: "y", mounts: [{ volume: "vol_1", path: "/e" }] } }).replaces,
+    ).toEqual([]);
   });
 
   test("an unknown value never adds to what replaces", () => {
-    const { changes, replaces: found } = replaces({ ...base, region: "ams" }, { ...base, app: UNKNOWN, region: UNKNOWN });
+    const { changes, replaces: found } = replaces(
+      { ...base, region: "ams" },
+      { ...base, app: UNKNOWN, region: UNKNOWN },
+    );
     expect(changes.map(({ unknown }) => unknown)).toEqual([true, true]);
     expect(found).toEqual([]);
   });
@@ -95,18 +129,27 @@ describe("replacement (R4)", () => {
     expect(replaces(old, moved).deleteBeforeReplace).toBe(true);
     expect(replaces(old, { ...moved, __context: { autonamed: true } }).deleteBeforeReplace).toBe(false);
     const mounts = { image: "x", mounts: [{ volume: "a/vol_1", path: "/d" }] };
-    expect(replaces({ ...old, config: mounts }, { ...moved, config: mounts, __context: { autonamed: true } }).deleteBeforeReplace).toBe(true);
+    expect(
+      replaces({ ...old, config: mounts }, { ...moved, config: mounts, __context: { autonamed: true } })
+        .deleteBeforeReplace,
+    ).toBe(true);
     expect(replaces({ ...old, name: "a" }, { ...moved, name: "b" }).deleteBeforeReplace).toBe(false);
   });
 
   test("an App whose organization changes keeps its name, so the old one goes first", () => {
-    expect(diff(app, { name: "n", organization: "x" }, { name: "n", organization: "y" }).deleteBeforeReplace).toBe(true);
+    expect(diff(app, { name: "n", organization: "x" }, { name: "n", organization: "y" }).deleteBeforeReplace).toBe(
+      true,
+    );
   });
 
   test("a region the service chose cannot be replaced away without allowDataLoss (R9)", () => {
     const state = { app: "a", name: "data", region: "ams", sizeGb: 3, __context: { left: ["region"] } };
-    expect(() => guardedDiff(volume, state, { app: "a", name: "data", region: "fra", sizeGb: 3 })).toThrow(/allowDataLoss/);
-    expect(guardedDiff(volume, state, { app: "a", name: "data", region: "fra", sizeGb: 3, allowDataLoss: true }).replaces).toEqual(["region"]);
+    expect(() => guardedDiff(volume, state, { app: "a", name: "data", region: "fra", sizeGb: 3 })).toThrow(
+      /allowDataLoss/,
+    );
+    expect(
+      guardedDiff(volume, state, { app: "a", name: "data", region: "fra", sizeGb: 3, allowDataLoss: true }).replaces,
+    ).toEqual(["region"]);
     expect(guardedDiff(volume, state, { app: "a", name: "data", region: "ams", sizeGb: 3 }).replaces).toEqual([]);
   });
 });
@@ -117,7 +160,11 @@ describe("live values in the program's spelling", () => {
   if (!config) throw new Error("no config");
 
   test("what means the same is written as before", () => {
-    fc.assert(fc.property(arbitraryOf(config), (written) => { expect(inSpellingOf(config, written, written)).toEqual(written); }));
+    fc.assert(
+      fc.property(arbitraryOf(config), (written) => {
+        expect(inSpellingOf(config, written, written)).toEqual(written);
+      }),
+    );
   });
 
   test("a diff after it shows exactly what differs", () => {
@@ -129,8 +176,14 @@ describe("live values in the program's spelling", () => {
   });
 
   test("defaults nobody wrote are left out", () => {
-    const live = { image: "x", guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 }, services: [{ protocol: "tcp", internalPort: 80, autostop: false }] };
-    expect(inSpellingOf(config, { image: "x", services: [{ protocol: "tcp", internalPort: 80, autostop: "off" }] }, live)).toEqual({
+    const live = {
+      image: "x",
+      guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 },
+      services: [{ protocol: "tcp", internalPort: 80, autostop: false }],
+    };
+    expect(
+      inSpellingOf(config, { image: "x", services: [{ protocol: "tcp", internalPort: 80, autostop: "off" }] }, live),
+    ).toEqual({
       image: "x",
       services: [{ protocol: "tcp", internalPort: 80, autostop: "off" }],
     });

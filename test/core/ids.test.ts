@@ -3,14 +3,32 @@ import { describe, expect, test } from "vitest";
 import { pathId } from "../../provider/core/ids.ts";
 
 const id = pathId("app", "volumeId");
-const part = fc.string({ minLength: 1, maxLength: 40, unit: fc.constantFrom(..."abcdefz0189-_:.") }).filter((text) => text !== "." && text !== "..");
+const part = fc
+  .string({ minLength: 1, maxLength: 40, unit: fc.constantFrom(..."abcdefz0189-_:.") })
+  .filter((text) => text !== "." && text !== "..");
 
 describe("ids (R5)", () => {
   test("what is rendered is parsed again", () => {
-    fc.assert(fc.property(part, part, (app, volumeId) => { expect(id.parse(id.render({ app, volumeId }))).toEqual({ app, volumeId }); }));
+    fc.assert(
+      fc.property(part, part, (app, volumeId) => {
+        expect(id.parse(id.render({ app, volumeId }))).toEqual({ app, volumeId });
+      }),
+    );
   });
 
-  test.each(["", "a", "a/", "/b", "a/b/c", "a/..", "./b", "a/%2e%2e", "a/b\u0000", "a/b?x", `a/${"b".repeat(1_000_000)}`])("%# is refused", (text) => {
+  test.each([
+    "",
+    "a",
+    "a/",
+    "/b",
+    "a/b/c",
+    "a/..",
+    "./b",
+    "a/%2e%2e",
+    "a/b\u0000",
+    "a/b?x",
+    `a/${"b".repeat(1_000_000)}`,
+  ])("%# is refused", (text) => {
     expect(() => id.parse(text)).toThrow(/has the form <app>\/<volumeId>/);
   });
 });

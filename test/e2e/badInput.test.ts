@@ -20,7 +20,9 @@ describe("bad configuration", () => {
     stack = new Stack(inject("installed"), "badconfig");
     stack.program(app);
     await stack.init({});
-    html = createServer((_, response) => response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>Welcome</title>"));
+    html = createServer((_, response) =>
+      response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>Welcome</title>"),
+    );
     await new Promise<void>((resolve) => html.listen(0, "127.0.0.1", resolve));
   });
   afterAll(async () => {
@@ -29,17 +31,23 @@ describe("bad configuration", () => {
   });
 
   /** Runs with the configuration in the environment, which costs no run of the CLI to set. */
-  const run = async (args: readonly string[], endpoint: string, token = service.token) => stack.run(args, { env: { MACHINES_ENDPOINT: endpoint, MACHINES_TOKEN: token, MACHINES_RETRIES: "1" } });
+  const run = async (args: readonly string[], endpoint: string, token = service.token) =>
+    stack.run(args, { env: { MACHINES_ENDPOINT: endpoint, MACHINES_TOKEN: token, MACHINES_RETRIES: "1" } });
   const preview = (endpoint: string, token?: string) => run(["preview"], endpoint, token);
   const up = (endpoint: string, token?: string) => run(["up", "--yes", "--skip-preview"], endpoint, token);
 
   test("no endpoint: the error says both ways", async () => {
     const { code, output } = await stack.run(["preview"]);
     expect(code).not.toBe(0);
-    expect(output).toMatch(/no endpoint: .*pulumi config set machines:endpoint https.*pulumi config set machines:endpoint local/);
+    expect(output).toMatch(
+      /no endpoint: .*pulumi config set machines:endpoint https.*pulumi config set machines:endpoint local/,
+    );
   });
 
-  test("an endpoint without a scheme", async () => expect((await preview("127.0.0.1:4280")).output).toMatch(/MACHINES_ENDPOINT: got "127.0.0.1:4280"; must begin with http:\/\/ or https:\/\//));
+  test("an endpoint without a scheme", async () =>
+    expect((await preview("127.0.0.1:4280")).output).toMatch(
+      /MACHINES_ENDPOINT: got "127.0.0.1:4280"; must begin with http:\/\/ or https:\/\//,
+    ));
 
   test("no token, a token with a line break (never shown)", async () => {
     expect((await preview(service.url, "")).output).toMatch(/no access token: .*--secret machines:token/);
@@ -51,7 +59,9 @@ describe("bad configuration", () => {
   test("a wrong token and an expired one say where the token came from, and never what it is", async () => {
     const { output, code } = await up(service.url, "wrong-token-canary");
     expect(code).not.toBe(0);
-    expect(output).toMatch(/apps\.create answered 401: .*token.*The token from MACHINES_TOKEN is missing, wrong or expired/);
+    expect(output).toMatch(
+      /apps\.create answered 401: .*token.*The token from MACHINES_TOKEN is missing, wrong or expired/,
+    );
     expect(output).not.toContain("wrong-token-canary");
   });
 
@@ -62,7 +72,9 @@ describe("bad configuration", () => {
     await new Promise((resolve) => closed.close(resolve));
     const { output, code } = await up(`http://127.0.0.1:${port}`);
     expect(code).not.toBe(0);
-    expect(output).toMatch(new RegExp(`no answer from POST http://127.0.0.1:${port}/v1/apps: .*ECONNREFUSED.*does the service run\\?`));
+    expect(output).toMatch(
+      new RegExp(`no answer from POST http://127.0.0.1:${port}/v1/apps: .*ECONNREFUSED.*does the service run\\?`),
+    );
   });
 
   test("an endpoint that answers HTML", async () => {
@@ -76,7 +88,9 @@ describe("bad configuration", () => {
     expect((await up(`${service.url}/v1/`)).code).toBe(0);
     const { output } = await up(`${service.url}/prefix`, service.token);
     expect(output).not.toMatch(/500/);
-    await stack.run(["destroy", "--yes", "--skip-preview"], { env: { MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token } });
+    await stack.run(["destroy", "--yes", "--skip-preview"], {
+      env: { MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token },
+    });
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
   });
 });
@@ -104,13 +118,21 @@ describe("what only the service knows is asked at preview", () => {
   };
 
   test("an App name that is taken, a Machine name that is taken, a region that does not exist", async () => {
-    expect(await refused('new machines.App("a", { name: "taken" });')).toMatch(/name: the name "taken" is taken by an App that exists already/);
-    expect(await refused(`new machines.Machine("a", { app: "taken", name: "busy", config: { image: "${image}" } });`)).toMatch(/name: the name "busy" is taken by Machine [0-9a-f]{14} of App taken/);
-    expect(await refused('new machines.Volume("a", { app: "taken", region: "amx" });')).toMatch(/region: there is no region "amx"; did you mean "ams"\?/);
+    expect(await refused('new machines.App("a", { name: "taken" });')).toMatch(
+      /name: the name "taken" is taken by an App that exists already/,
+    );
+    expect(
+      await refused(`new machines.Machine("a", { app: "taken", name: "busy", config: { image: "${image}" } });`),
+    ).toMatch(/name: the name "busy" is taken by Machine [0-9a-f]{14} of App taken/);
+    expect(await refused('new machines.Volume("a", { app: "taken", region: "amx" });')).toMatch(
+      /region: there is no region "amx"; did you mean "ams"\?/,
+    );
   });
 
   test("each distinct question is asked once, and an unanswered one is a warning", async () => {
-    stack.program(program('for (const name of ["a", "b", "c"]) new machines.Volume(name, { app: "taken", region: "ams" });'));
+    stack.program(
+      program('for (const name of ["a", "b", "c"]) new machines.Volume(name, { app: "taken", region: "ams" });'),
+    );
     const before = service.requests.length;
     expect(Object.keys(await stack.preview())).toHaveLength(3);
     expect(service.requests.slice(before).map(({ path }) => path)).toEqual(["/v1/platform/regions"]);
@@ -123,8 +145,18 @@ describe("what only the service knows is asked at preview", () => {
   });
 
   test("out-of-range memory and CPUs, two mounts, names outside their limits", async () => {
-    expect(await refused(`new machines.Machine("a", { app: "taken", config: { image: "${image}", guest: { cpus: 4, memoryMb: 256 } } });`)).toMatch(/config\.guest\.memoryMb: got 256; minimum required 1024 MiB/);
-    expect(await refused(`new machines.Machine("a", { app: "taken", config: { image: "${image}", mounts: [{ volume: "vol_a", path: "/a" }, { volume: "vol_b", path: "/b" }] } });`)).toMatch(/config\.mounts: a Machine mounts at most one volume/);
-    expect(await refused('new machines.App("a", { name: "Not_Allowed" });')).toMatch(/name: got "Not_Allowed"; must be 1 to 62 of a-z, 0-9 and -/);
+    expect(
+      await refused(
+        `new machines.Machine("a", { app: "taken", config: { image: "${image}", guest: { cpus: 4, memoryMb: 256 } } });`,
+      ),
+    ).toMatch(/config\.guest\.memoryMb: got 256; minimum required 1024 MiB/);
+    expect(
+      await refused(
+        `new machines.Machine("a", { app: "taken", config: { image: "${image}", mounts: [{ volume: "vol_a", path: "/a" }, { volume: "vol_b", path: "/b" }] } });`,
+      ),
+    ).toMatch(/config\.mounts: a Machine mounts at most one volume/);
+    expect(await refused('new machines.App("a", { name: "Not_Allowed" });')).toMatch(
+      /name: got "Not_Allowed"; must be 1 to 62 of a-z, 0-9 and -/,
+    );
   });
 });

@@ -24,14 +24,27 @@ export default function setup(project: TestProject): () => void {
       execFileSync(command, args, { cwd, stdio: "pipe", encoding: "utf8" });
     } catch (error) {
       const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
-      throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}\n${stderr}`);
+      throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}\n${stderr}`, { cause: error });
     }
   };
   run("node", ["tools/package.mjs"], process.cwd());
   const packages = readdirSync("packages").map((file) => join(process.cwd(), "packages", file));
   const installed = mkdtempSync(join(tmpdir(), "pulumi-machines-e2e-"));
   writeFileSync(join(installed, "package.json"), JSON.stringify({ name: "e2e", private: true }));
-  run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", ...packages, "@pulumi/pulumi@3.270.0", "typescript@6.0.3", "@types/node@24"], installed);
+  run(
+    "npm",
+    [
+      "install",
+      "--no-audit",
+      "--no-fund",
+      "--prefer-offline",
+      ...packages,
+      "@pulumi/pulumi@3.270.0",
+      "typescript@6.0.3",
+      "@types/node@24",
+    ],
+    installed,
+  );
   project.provide("installed", installed);
   return () => rmSync(installed, { recursive: true, force: true, maxRetries: 3 });
 }

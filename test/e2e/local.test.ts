@@ -20,13 +20,16 @@ describe("machines:endpoint local", () => {
     stack = new Stack(inject("installed"), "local");
     data = join(mkdtempSync(join(inject("installed"), "data-")), "service");
     env = { MACHINES_SERVICE_DATA: data };
-    stack.program('import * as machines from "pulumi-machines";\nconst app = new machines.App("shop");\nnew machines.Volume("data", { app: app.id });\n');
+    stack.program(
+      'import * as machines from "pulumi-machines";\nconst app = new machines.App("shop");\nnew machines.Volume("data", { app: app.id });\n',
+    );
     await stack.init({ "machines:endpoint": "local" });
   });
   afterAll(() => service("stop"));
 
   const command = () => join(inject("installed"), "node_modules/.bin/machines-service");
-  const service = (...args: string[]): string => execFileSync(command(), [...args, "--data", data], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  const service = (...args: string[]): string =>
+    execFileSync(command(), [...args, "--data", data], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
   const status = (): Status => JSON.parse(service("status", "--json")) as Status;
   const run = (...args: string[]) => stack.run(args, { env });
 
@@ -47,7 +50,9 @@ describe("machines:endpoint local", () => {
     const { pid } = status();
     const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
     expect(environment.filter((line) => /^(PULUMI|MACHINES_TOKEN|npm_)/.test(line))).toEqual([]);
-    const [, , , , , session] = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/\(.*\)/, "x").split(" ");
+    const [, , , , , session] = readFileSync(`/proc/${pid}/stat`, "utf8")
+      .replace(/\(.*\)/, "x")
+      .split(" ");
     expect(Number(session)).toBe(pid);
   });
 

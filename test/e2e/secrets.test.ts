@@ -22,7 +22,10 @@ export const web = new machines.Machine("web", {
 });
 `;
 
-const filesBelow = (dir: string): string[] => readdirSync(dir).flatMap((name) => (statSync(join(dir, name)).isDirectory() ? filesBelow(join(dir, name)) : [join(dir, name)]));
+const filesBelow = (dir: string): string[] =>
+  readdirSync(dir).flatMap((name) =>
+    statSync(join(dir, name)).isDirectory() ? filesBelow(join(dir, name)) : [join(dir, name)],
+  );
 
 describe("secrets", () => {
   let service: TestService;
@@ -49,20 +52,32 @@ describe("secrets", () => {
     const { web } = await stack.state();
     const id = web?.id.split("/")[1] ?? "";
     const appName = web?.id.split("/")[0] ?? "";
-    const live = await send<{ config: { env: Record<string, string> } }>(service, "GET", `/v1/apps/${appName}/machines/${id}`);
+    const live = await send<{ config: { env: Record<string, string> } }>(
+      service,
+      "GET",
+      `/v1/apps/${appName}/machines/${id}`,
+    );
     expect(live.config.env).toEqual({ PLAIN: "visible", PASSWORD: `${canary}-2` });
-    await send(service, "POST", `/v1/apps/${appName}/machines/${id}`, { config: { ...live.config, env: { PLAIN: "moved", PASSWORD: canary } } });
+    await send(service, "POST", `/v1/apps/${appName}/machines/${id}`, {
+      config: { ...live.config, env: { PLAIN: "moved", PASSWORD: canary } },
+    });
     await run("refresh", "--yes", "--diff");
     await run("up", "--yes", "--diff");
     await run("stack", "export");
     await run("stack", "output");
-    stack.program(program("registry.example.com/a:3", canary).replace('"PLAIN"', "PLAIN").replace("rawValue: ", "rawValues: "));
+    stack.program(
+      program("registry.example.com/a:3", canary).replace('"PLAIN"', "PLAIN").replace("rawValue: ", "rawValues: "),
+    );
     await run("preview", "--diff");
     const kept = filesBelow(join(stack.dir, ".state")).map((file) => readFileSync(file, "utf8"));
     expect(kept.length).toBeGreaterThan(1);
     const all = [...seen, ...kept];
     for (const secret of [...clear, service.token]) {
-      expect(all.filter((text) => text.includes(secret)).map((text) => text.slice(Math.max(0, text.indexOf(secret) - 300), text.indexOf(secret)))).toEqual([]);
+      expect(
+        all
+          .filter((text) => text.includes(secret))
+          .map((text) => text.slice(Math.max(0, text.indexOf(secret) - 300), text.indexOf(secret))),
+      ).toEqual([]);
     }
     expect(seen.join("\n"), "the search itself works").toContain("visible");
   });

@@ -22,7 +22,14 @@ const first: Declared = {
       image: good,
       env: { GREETING: "hello" },
       metadata: { role: "web" },
-      services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }], checks: [{ type: "tcp", interval: "60s" }] }],
+      services: [
+        {
+          protocol: "tcp",
+          internalPort: 8080,
+          ports: [{ port: 80, handlers: ["http"] }],
+          checks: [{ type: "tcp", interval: "60s" }],
+        },
+      ],
     },
   },
   store: { region: "ams", config: { image: good } },
@@ -72,12 +79,20 @@ describe("the story of a stack", () => {
     stack.program(program(declared));
   };
   const machines = () => send<Live[]>(service, "GET", `/v1/apps/${app}/machines`);
-  const volumes = async () => (await send<{ id: string; state: string; size_gb: number; region: string }[]>(service, "GET", `/v1/apps/${app}/volumes`)).filter(({ state }) => state === "created");
+  const volumes = async () =>
+    (
+      await send<{ id: string; state: string; size_gb: number; region: string }[]>(
+        service,
+        "GET",
+        `/v1/apps/${app}/volumes`,
+      )
+    ).filter(({ state }) => state === "created");
   const find = async (resource: "web" | "store"): Promise<Live> => {
     const { id } = (await stack.state())[resource] ?? { id: "" };
     return send<Live>(service, "GET", `/v1/apps/${app}/machines/${id.split("/")[1] ?? ""}`);
   };
-  const outside = (live: Live, rest: string, body?: unknown, method = "POST") => send<unknown>(service, method, `/v1/apps/${app}/machines/${live.id}${rest}`, body);
+  const outside = (live: Live, rest: string, body?: unknown, method = "POST") =>
+    send<unknown>(service, method, `/v1/apps/${app}/machines/${live.id}${rest}`, body);
   const unchanged = async () => {
     expect(await stack.preview(), "a preview tells only what changes").toEqual({});
   };
@@ -86,7 +101,10 @@ describe("the story of a stack", () => {
     const before = service.requests.length;
     const steps = await stack.preview();
     expect(Object.values(steps).map(({ op }) => op)).toEqual(["create", "create", "create", "create"]);
-    expect(service.requests.slice(before).filter(({ method }) => method !== "GET"), "preview never writes").toEqual([]);
+    expect(
+      service.requests.slice(before).filter(({ method }) => method !== "GET"),
+      "preview never writes",
+    ).toEqual([]);
     expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 5 });
     app = (await stack.ok("stack", "output", "appName")).trim();
     expect((await machines()).map(({ state, region }) => `${state} ${region}`)).toEqual(["started ams", "started ams"]);
@@ -103,7 +121,14 @@ describe("the story of a stack", () => {
 
   test("a changed image and env preview as an update of named fields, and up makes a new version of the same Machine", async () => {
     const before = await find("web");
-    change(({ web }) => (web["config"] = { ...(web["config"] as object), image: "registry.example.com/shop:2.0.0", env: { GREETING: "hi", MORE: "1" } }));
+    change(
+      ({ web }) =>
+        (web["config"] = {
+          ...(web["config"] as object),
+          image: "registry.example.com/shop:2.0.0",
+          env: { GREETING: "hi", MORE: "1" },
+        }),
+    );
     const { web, store } = await stack.preview();
     expect(web).toMatchObject({ op: "update", id: `${app}/${before.id}` });
     expect([...(web?.changes ?? [])].sort()).toEqual(["config.env.GREETING", "config.env.MORE", "config.image"]);
@@ -113,7 +138,10 @@ describe("the story of a stack", () => {
     const after = await find("web");
     expect(after.id).toBe(before.id);
     expect(after.version).not.toBe(before.version);
-    expect(after.config).toMatchObject({ image: "registry.example.com/shop:2.0.0", env: { GREETING: "hi", MORE: "1" } });
+    expect(after.config).toMatchObject({
+      image: "registry.example.com/shop:2.0.0",
+      env: { GREETING: "hi", MORE: "1" },
+    });
     expect((await stack.ok("stack", "output", "webVersion")).trim()).toBe(after.version);
     await expect(outside(after, "/lease", undefined, "GET")).rejects.toThrow(/404/);
   });
@@ -167,7 +195,9 @@ describe("the story of a stack", () => {
     expect((await stack.state())["data"]?.outputs).toMatchObject({ sizeGb: 4, currentSizeGb: 9 });
     const before = service.requests.length;
     change(({ data: next }) => (next["sizeGb"] = 3));
-    expect(await stack.fails("preview")).toMatch(/sizeGb: got 3, which is less than the 4 GB asked for before; a volume grows in place and never shrinks/);
+    expect(await stack.fails("preview")).toMatch(
+      /sizeGb: got 3, which is less than the 4 GB asked for before; a volume grows in place and never shrinks/,
+    );
     expect(service.requests.slice(before).filter(({ method }) => method !== "GET")).toEqual([]);
     change(({ data: next }) => (next["sizeGb"] = 4));
   });
@@ -180,8 +210,12 @@ describe("the story of a stack", () => {
     const after = await find("web");
     expect(after).toMatchObject({ region: "fra", state: "started" });
     expect(after.id).not.toBe(before.id);
-    const writes = service.requests.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`);
-    expect(writes.lastIndexOf(`POST /v1/apps/${app}/machines`)).toBeLessThan(writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`));
+    const writes = service.requests
+      .filter(({ method }) => method !== "GET")
+      .map(({ method, path }) => `${method} ${path}`);
+    expect(writes.lastIndexOf(`POST /v1/apps/${app}/machines`)).toBeLessThan(
+      writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`),
+    );
     expect(await machines()).toHaveLength(2);
   });
 
@@ -193,8 +227,12 @@ describe("the story of a stack", () => {
     await stack.up();
     const after = await find("web");
     expect(after).toMatchObject({ name: "fixed", region: "lhr", state: "started" });
-    const writes = service.requests.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`);
-    expect(writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`)).toBeLessThan(writes.lastIndexOf(`POST /v1/apps/${app}/machines`));
+    const writes = service.requests
+      .filter(({ method }) => method !== "GET")
+      .map(({ method, path }) => `${method} ${path}`);
+    expect(writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`)).toBeLessThan(
+      writes.lastIndexOf(`POST /v1/apps/${app}/machines`),
+    );
     expect((await machines()).filter(({ name }) => name === "fixed")).toHaveLength(1);
   });
 
@@ -204,8 +242,12 @@ describe("the story of a stack", () => {
     await stack.up();
     const after = await find("store");
     expect(after).toMatchObject({ name: "keeper", state: "started" });
-    const writes = service.requests.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`);
-    expect(writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`)).toBeLessThan(writes.lastIndexOf(`POST /v1/apps/${app}/machines`));
+    const writes = service.requests
+      .filter(({ method }) => method !== "GET")
+      .map(({ method, path }) => `${method} ${path}`);
+    expect(writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`)).toBeLessThan(
+      writes.lastIndexOf(`POST /v1/apps/${app}/machines`),
+    );
     expect(await machines()).toHaveLength(2);
     await unchanged();
   });
@@ -216,7 +258,9 @@ describe("the story of a stack", () => {
       data["region"] = "fra";
       store["region"] = "fra";
     });
-    expect(await stack.fails("preview")).toMatch(/region: changing it replaces the Volume and destroys what it holds; set allowDataLoss: true/);
+    expect(await stack.fails("preview")).toMatch(
+      /region: changing it replaces the Volume and destroys what it holds; set allowDataLoss: true/,
+    );
     expect((await volumes()).map(({ id }) => id)).toEqual([before?.id]);
     change(({ data }) => (data["allowDataLoss"] = true));
     await stack.up();
@@ -234,7 +278,9 @@ describe("the story of a stack", () => {
       await stack.ok("config", "set", "machines:endpoint", empty.url);
       await stack.ok("config", "set", "--secret", "machines:token", empty.token);
       // A plain refresh takes the provider's configuration from the state, as of every provider; this one reads the stack's.
-      expect(await stack.fails("refresh", "--run-program", "--yes", "--skip-preview")).toMatch(/knows neither App .* nor any other App of this run: are endpoint .* and organization .* right\?/);
+      expect(await stack.fails("refresh", "--run-program", "--yes", "--skip-preview")).toMatch(
+        /knows neither App .* nor any other App of this run: are endpoint .* and organization .* right\?/,
+      );
       expect(await stack.state()).toEqual(before);
     } finally {
       await stack.ok("config", "set", "machines:endpoint", service.url);
@@ -252,7 +298,9 @@ describe("the story of a stack", () => {
     change(({ data }) => (data["sizeGb"] = "big"));
     const wrongType = await stack.fails("preview");
     change((next) => Object.assign(next, right));
-    expect(wrongName).toMatch(/Machine resource 'web' has a problem: config\.enviroment: there is no such property; did you mean env\?/);
+    expect(wrongName).toMatch(
+      /Machine resource 'web' has a problem: config\.enviroment: there is no such property; did you mean env\?/,
+    );
     expect(wrongType).toMatch(/Volume resource 'data' has a problem: sizeGb: got "big"; .*expected number/);
   });
 
@@ -260,7 +308,9 @@ describe("the story of a stack", () => {
     const before = await find("web");
     change(({ web }) => (web["config"] = { ...(web["config"] as object), env: { MACHINES_SIMULATE: "crash" } }));
     const started = Date.now();
-    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/is (failed|stopped) and not started: its main process exited \(code 1/);
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(
+      /is (failed|stopped) and not started: its main process exited \(code 1/,
+    );
     expect(Date.now() - started).toBeLessThan(30_000);
     expect((await stack.state())["web"]?.id).toBe(`${app}/${before.id}`);
     change(({ web }) => (web["config"] = { ...(web["config"] as object), env: { GREETING: "back" } }));
@@ -271,19 +321,26 @@ describe("the story of a stack", () => {
 
   test("a lease of another client: up fails naming the holder when it is kept, and succeeds when it is given back", async () => {
     const live = await find("web");
-    const { data } = (await outside(live, "/lease", { ttl: 120, description: "somebody's deploy" })) as { data: { nonce: string } };
+    const { data } = (await outside(live, "/lease", { ttl: 120, description: "somebody's deploy" })) as {
+      data: { nonce: string };
+    };
     change(({ web, options }) => {
       web["config"] = { ...(web["config"] as object), env: { GREETING: "leased" } };
       options["customTimeouts"] = { update: "3s" };
     });
-    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/did not come free within 3s: .*lease currently held by .*, expires at/);
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(
+      /did not come free within 3s: .*lease currently held by .*, expires at/,
+    );
     expect((await find("web")).version).toBe(live.version);
     change(({ options }) => (options["customTimeouts"] = { update: "2m" }));
     const before = service.requests.length;
     const up = stack.up();
-    const refused = () => service.requests.slice(before).some(({ status, path }) => status === 409 && path.endsWith("/lease"));
+    const refused = () =>
+      service.requests.slice(before).some(({ status, path }) => status === 409 && path.endsWith("/lease"));
     await expect.poll(refused, { timeout: 60_000 }).toBe(true);
-    await send(service, "DELETE", `/v1/apps/${app}/machines/${live.id}/lease`, undefined, { "svc-machine-lease-nonce": data.nonce });
+    await send(service, "DELETE", `/v1/apps/${app}/machines/${live.id}/lease`, undefined, {
+      "svc-machine-lease-nonce": data.nonce,
+    });
     expect(counts(await up)).toEqual({ updated: 1, unchanged: 4 });
     expect((await find("web")).config["env"]).toEqual({ GREETING: "leased" });
   });

@@ -24,9 +24,14 @@ describe("App", () => {
     const app = bind("App", service);
     const { inputs } = await app.check({}, { name: "held" });
     const { id, state } = await app.create(inputs);
-    const machine = await makeMachine(service, "held", { name: "stray", config: { image: "registry.example.com/a:1" } });
+    const machine = await makeMachine(service, "held", {
+      name: "stray",
+      config: { image: "registry.example.com/a:1" },
+    });
     const volume = await makeVolume(service, "held", "ams");
-    await expect(app.delete(id, state)).rejects.toThrow(`Machine stray (held/${machine}), volume data (held/${volume})`);
+    await expect(app.delete(id, state)).rejects.toThrow(
+      `Machine stray (held/${machine}), volume data (held/${volume})`,
+    );
     expect(await app.read(id, state)).toBeDefined();
     await app.delete(id, { ...state, forceDestroy: true });
     expect(await app.read(id, state)).toBeUndefined();
@@ -36,7 +41,9 @@ describe("App", () => {
     await makeApp(service, "taken");
     const app = bind("App", service);
     const { inputs } = await app.check({}, { name: "taken" });
-    await expect(app.create(inputs)).rejects.toThrow(/apps.create answered 422: .*already been taken \(name_taken\).*request/);
+    await expect(app.create(inputs)).rejects.toThrow(
+      /apps.create answered 422: .*already been taken \(name_taken\).*request/,
+    );
   });
 
   test("get of an App that does not exist says so", async () => {
@@ -51,7 +58,9 @@ describe("App", () => {
     // A client that has seen no App yet, as in a new run.
     const next = bind("App", service, { requestTimeoutSeconds: "28" });
     await expect(next.read(id, state)).rejects.toThrow(/knows neither App once-here nor any other App of this run/);
-    await expect(bind("App", service, { requestTimeoutSeconds: "27", allowMissingApps: "true" }).read(id, state)).resolves.toBeUndefined();
+    await expect(
+      bind("App", service, { requestTimeoutSeconds: "27", allowMissingApps: "true" }).read(id, state),
+    ).resolves.toBeUndefined();
     const other = bind("App", service, { requestTimeoutSeconds: "26" });
     await makeApp(service, "still-here");
     const [gone] = await Promise.all([other.read(id, state), other.read("still-here", { name: "still-here" })]);

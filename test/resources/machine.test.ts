@@ -9,7 +9,12 @@ import { startService, type TestService } from "../support/startService.ts";
 const image = "registry.example.com/web:1.0.0";
 const made = new WeakMap<TestService, Promise<{ other: string; volume: string }>>();
 const around = (service: TestService) => {
-  const known = made.get(service) ?? Promise.all([makeApp(service, "m-other"), makeApp(service, "m-vols")]).then(async ([other]) => ({ other, volume: await makeVolume(service, "m-other", "fra") }));
+  const known =
+    made.get(service) ??
+    Promise.all([makeApp(service, "m-other"), makeApp(service, "m-vols")]).then(async ([other]) => ({
+      other,
+      volume: await makeVolume(service, "m-other", "fra"),
+    }));
   made.set(service, known);
   return known;
 };
@@ -23,7 +28,15 @@ lifecycle("Machine", {
       env: { A: "1", SNAKE_CASE: "2" },
       guest: { cpus: 2, memoryMb: 512 },
       metadata: { role: "web" },
-      services: [{ protocol: "tcp", internalPort: 8080, autostop: "off", ports: [{ port: 80, handlers: ["http"] }], checks: [{ type: "tcp", interval: "60s" }] }],
+      services: [
+        {
+          protocol: "tcp",
+          internalPort: 8080,
+          autostop: "off",
+          ports: [{ port: 80, handlers: ["http"] }],
+          checks: [{ type: "tcp", interval: "60s" }],
+        },
+      ],
       stopConfig: { timeout: "60s" },
     },
     __context: { name: "web" },
@@ -42,7 +55,10 @@ lifecycle("Machine", {
     { set: { name: "fixed" }, expect: "replace" },
     { set: { region: "lhr" }, expect: "delete-replace" },
     { set: { app: (await around(service)).other }, expect: "replace" },
-    { set: { region: "fra", config: { image, mounts: [{ volume: (await around(service)).volume, path: "/data" }] } }, expect: "delete-replace" },
+    {
+      set: { region: "fra", config: { image, mounts: [{ volume: (await around(service)).volume, path: "/data" }] } },
+      expect: "delete-replace",
+    },
   ],
 });
 
@@ -66,7 +82,8 @@ describe("Machine", () => {
     const next = await checked(inputs);
     return { inputs: next, ...(await machine.create(next)) };
   };
-  const live = (state: Values) => send<Record<string, Record<string, unknown>> & { state: string; version: string }>(service, "GET", at(state));
+  const live = (state: Values) =>
+    send<Record<string, Record<string, unknown>> & { state: string; version: string }>(service, "GET", at(state));
   const failure = async (work: Promise<unknown>): Promise<InitializationFailed> => {
     const error: unknown = await work.then(
       () => undefined,
@@ -83,7 +100,10 @@ describe("Machine", () => {
     const after = await machine.update(id, state, next);
     expect(after["version"]).toBe(state["version"]);
     expect((await live(state))["config"]?.["metadata"]).toEqual({ ours: "2", theirs: "kept" });
-    const again = await checked({ ...next, config: { image: "registry.example.com/web:3", metadata: { ours: "2" } } }, next);
+    const again = await checked(
+      { ...next, config: { image: "registry.example.com/web:3", metadata: { ours: "2" } } },
+      next,
+    );
     const updated = await machine.update(id, after, again);
     expect(updated["version"]).not.toBe(state["version"]);
     expect((await live(state))["config"]?.["metadata"]).toEqual({ ours: "2", theirs: "kept" });
@@ -92,10 +112,16 @@ describe("Machine", () => {
 
   test("what changed outside is drift, shown exactly, and update repairs it (R6)", async () => {
     const { id, inputs, state } = await make({ config: { image, env: { A: "1" } } });
-    await send(service, "POST", at(state), { config: { image, env: { A: "9" }, services: [{ protocol: "tcp", internal_port: 9 }] } });
+    await send(service, "POST", at(state), {
+      config: { image, env: { A: "9" }, services: [{ protocol: "tcp", internal_port: 9 }] },
+    });
     await send(service, "GET", at(state, "/wait?state=started"));
     const found = await machine.read(id, state);
-    expect(found?.inputs["config"]).toEqual({ image, env: { A: "9" }, services: [{ protocol: "tcp", internalPort: 9 }] });
+    expect(found?.inputs["config"]).toEqual({
+      image,
+      env: { A: "9" },
+      services: [{ protocol: "tcp", internalPort: 9 }],
+    });
     expect(await machine.diff(id, found?.state ?? {}, inputs)).toBe("update");
     await machine.update(id, found?.state ?? {}, inputs);
     expect((await live(state))["config"]).toEqual({ image, env: { A: "1" } });
@@ -103,14 +129,22 @@ describe("Machine", () => {
 
   test("an update over the head of somebody else is refused and says what moved (F12)", async () => {
     const { id, inputs, state } = await make({ config: { image } });
-    const { version } = await send<{ version: string }>(service, "POST", at(state), { config: { image, env: { THEIRS: "1" } } });
+    const { version } = await send<{ version: string }>(service, "POST", at(state), {
+      config: { image, env: { THEIRS: "1" } },
+    });
     const next = await checked({ ...inputs, config: { image: "registry.example.com/web:4" } }, inputs);
-    await expect(machine.update(id, state, next)).rejects.toThrow(/was changed outside of this program \(config.env; .*pulumi refresh/);
+    await expect(machine.update(id, state, next)).rejects.toThrow(
+      /was changed outside of this program \(config.env; .*pulumi refresh/,
+    );
     expect((await live(state)).version).toBe(version);
     // Only what nobody manages moved: the update goes on.
     const { id: id2, inputs: inputs2, state: state2 } = await make({ config: { image } });
     await send(service, "POST", at(state2), { config: { image, metadata: { theirs: "1" } } });
-    const after = await machine.update(id2, state2, await checked({ ...inputs2, config: { image: "registry.example.com/web:4" } }, inputs2));
+    const after = await machine.update(
+      id2,
+      state2,
+      await checked({ ...inputs2, config: { image: "registry.example.com/web:4" } }, inputs2),
+    );
     expect(after["version"]).not.toBe(state2["version"]);
     expect((await live(state2))["config"]?.["metadata"]).toEqual({ theirs: "1" });
   });
@@ -158,12 +192,18 @@ describe("Machine", () => {
     const job = { image, restart: { policy: "no" } };
     const { state } = await make({ config: { ...job, env: { MACHINES_SIMULATE: "exit:0" } } });
     expect(["started", "stopped"]).toContain(state["state"]);
-    const failed = await failure(machine.create(await checked({ config: { ...job, env: { MACHINES_SIMULATE: "exit:3" } } })));
+    const failed = await failure(
+      machine.create(await checked({ config: { ...job, env: { MACHINES_SIMULATE: "exit:3" } } })),
+    );
     expect(failed.message).toMatch(/code 3/);
   });
 
   test("checks that never pass end at the deadline, naming the check; waitForChecks: false does not wait", async () => {
-    const config = { image, env: { MACHINES_SIMULATE: "checks:critical" }, checks: { alive: { type: "tcp", port: 8080 } } };
+    const config = {
+      image,
+      env: { MACHINES_SIMULATE: "checks:critical" },
+      checks: { alive: { type: "tcp", port: 8080 } },
+    };
     const inputs = await checked({ config, __context: { timeouts: { create: "2s" } } });
     const failed = await failure(machine.create(inputs));
     expect(failed.message).toMatch(/checks of Machine .* did not pass within 2s: .*alive is (critical|warning)/);
@@ -173,12 +213,22 @@ describe("Machine", () => {
 
   test("a lease of somebody else is waited for and never stolen; the error names its holder (F06)", async () => {
     const { id, inputs, state } = await make({ config: { image } });
-    const { data } = await send<{ data: { nonce: string } }>(service, "POST", at(state, "/lease"), { ttl: 600, description: "their deploy" });
-    const next = await checked({ ...inputs, config: { image: "registry.example.com/web:6" }, __context: { timeouts: { update: "2s" } } }, inputs);
-    await expect(machine.update(id, state, next)).rejects.toThrow(/did not come free within 2s: .*currently held by .*expires at .*Nothing was changed/);
+    const { data } = await send<{ data: { nonce: string } }>(service, "POST", at(state, "/lease"), {
+      ttl: 600,
+      description: "their deploy",
+    });
+    const next = await checked(
+      { ...inputs, config: { image: "registry.example.com/web:6" }, __context: { timeouts: { update: "2s" } } },
+      inputs,
+    );
+    await expect(machine.update(id, state, next)).rejects.toThrow(
+      /did not come free within 2s: .*currently held by .*expires at .*Nothing was changed/,
+    );
     expect((await live(state)).version).toBe(state["version"]);
     const updating = machine.update(id, state, await checked({ ...next, __context: {} }, inputs));
-    await expect.poll(() => service.requests.filter(({ status, path }) => status === 409 && path.endsWith("/lease")).length).toBeGreaterThan(1);
+    await expect
+      .poll(() => service.requests.filter(({ status, path }) => status === 409 && path.endsWith("/lease")).length)
+      .toBeGreaterThan(1);
     await send(service, "DELETE", at(state, "/lease"), undefined, { "svc-machine-lease-nonce": data.nonce });
     expect((await updating)["version"]).not.toBe(state["version"]);
     await expect(send(service, "GET", at(state, "/lease"))).rejects.toThrow(/404/);
@@ -190,7 +240,9 @@ describe("Machine", () => {
     const before = service.requests.length;
     const found = await Promise.all(all.map(({ id, state }) => fresh.read(id, state)));
     expect(found.every((one) => one !== undefined)).toBe(true);
-    expect(service.requests.slice(before).map(({ method, path }) => `${method} ${path}`)).toEqual(["GET /v1/apps/app/machines"]);
+    expect(service.requests.slice(before).map(({ method, path }) => `${method} ${path}`)).toEqual([
+      "GET /v1/apps/app/machines",
+    ]);
   });
 
   test("fields we do not model are sent from extra, shown as drift, and never dropped silently (R6)", async () => {
@@ -198,12 +250,19 @@ describe("Machine", () => {
     try {
       await makeApp(lenient, "app");
       const bound = bind("Machine", lenient);
-      const services = [{ protocol: "tcp", internalPort: 80 }, { protocol: "tcp", internalPort: 81 }];
+      const services = [
+        { protocol: "tcp", internalPort: 80 },
+        { protocol: "tcp", internalPort: 81 },
+      ];
       const extra = { new_field: { deep: [1] }, services: [{}, { new_thing: true }], stop_config: { new_one: "x" } };
       const { inputs } = await bound.check({}, { app: "app", config: { image, services, extra } });
       const { id, state } = await bound.create(inputs);
       const { config } = await send<{ config: Record<string, unknown> }>(lenient, "GET", at(state));
-      expect(config).toMatchObject({ new_field: { deep: [1] }, services: [{}, { internal_port: 81, new_thing: true }], stop_config: { new_one: "x" } });
+      expect(config).toMatchObject({
+        new_field: { deep: [1] },
+        services: [{}, { internal_port: 81, new_thing: true }],
+        stop_config: { new_one: "x" },
+      });
       expect((await bound.read(id, state))?.state).toEqual(state);
       await send(lenient, "POST", at(state), { config: { ...config, added_outside: 1 } });
       // Another run: within one, reads are served from the list that was just made.

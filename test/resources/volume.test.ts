@@ -9,20 +9,20 @@ lifecycle("Volume", {
   writeOnly: ["fstype"],
   given: async (service) => ({ app: await makeApp(service, "vol-life"), region: "ams", __context: { name: "data" } }),
   changes: async (service) => [
-      { set: { snapshotRetention: 10 }, expect: "update" },
-      { set: { autoBackupEnabled: false }, expect: "update" },
-      { set: { sizeGb: 5 }, expect: "update", then: { sizeGb: 5, currentSizeGb: 5 } },
-      { set: { sizeGb: 4 }, expect: "refused" },
-      { set: { region: "fra" }, expect: "refused" },
-      { set: { allowDataLoss: true }, expect: "no request" },
-      { set: { restartOnExtend: true }, expect: "no request" },
-      { set: { requireUniqueZone: false }, expect: "no request" },
-      { set: { region: "fra" }, expect: "replace" },
-      { set: { name: "other" }, expect: "replace" },
-      { set: { encrypted: false }, expect: "replace" },
-      { set: { fstype: "raw" }, expect: "replace" },
-      { set: { app: await anotherApp(service) }, expect: "replace" },
-    ],
+    { set: { snapshotRetention: 10 }, expect: "update" },
+    { set: { autoBackupEnabled: false }, expect: "update" },
+    { set: { sizeGb: 5 }, expect: "update", then: { sizeGb: 5, currentSizeGb: 5 } },
+    { set: { sizeGb: 4 }, expect: "refused" },
+    { set: { region: "fra" }, expect: "refused" },
+    { set: { allowDataLoss: true }, expect: "no request" },
+    { set: { restartOnExtend: true }, expect: "no request" },
+    { set: { requireUniqueZone: false }, expect: "no request" },
+    { set: { region: "fra" }, expect: "replace" },
+    { set: { name: "other" }, expect: "replace" },
+    { set: { encrypted: false }, expect: "replace" },
+    { set: { fstype: "raw" }, expect: "replace" },
+    { set: { app: await anotherApp(service) }, expect: "replace" },
+  ],
 });
 
 const others = new WeakMap<TestService, Promise<string>>();
@@ -67,7 +67,10 @@ describe("Volume", () => {
       });
       await send(service, "GET", `/v1/apps/vols/machines/${machine}/wait?state=started`);
       const next = await volume.check(inputs, { ...inputs, sizeGb: 9 });
-      expect(await volume.update(id, state, next.inputs)).toMatchObject({ currentSizeGb: 9, needsRestart: !restartOnExtend });
+      expect(await volume.update(id, state, next.inputs)).toMatchObject({
+        currentSizeGb: 9,
+        needsRestart: !restartOnExtend,
+      });
       const events = await send<{ type: string }[]>(service, "GET", `/v1/apps/vols/machines/${machine}/events`);
       expect(events.some(({ type }) => type === "restart")).toBe(restartOnExtend);
       await expect(send(service, "GET", `/v1/apps/vols/machines/${machine}/lease`)).rejects.toThrow(/404/);

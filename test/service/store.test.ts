@@ -4,8 +4,10 @@ import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { machineText } from "../../service/rules/machineAnswer.ts";
 import {
   createService,
+  findLocal,
   ManualClock,
   seededRandom,
   systemClock,
@@ -143,6 +145,54 @@ test("a full disk is 503 with Retry-After; reads go on, and so do writes once th
   expect((await call("GET", machines)).body).toEqual([]);
   db.exec("PRAGMA max_page_count = 1000000");
   expect((await call("POST", machines, big)).status).toBe(200);
+});
+
+test("what is answered is on the disk: every commit is synced", () => {
+  const { service } = open({ data: folder() });
+  const { store } = service.world;
+  expect(store.get("PRAGMA synchronous")).toEqual({ synchronous: 2 });
+  expect(store.get("PRAGMA journal_mode")).toEqual({ journal_mode: "wal" });
+});
+
+test("a new service does not go by the address of one that was killed", async () => {
+  const data = folder();
+  await open({ data }).service.close();
+  writeFileSync(join(data, "service.json"), JSON.stringify({ url: "http://127.0.0.1:1", pid: 1, data }));
+  open({ data });
+  expect(await findLocal({ data })).toBe(undefined);
+});
+
+test("a request that is refused half way leaves nothing behind", async () => {
+  const { call } = open({ delays: "instant" });
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  // The lease comes last; by then the Machine has been written.
+  expect((await call("POST", machines, { config: { image: "nginx" }, lease_ttl: 9999 })).status).toBe(400);
+  expect((await call("GET", machines)).body).toEqual([]);
+  const { id, version } = (await call("POST", machines, { config: { image: "nginx" } })).body;
+  expect((await call("POST", `${machines}/${id}`, { config: { image: "nginx:2" }, lease_ttl: 9999 })).status).toBe(400);
+  expect((await call("GET", `${machines}/${id}`)).body).toMatchObject({
+    version,
+    state: "started",
+    config: { image: "nginx" },
+  });
+});
+
+test("what was never committed is not shown to anybody later", async () => {
+  const { call, service } = open({ delays: "instant" });
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const { id } = (await call("POST", machines, { config: { image: "nginx" } })).body;
+  const before = (await call("GET", `${machines}/${id}`)).text;
+  const { hooks } = service.world.store;
+  service.world.store.hooks = {
+    ...hooks,
+    beforeCommit() {
+      machineText(service.world, id); // somebody looks in the same turn
+      throw new Error("the disk is gone");
+    },
+  };
+  expect((await call("POST", `${machines}/${id}`, { config: { image: "nginx:2" } })).status).toBe(500);
+  service.world.store.hooks = hooks;
+  expect((await call("GET", `${machines}/${id}`)).text).toBe(before);
 });
 
 test("requests that share a transaction stand or fall alone", async () => {

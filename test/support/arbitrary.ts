@@ -15,12 +15,20 @@ export function arbitraryOf(field: Field): fc.Arbitrary<unknown> {
       const entries = Object.entries(shape.fields);
       const required = entries.filter(([, inner]) => !inner.optional).map(([name]) => name);
       const model = Object.fromEntries(entries.map(([name, inner]) => [name, arbitraryOf(inner)]));
-      return fc.record(model, { requiredKeys: required }).map((value) => prune(value as Record<string, unknown>, required));
+      return fc
+        .record(model, { requiredKeys: required })
+        .map((value) => prune(value as Record<string, unknown>, required));
     }
     case "record":
-      return fc.dictionary(fc.oneof(word, fc.constantFrom("A_B", "snake_case_key", "__proto__x")), arbitraryOf(shape.value), { maxKeys: 3 });
+      return fc.dictionary(
+        fc.oneof(word, fc.constantFrom("A_B", "snake_case_key", "__proto__x")),
+        arbitraryOf(shape.value),
+        { maxKeys: 3 },
+      );
     case "array":
-      return fc.array(arbitraryOf(shape.item), { maxLength: 2 }).filter((list) => shape.schema.safeParse(list).success || list.length < 2);
+      return fc
+        .array(arbitraryOf(shape.item), { maxLength: 2 })
+        .filter((list) => shape.schema.safeParse(list).success || list.length < 2);
     case "leaf":
       return leaf(field);
   }
@@ -28,7 +36,11 @@ export function arbitraryOf(field: Field): fc.Arbitrary<unknown> {
 
 /** Big schemas would make big values: half of what may be left out is. */
 const prune = (value: Record<string, unknown>, required: readonly string[]): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(value).filter(([name, inner], i) => required.includes(name) || (isObject(inner) ? i % 3 === 0 : i % 2 === 0)));
+  Object.fromEntries(
+    Object.entries(value).filter(
+      ([name, inner], i) => required.includes(name) || (isObject(inner) ? i % 3 === 0 : i % 2 === 0),
+    ),
+  );
 
 function leaf({ shape }: Field): fc.Arbitrary<unknown> {
   if (shape.kind !== "leaf") return fc.constant(undefined);

@@ -11,7 +11,11 @@ export async function send<T = Record<string, unknown>>(
 ): Promise<T> {
   const response = await fetch(service.url + path, {
     method,
-    headers: { authorization: `Bearer ${service.token}`, ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+    headers: {
+      authorization: `Bearer ${service.token}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...headers,
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const text = await response.text();
@@ -27,7 +31,11 @@ export async function makeApp(service: TestService, name: string): Promise<strin
 
 /** Makes a volume and answers its id. */
 export async function makeVolume(service: TestService, app: string, region: string): Promise<string> {
-  const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${app}/volumes`, { name: "data", region, size_gb: 1 });
+  const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${app}/volumes`, {
+    name: "data",
+    region,
+    size_gb: 1,
+  });
   return id;
 }
 

@@ -16,17 +16,22 @@ export interface Bound {
 
 /** Like the engine's transport: refuses `undefined`, keeps nothing but JSON. */
 function json<T>(value: T): T {
-  const holes = (at: unknown): boolean => at === undefined || (typeof at === "object" && at !== null && Object.values(at).some(holes));
+  const holes = (at: unknown): boolean =>
+    at === undefined || (typeof at === "object" && at !== null && Object.values(at).some(holes));
   if (holes(value)) throw new Error(`undefined in ${JSON.stringify(value)}`);
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
 /** Configures the dynamic provider of a type for a service. `settings` are further keys of `machines:`. */
-export function bind(type: string, service: Pick<TestService, "url" | "token">, settings: Readonly<Record<string, string>> = {}): Bound {
+export function bind(
+  type: string,
+  service: Pick<TestService, "url" | "token">,
+  settings: Readonly<Record<string, string>> = {},
+): Bound {
   const { check, configure, create, delete: remove, diff, read, update } = provider(type);
   const config: Record<string, string> = { endpoint: service.url, token: service.token, ...settings };
   const get = (key: string) => config[key.replace("machines:", "")];
-  void configure?.({ config: { get, require: (key: string) => get(key) ?? "" } } as unknown as Parameters<typeof configure>[0]);
+  void configure?.({ config: { get, require: (key: string) => get(key) ?? "" } });
   const missing = (): never => {
     throw new Error("the binding lacks a method");
   };
@@ -46,7 +51,9 @@ export function bind(type: string, service: Pick<TestService, "url" | "token">, 
     },
     async read(id, state) {
       const found = (await read?.(id, json(state))) ?? missing();
-      return found.id === undefined ? undefined : { state: json(found.props as Values), inputs: json(found.inputs as Values) };
+      return found.id === undefined
+        ? undefined
+        : { state: json(found.props as Values), inputs: json(found.inputs as Values) };
     },
     async update(id, state, inputs) {
       return json((((await update?.(id, json(state), json(inputs))) ?? missing()).outs ?? {}) as Values);

@@ -25,7 +25,8 @@ export interface Life {
   readonly writeOnly?: readonly string[];
 }
 
-const visible = (values: Values): Values => Object.fromEntries(Object.entries(values).filter(([name]) => name !== CONTEXT));
+const visible = (values: Values): Values =>
+  Object.fromEntries(Object.entries(values).filter(([name]) => name !== CONTEXT));
 const writes = (service: TestService): number => service.requests.filter(({ method }) => method !== "GET").length;
 
 /** Runs the suite for a type. */
@@ -61,7 +62,9 @@ export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life
       ({ id, state } = await bound.create(inputs));
       expect(resource.id.render(resource.id.parse(id))).toBe(id);
       expect(visible(state)).toMatchObject(visible(inputs));
-      const unknown = Object.keys(visible(state)).filter((name) => !Object.hasOwn(resource.inputFields, name) && !Object.hasOwn(resource.outputFields, name));
+      const unknown = Object.keys(visible(state)).filter(
+        (name) => !Object.hasOwn(resource.inputFields, name) && !Object.hasOwn(resource.outputFields, name),
+      );
       expect(unknown).toEqual([]);
       const found = await bound.read(id, state);
       expect(found?.state).toEqual(state);
@@ -95,7 +98,10 @@ export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life
         }
         inputs = next;
         if (change.expect === "no request") expect(writes(service)).toBe(written);
-        else expect(writes(service), `a change of ${JSON.stringify(change.set)} must cause a request`).toBeGreaterThan(written);
+        else
+          expect(writes(service), `a change of ${JSON.stringify(change.set)} must cause a request`).toBeGreaterThan(
+            written,
+          );
         expect(state).toMatchObject(change.then ?? change.set);
         const found = await bound.read(id, state);
         expect(found?.state, "the object exists after the change").toEqual(state);

@@ -54,14 +54,25 @@ export class Stack {
     writeFileSync(join(this.dir, "package.json"), JSON.stringify({ name, private: true, main: "index.ts" }));
     writeFileSync(
       join(this.dir, "tsconfig.json"),
-      JSON.stringify({ compilerOptions: { target: "es2022", module: "nodenext", moduleResolution: "nodenext", types: ["node"], strict: true, skipLibCheck: true, noEmit: true } }),
+      JSON.stringify({
+        compilerOptions: {
+          target: "es2022",
+          module: "nodenext",
+          moduleResolution: "nodenext",
+          types: ["node"],
+          strict: true,
+          skipLibCheck: true,
+          noEmit: true,
+        },
+      }),
     );
   }
 
   /** Makes the stack and sets its configuration. */
   async init(config: Readonly<Record<string, string>>): Promise<void> {
     await this.ok("stack", "init", "dev");
-    for (const [key, value] of Object.entries(config)) await this.ok("config", "set", ...(key.endsWith("token") ? ["--secret"] : []), key, value);
+    for (const [key, value] of Object.entries(config))
+      await this.ok("config", "set", ...(key.endsWith("token") ? ["--secret"] : []), key, value);
   }
 
   /** Writes the program. */
@@ -71,11 +82,15 @@ export class Stack {
 
   /** Copies an example of the repository into the project, package.json left out: the packed packages are installed. */
   example(name: string): void {
-    for (const file of ["index.ts", "Pulumi.yaml", "tsconfig.json"]) cpSync(join("examples", name, file), join(this.dir, file));
+    for (const file of ["index.ts", "Pulumi.yaml", "tsconfig.json"])
+      cpSync(join("examples", name, file), join(this.dir, file));
   }
 
   /** Runs the CLI. */
-  run(args: readonly string[], options: { env?: Readonly<Record<string, string>>; command?: string } = {}): Promise<Ran> {
+  run(
+    args: readonly string[],
+    options: { env?: Readonly<Record<string, string>>; command?: string } = {},
+  ): Promise<Ran> {
     return new Promise((resolve, reject) => {
       const child = spawn(options.command ?? "pulumi", [...args, "--non-interactive", "--color", "never"], {
         cwd: this.dir,
@@ -116,22 +131,42 @@ export class Stack {
     const { code, output, stdout } = await this.run(["preview", "--json"]);
     if (code !== 0) throw new Error(`pulumi preview failed:\n${output}`);
     const { steps } = JSON.parse(stdout) as {
-      steps: { op: string; urn: string; oldState?: { id?: string }; newState?: { outputs?: Record<string, unknown> }; detailedDiff?: Record<string, unknown>; diffReasons?: string[] }[];
+      steps: {
+        op: string;
+        urn: string;
+        oldState?: { id?: string };
+        newState?: { outputs?: Record<string, unknown> };
+        detailedDiff?: Record<string, unknown>;
+        diffReasons?: string[];
+      }[];
     };
     const found = steps
       .filter(({ urn }) => !urn.includes("pulumi:pulumi:Stack") && !urn.includes("pulumi:providers:"))
       .map(({ op, urn, oldState, newState, detailedDiff, diffReasons }): [string, Step] => {
         const name = urn.slice(urn.lastIndexOf("::") + 2);
-        return [name, { op, name, id: oldState?.id, changes: Object.keys(detailedDiff ?? {}).length > 0 ? Object.keys(detailedDiff ?? {}) : (diffReasons ?? []), newOutputs: newState?.outputs ?? {} }];
+        return [
+          name,
+          {
+            op,
+            name,
+            id: oldState?.id,
+            changes: Object.keys(detailedDiff ?? {}).length > 0 ? Object.keys(detailedDiff ?? {}) : (diffReasons ?? []),
+            newOutputs: newState?.outputs ?? {},
+          },
+        ];
       });
     return Object.fromEntries(found);
   }
 
   /** The managed resources in the state, by name. */
   async state(): Promise<Record<string, StateOf>> {
-    const { deployment } = JSON.parse(await this.ok("stack", "export")) as { deployment: { resources?: (StateOf & { urn: string; custom: boolean; type: string })[] } };
+    const { deployment } = JSON.parse(await this.ok("stack", "export")) as {
+      deployment: { resources?: (StateOf & { urn: string; custom: boolean; type: string })[] };
+    };
     const own = (deployment.resources ?? []).filter(({ custom, type }) => custom && !type.startsWith("pulumi:"));
-    return Object.fromEntries(own.map((resource) => [resource.urn.slice(resource.urn.lastIndexOf("::") + 2), resource]));
+    return Object.fromEntries(
+      own.map((resource) => [resource.urn.slice(resource.urn.lastIndexOf("::") + 2), resource]),
+    );
   }
 
   /** Text of a file of the project. */

@@ -1,0 +1,253 @@
+// What the client does about answers that fail, get lost or make no sense: over the real service with planned faults.
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createApi, type Api } from "../../provider/client/api.ts";
+import type { Clock } from "../../provider/client/clock.ts";
+import { httpTransport } from "../../provider/client/transport.ts";
+import { readConfig } from "../../provider/core/config.ts";
+import { ApiError, NetworkError } from "../../provider/core/errors.ts";
+import { makeApp } from "../support/around.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const config = { image: "registry.example.com/a:1" };
+
+/** A clock that never waits and remembers how long it would have. */
+function jumpingClock(): Clock & { slept: number[] } {
+  let now = Date.now();
+  const slept: number[] = [];
+  return {
+    slept,
+    now: () => now,
+    random: () => 0.5,
+    sleep: (milliseconds) => {
+      slept.push(milliseconds);
+      now += milliseconds;
+      return Promise.resolve();
+    },
+  };
+}
+
+const transport = httpTransport();
+afterAll(() => transport.close());
+
+function client(
+  url: string,
+  token: string,
+  settings: Record<string, string> = {},
+): { api: Api; clock: ReturnType<typeof jumpingClock>; sent: string[] } {
+  const clock = jumpingClock();
+  const sent: string[] = [];
+  const all: Record<string, string> = { endpoint: url, token, ...settings };
+  const api = createApi({
+    config: readConfig((key) => all[key], {}),
+    connect: () => Promise.resolve({ url, token }),
+    transport,
+    clock,
+    onRequest: ({ operation, status }) => sent.push(`${operation} ${status ?? "lost"}`),
+  });
+  return { api, clock, sent };
+}
+
+describe("failures of the service", () => {
+  let service: TestService;
+  let api: Api;
+  let clock: ReturnType<typeof jumpingClock>;
+  let sent: string[];
+
+  beforeAll(async () => {
+    service = await startService();
+    await makeApp(service, "app");
+  });
+  afterAll(() => service.close());
+  beforeEach(() => ({ api, clock, sent } = client(service.url, service.token)));
+  afterEach(() => service.service.faults.clear());
+
+  const create = (name: string) => api.machines.create({ appName: "app", body: { name, config } });
+  const named = async (name: string) =>
+    (await api.machines.list({ appName: "app" })).filter((machine) => machine.name === name);
+
+  test.each([503, 500, 502] as const)(
+    "a create answered %d after it was applied is never sent again (F03)",
+    async (status) => {
+      service.fail({ operation: "machines.create", when: "after", status });
+      const error: unknown = await create(`after-${status}`).catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ status, code: "ambiguous" });
+      expect(String(error)).toMatch(/It may have taken effect all the same/);
+      expect(sent).toEqual([`machines.create ${status}`]);
+      expect(await named(`after-${status}`)).toHaveLength(1);
+    },
+  );
+
+  test("a create whose answer was cut off is never sent again (F01)", async () => {
+    service.fail({ operation: "machines.create", when: "after", status: "reset" });
+    const error: unknown = await create("cut").catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(NetworkError);
+    expect(error).toMatchObject({ ambiguous: true });
+    expect(sent).toEqual(["machines.create lost"]);
+    expect(await named("cut")).toHaveLength(1);
+  });
+
+  test("a create answered 429 was not applied and is sent again after the time asked for (F04)", async () => {
+    service.fail({
+      operation: "machines.create",
+      when: "before",
+      status: 429,
+      headers: { "retry-after": "7" },
+      body: { error: "rate limit exceeded" },
+    });
+    await create("limited");
+    expect(clock.slept).toEqual([7000]);
+    expect(sent).toEqual(["machines.create 429", "machines.create 200"]);
+  });
+
+  test.each<[string, number | undefined]>([
+    ["0", 0],
+    ["-5", undefined],
+    ["soon", undefined],
+  ])("Retry-After: %s", async (header, milliseconds) => {
+    service.fail({ operation: "apps.get", when: "before", status: 429, headers: { "retry-after": header } });
+    await api.apps.get({ appName: "app" });
+    // Half of the first step of the backoff, by the clock's chance, and its least.
+    expect(clock.slept).toEqual([milliseconds ?? 150]);
+  });
+
+  test("a rate limit longer than the deadline fails at once and says so", async () => {
+    service.fail({ operation: "apps.get", when: "before", status: 429, headers: { "retry-after": "1000000000" } });
+    const bound = api.within({ at: clock.now() + 60_000, allowed: "1m" });
+    await expect(bound.apps.get({ appName: "app" })).rejects.toThrow(/429.*rate limit held on/);
+    expect(clock.slept).toEqual([]);
+  });
+
+  test("a storm of 429 ends after the retries, with growing pauses (F05)", async () => {
+    service.fail({ operation: "apps.get", when: "before", status: 429, times: 100 });
+    await expect(api.apps.get({ appName: "app" })).rejects.toBeInstanceOf(ApiError);
+    expect(sent).toHaveLength(6);
+    expect(clock.slept).toEqual([...clock.slept].sort((a, b) => a - b));
+  });
+
+  test.each([500, 502, 503, "reset"] as const)("a read that failed with %s is repeated", async (status) => {
+    service.fail({ operation: "machines.list", when: "before", status, times: 2 });
+    await expect(api.machines.list({ appName: "app" })).resolves.toBeDefined();
+    expect(sent).toHaveLength(3);
+  });
+
+  test.each([400, 401, 403, 404, 409, 412, 422])("%d is final", async (status) => {
+    service.fail({ operation: "apps.get", when: "before", status, body: { error: "no" } });
+    await expect(api.apps.get({ appName: "app" })).rejects.toMatchObject({ status, reason: "no" });
+    expect(sent).toHaveLength(1);
+  });
+
+  test("errors carry operation, status, the service's text and the request id", async () => {
+    const error: unknown = await api.machines
+      .get({ appName: "app", machineId: "00000000000000" })
+      .catch((reason: unknown) => reason);
+    expect(error).toMatchObject({
+      status: 404,
+      operation: "machines.get",
+      requestId: expect.stringMatching(/.+/) as unknown,
+    });
+    expect(String(error)).toMatch(
+      /machines\.get answered 404: .*machine not found.*GET http.*\/v1\/apps\/app\/machines\/00000000000000, request /,
+    );
+  });
+
+  test("path parameters that could leave their segment are refused before anything is sent (F34)", async () => {
+    for (const appName of ["../x", "..", "a/b", "%2e%2e", "a\u0000b", "a?b", "x".repeat(1_000_000)]) {
+      await expect(api.apps.get({ appName })).rejects.toThrow(/apps\.get: app_name: /);
+    }
+    expect(sent).toEqual([]);
+  });
+});
+
+describe("answers that are none", () => {
+  let server: Server;
+  let answer: RequestListener;
+  let api: Api;
+  let url: string;
+  let sent: string[];
+
+  beforeAll(async () => {
+    server = createServer((request, response) => answer(request, response));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  beforeEach(() => ({ api, sent } = client(url, "the-token")));
+
+  test("HTML with status 200, and with an error", async () => {
+    answer = (_, response) => void response.writeHead(200, { "content-type": "text/html" }).end("<html>hello</html>");
+    await expect(api.apps.get({ appName: "a" })).rejects.toThrow(
+      /answered 200 with something that is not JSON: "<html>hello/,
+    );
+    answer = (_, response) =>
+      void response.writeHead(404, { "content-type": "text/html" }).end("<html>not here</html>");
+    await expect(api.apps.get({ appName: "a" })).rejects.toThrow(
+      /answered 404: an HTML page; is the endpoint the base URL/,
+    );
+  });
+
+  test("JSON of the wrong form names what is wrong", async () => {
+    answer = (_, response) => void response.end('{"apps":{"no":"list"}}');
+    await expect(api.apps.list({ orgSlug: "personal" })).rejects.toThrow(/answer of the wrong form \(apps: /);
+  });
+
+  test("nulls, unknown fields and durations as numbers are no failure", async () => {
+    answer = (_, response) =>
+      void response.end(
+        '{"id":"m","state":"started","config":{"image":"x","env":null,"new_one":1,"stop_config":{"timeout":5000000000}},"checks":null,"surprise":{}}',
+      );
+    expect(await api.machines.get({ appName: "a", machineId: "m" })).toMatchObject({
+      id: "m",
+      config: { image: "x", new_one: 1, stopConfig: { timeout: "5s" } },
+    });
+  });
+
+  test("a redirect is not followed and the token goes nowhere else (F36)", async () => {
+    const visited: string[] = [];
+    answer = (request, response) => {
+      visited.push(request.url ?? "");
+      response.writeHead(302, { location: `${url}/elsewhere` }).end();
+    };
+    await expect(api.apps.get({ appName: "a" })).rejects.toThrow(
+      /answered 302 to .*\/elsewhere: .*Redirects are not followed/,
+    );
+    expect(visited).toEqual(["/v1/apps/a"]);
+  });
+
+  test("a closed port is tried again, for any request, and the error names the address", async () => {
+    const closed = client("http://127.0.0.1:1", "t");
+    await expect(closed.api.apps.create({ body: { name: "a", orgSlug: "personal" } })).rejects.toThrow(
+      /apps\.create: no answer from POST http:\/\/127\.0\.0\.1:1\/v1\/apps: .*ECONNREFUSED/,
+    );
+    expect(closed.sent).toHaveLength(6);
+  });
+
+  test("the token is sent as it is and appears in no error", async () => {
+    let authorization: string | undefined;
+    answer = (request, response) => {
+      ({ authorization } = request.headers);
+      response.writeHead(500).end();
+    };
+    const error: unknown = await api.apps
+      .create({ body: { name: "a", orgSlug: "personal" } })
+      .catch((reason: unknown) => reason);
+    expect(authorization).toBe("Bearer the-token");
+    expect(`${String(error)} ${JSON.stringify(error)}`).not.toContain("the-token");
+    expect(sent).toHaveLength(1);
+  });
+
+  test("a path in the endpoint is a prefix", async () => {
+    let asked = "";
+    answer = (request, response) => {
+      asked = request.url ?? "";
+      response.end('{"regions":[]}');
+    };
+    const { api: prefixed } = client(`${url}/some/prefix`, "t");
+    await prefixed.platform.regions({});
+    expect(asked).toBe("/some/prefix/v1/platform/regions");
+  });
+});
