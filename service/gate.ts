@@ -1,0 +1,49 @@
+// Who gets in: the right host name, not a foreign web page, and a token that is known (spec 5, F36).
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { Refusal, refuse } from "./refusal.ts";
+import type { Clock } from "./lifecycle/clock.ts";
+import type { Tokens } from "./store/tokens.ts";
+
+const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/** What the gate needs to know. */
+export interface Gate {
+  readonly world: { readonly clock: Clock };
+  readonly tokens: Tokens;
+  readonly allowedHosts: ReadonlySet<string> | undefined;
+}
+
+const nameOf = (host: string): string => host.replace(/:\d*$/, "").toLowerCase();
+
+/** A web page elsewhere may make a browser send requests here, under a name it had pointed at this computer. */
+function refuseForeign({ headers }: FastifyRequest, allowed: ReadonlySet<string>): void {
+  const host = headers.host ?? "";
+  if (!ownNames.has(nameOf(host)) && !allowed.has(nameOf(host))) {
+    throw refuse(
+      403,
+      `host ${JSON.stringify(host.slice(0, 80))} is not allowed; start the service with --allow-host to allow it`,
+    );
+  }
+  const { origin } = headers;
+  const site = headers["sec-fetch-site"];
+  const sameOrigin = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
+  if (!sameOrigin || (site !== undefined && site !== "same-origin" && site !== "none"))
+    throw refuse(403, "requests from other origins are not allowed");
+}
+
+/** The hook every request passes, whatever it asks for. */
+export function gatekeeper({ world, tokens, allowedHosts }: Gate) {
+  return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+    reply.header("svc-request-id", request.id).header("fly-request-id", request.id);
+    try {
+      if (allowedHosts) refuseForeign(request, allowedHosts);
+      const token = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
+      const bearer = token === undefined ? undefined : tokens.find(token, world.clock.now());
+      if (!bearer) throw refuse(401, "Authenticate: token validation error");
+      request.caller = bearer;
+      done();
+    } catch (error) {
+      done(error instanceof Error ? error : new Refusal(500, { error: "internal error" }));
+    }
+  };
+}

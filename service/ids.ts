@@ -1,0 +1,121 @@
+// Identifiers and the randomness behind them (bodies.md section 2). Both are handed in, so that a test replays exactly.
+import { createHash, randomFillSync } from "node:crypto";
+import { decodeTime, monotonicFactory } from "ulid";
+
+/** Gives that many random bytes. */
+export type RandomBytes = (count: number) => Uint8Array;
+
+/** Randomness of the operating system, drawn in blocks because many small draws are slow. */
+export function systemRandom(): RandomBytes {
+  const pool = new Uint8Array(4096);
+  let used = pool.length;
+  return (count) => {
+    if (used + count > pool.length) {
+      randomFillSync(pool);
+      used = 0;
+    }
+    return pool.slice(used, (used += count));
+  };
+}
+
+/** The same bytes for the same seed, for tests. */
+export function seededRandom(seed: string): RandomBytes {
+  let block = 0;
+  let rest: number[] = [];
+  return (count) => {
+    while (rest.length < count) rest.push(...createHash("sha256").update(`${seed}/${block++}`).digest());
+    const taken = rest.slice(0, count);
+    rest = rest.slice(count);
+    return Uint8Array.from(taken);
+  };
+}
+
+const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
+const adjectives = [
+  "aged",
+  "bold",
+  "calm",
+  "dark",
+  "empty",
+  "falling",
+  "green",
+  "hidden",
+  "icy",
+  "late",
+  "misty",
+  "nameless",
+  "old",
+  "polished",
+  "quiet",
+  "red",
+  "silent",
+  "twilight",
+  "weathered",
+  "young",
+];
+const nouns = [
+  "bird",
+  "brook",
+  "cloud",
+  "dawn",
+  "field",
+  "fog",
+  "glade",
+  "hill",
+  "lake",
+  "leaf",
+  "meadow",
+  "moon",
+  "night",
+  "pine",
+  "river",
+  "sea",
+  "shape",
+  "snow",
+  "star",
+  "wind",
+];
+
+/** Makes every identifier the service hands out. */
+export interface Ids {
+  /** 16 characters, opaque. */
+  app(): string;
+  /** 14 hexadecimal characters. */
+  machine(): string;
+  /** `adjective-noun-1234`. */
+  machineName(): string;
+  /** 26 characters, growing: versions and events. */
+  ulid(now: number): string;
+  volume(): string;
+  snapshot(): string;
+  /** Four hexadecimal characters that stand for a hardware zone. */
+  zone(): string;
+  privateIp(): string;
+  /** ASSUMED: 32 hexadecimal characters; the samples show 12, which is short for what guards a Machine. */
+  nonce(): string;
+  accessToken(): string;
+}
+
+/** Identifiers from a source of randomness; none grows smaller than `lastUlid`, whatever the clock did meanwhile (F30). */
+export function createIds(random: RandomBytes, lastUlid?: string): Ids {
+  const floor = lastUlid ? decodeTime(lastUlid) + 1 : 0;
+  const ulid = monotonicFactory(() => {
+    const [a = 0, b = 0] = random(2);
+    return (a * 256 + b) / 65536;
+  });
+  const hex = (bytes: number): string => Buffer.from(random(bytes)).toString("hex");
+  const letters = (count: number): string => Array.from(random(count), (byte) => alphabet[byte % 36]).join("");
+  const pick = (from: readonly string[]): string => from[(random(1)[0] ?? 0) % from.length] ?? "";
+  return {
+    app: () => letters(16),
+    machine: () => hex(7),
+    machineName: () => `${pick(adjectives)}-${pick(nouns)}-${1000 + (Number.parseInt(hex(2), 16) % 9000)}`,
+    ulid: (now) => ulid(Math.max(now, floor)),
+    volume: () => `vol_${letters(16)}`,
+    snapshot: () => `vs_${letters(22)}`,
+    zone: () => hex(2),
+    privateIp: () => `fdaa:0:${hex(2)}:a7b:${hex(2)}:${hex(2)}:${hex(2)}:2`,
+    nonce: () => hex(16),
+    accessToken: () => Buffer.from(random(32)).toString("base64url"),
+  };
+}

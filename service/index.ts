@@ -1,0 +1,7 @@
+// What other packages use: a service in this process for tests, or the one on this computer, started when needed.
+export { createService, type Service, type ServiceOptions } from "./service.ts";
+export { ManualClock, systemClock, type Clock } from "./lifecycle/clock.ts";
+export { seededRandom, type RandomBytes } from "./ids.ts";
+export type { Fault } from "./faults.ts";
+export type { Seen } from "./app.ts";
+export { findLocal, startLocal, type Local, type LocalOptions } from "./local/daemon.ts";

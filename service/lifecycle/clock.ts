@@ -1,0 +1,77 @@
+// The one clock. Everything that happens later happens through it, so that a test can hold it still.
+
+/** Tells the time and calls back. */
+export interface Clock {
+  /** Milliseconds since 1970. Never runs backwards. */
+  now(): number;
+  /** Calls once after that many milliseconds; the answer takes it back. */
+  after(ms: number, run: () => void): () => void;
+}
+
+// A timer of the event loop does not see a laptop's sleep; looking at the clock this often does (F30).
+const longestSleep = 30_000;
+
+/** The clock of the computer. It follows a jump forwards and ignores one backwards, when it goes on at normal speed (F30). */
+export function systemClock(wall: () => number = Date.now, monotonic: () => number = () => performance.now()): Clock {
+  let now = wall();
+  let seen = monotonic();
+  return {
+    now() {
+      const tick = monotonic();
+      now = Math.max(wall(), now + (tick - seen));
+      seen = tick;
+      return Math.floor(now);
+    },
+    after(ms, run) {
+      const due = this.now() + Math.max(0, ms);
+      let timer: NodeJS.Timeout;
+      const sleep = (): void => {
+        timer = setTimeout(
+          () => (this.now() >= due ? run() : sleep()),
+          Math.min(longestSleep, Math.max(0, due - this.now())),
+        );
+        timer.unref();
+      };
+      sleep();
+      return () => clearTimeout(timer);
+    },
+  };
+}
+
+/** A clock that stands still until it is told to move. */
+export class ManualClock implements Clock {
+  #now: number;
+  #timers: { at: number; run: () => void }[] = [];
+
+  constructor(start = Date.UTC(2026, 0, 1)) {
+    this.#now = start;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  after(ms: number, run: () => void): () => void {
+    const timer = { at: this.#now + Math.max(0, ms), run };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  /** Lets time pass; whatever falls due happens on the way, in order. */
+  advance(ms: number): void {
+    const end = this.#now + ms;
+    for (;;) {
+      const next = this.#timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0];
+      if (!next) break;
+      this.#timers = this.#timers.filter((other) => other !== next);
+      this.#now = Math.max(this.#now, next.at);
+      next.run();
+    }
+    this.#now = end;
+  }
+}
+
+/** RFC 3339 with seconds, as the service writes every time (bodies.md 4.2). */
+export const rfc3339 = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;

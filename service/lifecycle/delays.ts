@@ -1,0 +1,64 @@
+// How long things take, as data. Nothing else in the service waits.
+
+const realistic = {
+  /** Fetching the image, before the first start. */
+  prepare: 150,
+  start: 250,
+  stop: 200,
+  suspend: 200,
+  /** Putting a new version in the place of the old one. */
+  replace: 100,
+  destroy: 200,
+  /** From a Machine's end until its volume is free. */
+  unbind: 300,
+  /** From the start until the checks have a result. */
+  checks: 500,
+  /** How long a simulated process runs before it exits. */
+  run: 1000,
+  /** Before a process that failed is started again. */
+  retry: 500,
+  /** The same under `restart.policy: always`, which never ends. */
+  retryAlways: 1000,
+  /** One step of a volume's or snapshot's life. */
+  volume: 100,
+  snapshot: 500,
+  /** Until a deleted App is gone. */
+  app: 200,
+};
+
+/** Milliseconds of every kind of waiting. */
+export type Delays = Readonly<Record<keyof typeof realistic, number>>;
+
+const none = Object.fromEntries(Object.keys(realistic).map((name) => [name, 0])) as Record<
+  keyof typeof realistic,
+  number
+>;
+
+/**
+ * Named sets of delays: `realistic` for people, `instant` for tests, where a request is answered after everything it
+ * set off has happened. A Machine that restarts for ever keeps a pause there too, or nothing else would get a turn.
+ */
+export const delayProfiles = { realistic, instant: { ...none, retryAlways: 1000 } } as const satisfies Record<
+  string,
+  Delays
+>;
+
+/** Name of a set of delays. */
+export type DelayProfile = keyof typeof delayProfiles;
+
+const second = 1000;
+const hour = 3600 * second;
+
+/** Times the specification or the platform's documents give; they pass on the clock under every profile. */
+export const periods = {
+  /** A destroyed Machine still answers by id (bodies.md 11). */
+  destroyedShown: 60 * second,
+  /** ASSUMED: then lists with `include_deleted` show it for a day. */
+  destroyedKept: 24 * hour,
+  /** A deleted volume stays `pending_destroy` (bodies.md 2). */
+  volumeKept: 24 * hour,
+  backup: 24 * hour,
+  day: 24 * hour,
+  /** ASSUMED: a month is 30 days. */
+  schedule: { hourly: hour, daily: 24 * hour, weekly: 7 * 24 * hour, monthly: 30 * 24 * hour },
+} as const;

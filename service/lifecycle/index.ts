@@ -1,0 +1,36 @@
+// What each kind of timer does when its time has come.
+import { touch, type World } from "../world.ts";
+import { check, exit, scheduled, step } from "./machines.ts";
+import type { TimerKind } from "./timers.ts";
+import { backup, removeVolume, stepVolume, unbind } from "./volumes.ts";
+
+/** Something that happens by itself to the thing with that identifier; one that is gone by then is passed over. */
+export type Happening = (world: World, subject: string, data: string) => void;
+
+/** Every kind of timer. */
+export const happenings: Readonly<Record<TimerKind, Happening>> = {
+  "app.remove": removeApp,
+  "machine.step": step,
+  "machine.exit": exit,
+  "machine.checks": check,
+  "machine.schedule": scheduled,
+  "machine.forget": (world, id) => world.store.run("DELETE FROM machines WHERE id = ?", id),
+  "volume.step": stepVolume,
+  "volume.unbind": unbind,
+  "volume.remove": removeVolume,
+  "volume.backup": backup,
+  "snapshot.done": (world, id) => world.store.run("UPDATE snapshots SET status = 'created' WHERE id = ?", id),
+  "snapshot.expire": (world, id) => world.store.run("DELETE FROM snapshots WHERE id = ?", id),
+};
+
+/** An App goes with everything in it (bodies.md 3). */
+function removeApp(world: World, id: string): void {
+  const { store } = world;
+  for (const table of ["machines", "volumes", "snapshots"]) {
+    store.run(`DELETE FROM timers WHERE subject IN (SELECT id FROM ${table} WHERE app = ?)`, id);
+  }
+  for (const machine of store.all<{ id: string }>("SELECT id FROM machines WHERE app = ?", id))
+    touch(world, machine.id);
+  store.run("DELETE FROM apps WHERE id = ?", id);
+  touch(world, id);
+}

@@ -1,0 +1,167 @@
+// The life of a Machine as data (bodies.md 4.4): what an operation does in a state, and what follows by itself.
+import type { Refusal } from "../refusal.ts";
+import { refuse } from "../refusal.ts";
+import type { Delays } from "./delays.ts";
+
+/** States a Machine of this service is ever in. */
+export const machineStates = [
+  "created",
+  "starting",
+  "started",
+  "stopping",
+  "stopped",
+  "restarting",
+  "suspending",
+  "suspended",
+  "replacing",
+  "failed",
+  "destroying",
+  "destroyed",
+] as const;
+
+/** A state of a Machine. */
+export type MachineState = (typeof machineStates)[number];
+
+/** States a Machine stays in until something is done to it. `created` is not among them: this service always goes on from there. */
+export const restingStates: readonly MachineState[] = ["started", "stopped", "suspended", "failed"];
+
+/** Operations whose outcome depends on the state. `kill` is destroy with `force`. */
+export type PowerOperation = "start" | "stop" | "restart" | "suspend" | "update" | "destroy" | "kill";
+
+/** What an operation does: enter a state, change nothing (a second stop of a stopped Machine), or refuse. */
+export type Effect = MachineState | "unchanged" | ((state: MachineState) => Refusal);
+
+const precondition = (text: string) => (state: MachineState) =>
+  refuse(412, `failed_precondition: ${text.replace("%", state)}`);
+const cannot = (verb: string) => precondition(`unable to ${verb} machine from current state: '%'`);
+const starts = (): Refusal => refuse(409, "aborted: machine still attempting to start");
+const runs = precondition("unable to destroy machine, not currently stopped, suspended, failed or created");
+const gone = (): Refusal => refuse(404, "not_found: machine not found");
+
+// ASSUMED: what bodies.md 4.4 leaves open: a failed Machine may be started, stopped and restarted; a suspended one may
+// be restarted; repeating what is already so or on its way changes nothing; an update is taken in every live state.
+/** What every operation does in every state. */
+export const effects: Readonly<Record<PowerOperation, Readonly<Record<MachineState, Effect>>>> = {
+  start: {
+    created: cannot("start"),
+    starting: starts,
+    started: starts,
+    stopping: cannot("start"),
+    stopped: "starting",
+    restarting: starts,
+    suspending: cannot("start"),
+    suspended: "starting",
+    replacing: cannot("start"),
+    failed: "starting",
+    destroying: cannot("start"),
+    destroyed: gone,
+  },
+  stop: {
+    created: cannot("stop"),
+    starting: "stopping",
+    started: "stopping",
+    stopping: "unchanged",
+    stopped: "unchanged",
+    restarting: "stopping",
+    suspending: cannot("stop"),
+    suspended: "stopping",
+    replacing: cannot("stop"),
+    failed: "stopping",
+    destroying: cannot("stop"),
+    destroyed: gone,
+  },
+  restart: {
+    created: cannot("restart"),
+    starting: cannot("restart"),
+    started: "restarting",
+    stopping: cannot("restart"),
+    stopped: "starting",
+    restarting: "unchanged",
+    suspending: cannot("restart"),
+    suspended: "starting",
+    replacing: cannot("restart"),
+    failed: "starting",
+    destroying: cannot("restart"),
+    destroyed: gone,
+  },
+  suspend: {
+    created: cannot("suspend"),
+    starting: cannot("suspend"),
+    started: "suspending",
+    stopping: cannot("suspend"),
+    stopped: cannot("suspend"),
+    restarting: cannot("suspend"),
+    suspending: "unchanged",
+    suspended: "unchanged",
+    replacing: cannot("suspend"),
+    failed: cannot("suspend"),
+    destroying: cannot("suspend"),
+    destroyed: gone,
+  },
+  update: {
+    created: "replacing",
+    starting: "replacing",
+    started: "replacing",
+    stopping: "replacing",
+    stopped: "replacing",
+    restarting: "replacing",
+    suspending: "replacing",
+    suspended: "replacing",
+    replacing: "replacing",
+    failed: "replacing",
+    destroying: cannot("update"),
+    destroyed: gone,
+  },
+  destroy: {
+    created: "destroying",
+    starting: runs,
+    started: runs,
+    stopping: runs,
+    stopped: "destroying",
+    restarting: runs,
+    suspending: runs,
+    suspended: "destroying",
+    replacing: runs,
+    failed: "destroying",
+    destroying: "unchanged",
+    destroyed: gone,
+  },
+  kill: {
+    created: "destroying",
+    starting: "destroying",
+    started: "destroying",
+    stopping: "destroying",
+    stopped: "destroying",
+    restarting: "destroying",
+    suspending: "destroying",
+    suspended: "destroying",
+    replacing: "destroying",
+    failed: "destroying",
+    destroying: "unchanged",
+    destroyed: gone,
+  },
+};
+
+/** How a Machine leaves a state by itself. */
+export interface Step {
+  /** Which delay passes first. */
+  readonly after: keyof Delays;
+  readonly become: MachineState;
+  /** Where it goes instead when it is not meant to run (`skip_launch`). */
+  readonly atRest?: MachineState;
+  /** Type of the event. */
+  readonly event: string;
+}
+
+/** What follows by itself on entering a state. A process that ends is the runtime's doing and not listed. */
+export const steps: Readonly<Partial<Record<MachineState, Step>>> = {
+  created: { after: "prepare", become: "starting", atRest: "stopped", event: "launch" },
+  starting: { after: "start", become: "started", event: "start" },
+  stopping: { after: "stop", become: "stopped", event: "exit" },
+  restarting: { after: "stop", become: "starting", event: "restart" },
+  suspending: { after: "suspend", become: "suspended", event: "suspend" },
+  // ASSUMED: an update with skip_launch leaves the Machine stopped, whatever it was: a snapshot or a running process
+  // belongs to the old version.
+  replacing: { after: "replace", become: "starting", atRest: "stopped", event: "update" },
+  destroying: { after: "destroy", become: "destroyed", event: "destroy" },
+};

@@ -1,0 +1,122 @@
+// What will happen later, kept in the store with its time: a restart of the service goes on where it was.
+import type { Clock } from "./clock.ts";
+import type { Store } from "../store/database.ts";
+
+/** Kinds of things that happen later; lifecycle/index.ts says what each does. */
+export type TimerKind =
+  | "app.remove"
+  | "machine.step"
+  | "machine.exit"
+  | "machine.checks"
+  | "machine.schedule"
+  | "machine.forget"
+  | "volume.step"
+  | "volume.unbind"
+  | "volume.remove"
+  | "volume.backup"
+  | "snapshot.done"
+  | "snapshot.expire";
+
+interface TimerRow {
+  readonly id: number;
+  readonly due: number;
+  readonly kind: TimerKind;
+  readonly subject: string;
+  readonly data: string;
+}
+
+// More than this in one transaction means something keeps waking itself; the rest gets its turn after the commit.
+const mostAtOnce = 10_000;
+
+const retryMs = 1000;
+
+/** The one scheduler. */
+export class Timers {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #fire: (kind: TimerKind, subject: string, data: string) => void;
+  readonly #failed: (error: unknown, kind: string) => void;
+  #armed: { due: number; cancel: () => void } | undefined;
+
+  constructor(
+    store: Store,
+    clock: Clock,
+    fire: (kind: TimerKind, subject: string, data: string) => void,
+    failed: (error: unknown, kind: string) => void,
+  ) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#fire = fire;
+    this.#failed = failed;
+  }
+
+  /** Lets something happen after that many milliseconds. */
+  after(ms: number, kind: TimerKind, subject: string, data = ""): void {
+    this.#store.run(
+      "INSERT INTO timers (due, kind, subject, data) VALUES (?, ?, ?, ?)",
+      this.#clock.now() + ms,
+      kind,
+      subject,
+      data,
+    );
+  }
+
+  /** Takes back what was to happen to a subject. */
+  cancel(subject: string, ...kinds: TimerKind[]): void {
+    for (const kind of kinds) this.#store.run("DELETE FROM timers WHERE subject = ? AND kind = ?", subject, kind);
+  }
+
+  /** Whether something of that kind is still to happen. */
+  pending(subject: string, kind: TimerKind): boolean {
+    return this.#store.get("SELECT 1 FROM timers WHERE subject = ? AND kind = ?", subject, kind) !== undefined;
+  }
+
+  /** Lets everything that is due happen, in order of time; part of the transaction that is about to be committed. */
+  runDue(): void {
+    for (let done = 0; done < mostAtOnce; done++) {
+      const sql = "SELECT id, due, kind, subject, data FROM timers WHERE due <= ? ORDER BY due, id LIMIT 1";
+      const timer = this.#store.get<TimerRow>(sql, this.#clock.now());
+      if (!timer) return;
+      try {
+        this.#store.attempt(() => {
+          this.#store.run("DELETE FROM timers WHERE id = ?", timer.id);
+          this.#fire(timer.kind, timer.subject, timer.data);
+        });
+      } catch (error) {
+        if (!this.#store.db.isTransaction) throw error;
+        // A mistake of ours must not come back at every commit.
+        this.#store.run("DELETE FROM timers WHERE id = ?", timer.id);
+        this.#failed(error, timer.kind);
+      }
+    }
+  }
+
+  /** Sleeps until the next thing is due; called after every commit. */
+  arm(): void {
+    const next = this.#store.get<{ due: number }>("SELECT due FROM timers ORDER BY due, id LIMIT 1");
+    if (next?.due === this.#armed?.due) return;
+    this.disarm();
+    if (!next) return;
+    this.#armed = { due: next.due, cancel: this.#clock.after(next.due - this.#clock.now(), () => this.#wake()) };
+  }
+
+  #wake(): void {
+    this.#armed = undefined;
+    // A commit that fails (a full disk) is tried again a little later.
+    const failed = (error: unknown): void => {
+      this.#failed(error, "commit");
+      this.#armed ??= { due: 0, cancel: this.#clock.after(retryMs, () => this.#wake()) };
+    };
+    try {
+      this.#store.write(() => {}).catch(failed);
+      this.#store.flush();
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  disarm(): void {
+    this.#armed?.cancel();
+    this.#armed = undefined;
+  }
+}

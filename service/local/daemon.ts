@@ -1,0 +1,164 @@
+// The service of this computer: found, or started in the background. Several processes may ask at the same moment.
+import { spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { DelayProfile } from "../lifecycle/delays.ts";
+import { isLocked, readRunning, tryLock, type Held, type Running } from "../store/lock.ts";
+import { tokenFile } from "../store/tokenFile.ts";
+import { mainFile } from "./entry.ts";
+
+/** Which service, and how it is started when it does not run yet. */
+export interface LocalOptions {
+  /** Folder of the data; `MACHINES_SERVICE_DATA` or `~/.machines-service` when left out. */
+  readonly data?: string;
+  /** Address to listen at, `host:port`; port 0 takes a free one. */
+  readonly listen?: string;
+  readonly delays?: DelayProfile;
+  readonly strict?: boolean;
+  readonly allowHosts?: readonly string[];
+  readonly allowRemote?: boolean;
+}
+
+/** A service of this computer and the token to use it with. */
+export interface Local extends Running {
+  readonly token: string;
+}
+
+/** Something that keeps a service from starting; the message is for the user. */
+export class StartError extends Error {
+  override readonly name = "StartError";
+}
+
+const patience = 15_000;
+const pause = 10;
+
+/** The data folder, as an absolute path. */
+export function dataFolder(data: string | undefined): string {
+  const named = data ?? process.env["MACHINES_SERVICE_DATA"];
+  return resolve(named !== undefined && named !== "" ? named : join(homedir(), ".machines-service"));
+}
+
+/** Log of the service in the background. */
+export const logFile = (folder: string): string => join(folder, "service.log");
+
+/** The service that serves a data folder now. Starts nothing. */
+export function findRunning(folder: string): Running | undefined {
+  const running = readRunning(folder);
+  return running && isLocked(folder) ? running : undefined;
+}
+
+const withToken = (running: Running): Local => ({
+  ...running,
+  token: readFileSync(tokenFile(running.data), "utf8").trim(),
+});
+
+/** The service of a data folder, if it runs. Never starts one. */
+export async function findLocal(options: Pick<LocalOptions, "data"> = {}): Promise<Local | undefined> {
+  const running = findRunning(dataFolder(options.data));
+  return running && withToken(running);
+}
+
+/** The service of a data folder: the one that runs, or one started in the background. Prints nothing. */
+export async function startLocal(options: LocalOptions = {}): Promise<Local> {
+  const folder = dataFolder(options.data);
+  const found = findRunning(folder);
+  if (found) return withToken(found);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const starting = await lockStart(folder);
+  try {
+    // Whoever had the lock before us may have started it; one that runs in the foreground may still be on its way.
+    for (const end = Date.now() + patience; isLocked(folder) && Date.now() < end; await sleep(pause)) {
+      const running = findRunning(folder);
+      if (running) return withToken(running);
+    }
+    return withToken(await spawnService(folder, options));
+  } finally {
+    starting.release();
+  }
+}
+
+async function lockStart(folder: string): Promise<Held> {
+  for (const end = Date.now() + patience; ; await sleep(pause)) {
+    const held = tryLock(join(folder, "start.lock"));
+    if (held) return held;
+    if (Date.now() > end)
+      throw new StartError(
+        `another process has been starting the service of ${folder} for ${patience / 1000} s; see ${logFile(folder)}`,
+      );
+  }
+}
+
+// The background process outlives its parent, so it gets nothing of the parent's environment that it does not need:
+// a deployment's secrets would stay readable in it.
+function minimalEnvironment(): NodeJS.ProcessEnv {
+  const kept = ["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS"];
+  return Object.fromEntries(
+    kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  );
+}
+
+/** Arguments of `start --foreground` that say the same as the options. */
+function startArguments(folder: string, options: LocalOptions): string[] {
+  const { listen = "127.0.0.1:0", delays, strict, allowHosts = [], allowRemote } = options;
+  return [
+    ...["start", "--foreground", "--data", folder, "--listen", listen],
+    ...(delays === undefined ? [] : ["--delays", delays]),
+    ...(strict ? ["--strict"] : []),
+    ...(allowRemote ? ["--allow-remote"] : []),
+    ...allowHosts.flatMap((host) => ["--allow-host", host]),
+  ];
+}
+
+/** Starts the process in a session of its own; it says on a pipe whether it is ready or why not. */
+function spawnService(folder: string, options: LocalOptions): Promise<Running> {
+  return new Promise((done, fail) => {
+    const log = openSync(logFile(folder), "a", 0o600);
+    const child = spawn(
+      process.execPath,
+      ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", mainFile(), ...startArguments(folder, options), "--report"],
+      {
+        cwd: folder,
+        detached: true,
+        env: minimalEnvironment(),
+        stdio: ["ignore", log, log, "pipe"],
+      },
+    );
+    closeSync(log);
+    child.unref();
+    const pipe = child.stdio[3];
+    let said = "";
+    const ended = (): void => {
+      clearTimeout(late);
+      const line = said.split("\n", 1)[0] ?? "";
+      const report =
+        line === ""
+          ? { error: `machines-service ended before it was ready; see ${logFile(folder)}` }
+          : (JSON.parse(line) as Running | { error: string });
+      if ("error" in report) fail(new StartError(report.error));
+      else done(report);
+    };
+    const late = setTimeout(() => {
+      child.kill("SIGKILL");
+      fail(new StartError(`machines-service was not ready after ${patience / 1000} s; see ${logFile(folder)}`));
+    }, patience);
+    child.once("error", fail);
+    pipe?.on("data", (part: Buffer) => (said += part.toString()));
+    pipe?.once("close", ended);
+  });
+}
+
+/** Asks the service of a data folder to end, and waits until it has. */
+export async function stopLocal(folder: string): Promise<Running | undefined> {
+  const running = findRunning(folder);
+  if (!running) return undefined;
+  process.kill(running.pid, "SIGTERM");
+  for (const end = Date.now() + patience; isLocked(folder); await sleep(pause)) {
+    if (Date.now() > end)
+      throw new StartError(
+        `machines-service (pid ${running.pid}) has not ended after ${patience / 1000} s; see ${logFile(folder)}`,
+      );
+  }
+  return running; // the lock is the last thing it gives back
+}

@@ -1,0 +1,20 @@
+// How a rule says no: a status and the body that goes with it (bodies.md 1.1, 1.2).
+
+/** A request that is refused. Thrown by rules; whatever the rule wrote before is undone. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, body: Readonly<Record<string, unknown>>, headers: Readonly<Record<string, string>> = {}) {
+    super(typeof body["error"] === "string" ? body["error"] : `refused with ${status}`);
+    this.status = status;
+    this.body = body;
+    this.headers = headers;
+  }
+}
+
+/** `{"error": text}`, with `status` where the platform gives a machine-readable one. */
+export const refuse = (status: number, error: string, code?: string): Refusal =>
+  new Refusal(status, code === undefined ? { error } : { error, status: code });

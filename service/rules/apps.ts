@@ -1,0 +1,103 @@
+// Apps (spec 4.1, bodies.md section 3).
+import type { contract } from "../../api/index.ts";
+import { refuse } from "../refusal.ts";
+import type { AppRow, OrgRow } from "../store/rows.ts";
+import { touch, type World } from "../world.ts";
+import { appOf, orgOf } from "./find.ts";
+import type { Rules } from "./rule.ts";
+
+const badName = () => refuse(422, "Validation failed: Name under 63 chars using numbers, lowercase letters and dashes");
+const created = ({ id, created_at }: AppRow) => ({ id, created_at });
+
+function shown(world: World, app: AppRow, org: OrgRow) {
+  const count = (sql: string): number => world.store.get<{ n: number }>(sql, app.id)?.n ?? 0;
+  const machine_count = count("SELECT count(*) AS n FROM machines WHERE app = ? AND destroyed_at IS NULL");
+  return {
+    id: app.id,
+    internal_numeric_id: app.number,
+    name: app.name,
+    status: machine_count === 0 ? "pending" : "deployed",
+    network: app.network,
+    machine_count,
+    volume_count: count(
+      "SELECT count(*) AS n FROM volumes WHERE app = ? AND state NOT IN ('scheduling_destroy', 'pending_destroy')",
+    ),
+    organization: { name: org.name, slug: org.slug, internal_numeric_id: org.id },
+    ...(app.role === null ? {} : { app_role: app.role }),
+  };
+}
+
+function afterCursor(cursor: string | undefined): number {
+  if (cursor === undefined) return 0;
+  const number = /^app-(\d+)$/.exec(Buffer.from(cursor, "base64url").toString())?.[1];
+  if (number === undefined) throw refuse(400, "invalid cursor, it is not one that this service gave");
+  return Number(number);
+}
+
+/** The rules of the App operations. */
+export const apps: Rules<typeof contract.apps> = {
+  list({ world, caller, query }) {
+    const org = orgOf({ world, caller }, query.org_slug);
+    const { role, limit } = { role: query.app_role ?? null, limit: query.limit ?? 5000 };
+    const matching = "FROM apps WHERE org = ?1 AND (?2 IS NULL OR role = ?2)";
+    // ASSUMED: total_apps counts what the filter leaves, on all pages together.
+    const total_apps = world.store.get<{ n: number }>(`SELECT count(*) AS n ${matching}`, org.id, role)?.n ?? 0;
+    const sql = `SELECT * ${matching} AND number > ?3 ORDER BY number LIMIT ?4`;
+    const found = world.store.all<AppRow>(sql, org.id, role, afterCursor(query.cursor), limit + 1);
+    const page = found.slice(0, limit);
+    const next = found.length > limit ? Buffer.from(`app-${page.at(-1)?.number}`).toString("base64url") : undefined;
+    return {
+      total_apps,
+      apps: page.map((app) => shown(world, app, org)),
+      ...(next === undefined ? {} : { next_cursor: next }),
+    };
+  },
+
+  create({ world, caller, body }) {
+    if (body.org_slug === undefined || body.org_slug === "")
+      throw refuse(400, "authorization: request doesn't contain org_slug");
+    const org = orgOf({ world, caller }, body.org_slug);
+    const name = body.name ?? body.app_name;
+    const key = body.idempotency_key || null;
+    const first =
+      key === null
+        ? undefined
+        : world.store.get<AppRow>("SELECT * FROM apps WHERE org = ? AND idempotency_key = ?", org.id, key);
+    if (first && (name === undefined || name === first.name)) return created(first);
+    // ASSUMED: status and text.
+    if (first) throw refuse(422, `idempotency_key was used for the app ${JSON.stringify(first.name)}`);
+    if (name === undefined) throw badName();
+    if (world.store.get("SELECT 1 FROM apps WHERE name = ?", name)) {
+      throw refuse(422, "Validation failed: Name has already been taken", "name_taken");
+    }
+    const now = world.clock.now();
+    const app = {
+      id: world.ids.app(),
+      org: org.id,
+      name,
+      role: body.app_role_id ?? null,
+      network: body.network || "default",
+      idempotency_key: key,
+      created_at: now,
+    };
+    world.store.insert("apps", app);
+    return { id: app.id, created_at: now };
+  },
+
+  get(input) {
+    const app = appOf(input);
+    const org = orgOf(input, input.caller.slug);
+    return shown(input.world, app, org);
+  },
+
+  // ASSUMED: running Machines are no reason to refuse, with or without `force` (bodies.md 11).
+  delete(input) {
+    const { world, query } = input;
+    const app = appOf(input, "Could not find App");
+    if (app.deleting === 0) {
+      world.store.update("apps", "id", app.id, { deleting: 1 });
+      world.timers.after(query.force ? 0 : world.delays.app, "app.remove", app.id);
+      touch(world, app.id);
+    }
+  },
+};

@@ -1,0 +1,66 @@
+// Looking up what a path names, with the refusals of bodies.md 1.2.
+import { findMachine } from "../lifecycle/machines.ts";
+import { findVolume } from "../lifecycle/volumes.ts";
+import { periods } from "../lifecycle/delays.ts";
+import { refuse } from "../refusal.ts";
+import type { AppRow, MachineRow, OrgRow, VolumeRow } from "../store/rows.ts";
+import type { World } from "../world.ts";
+import type { Caller } from "./rule.ts";
+
+/** What the lookups need of a request. */
+export interface Asking {
+  readonly world: World;
+  readonly caller: Caller;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+/** The organization of a slug. ASSUMED: `personal` is the token's own organization, whatever its slug. */
+export function orgOf({ world, caller }: Pick<Asking, "world" | "caller">, slug: string): OrgRow {
+  const found = world.store.get<OrgRow>("SELECT * FROM orgs WHERE slug = ?", slug === "personal" ? caller.slug : slug);
+  // ASSUMED: 404 for an unknown organization, as for databases (spec 4.8).
+  if (!found) throw refuse(404, "organization not found");
+  if (found.id !== caller.org) throw refuse(403, "unauthorized");
+  return found;
+}
+
+/** The App of the path. */
+export function appOf({ world, caller, params }: Asking, missing = "app not found"): AppRow {
+  const app = world.store.get<AppRow>("SELECT * FROM apps WHERE name = ?", String(params["app_name"]));
+  if (!app) throw refuse(404, missing);
+  if (app.org !== caller.org) throw refuse(403, "unauthorized");
+  return app;
+}
+
+/** The App of the path, to put something into. ASSUMED: an App that is being deleted takes nothing more. */
+export function openAppOf(asking: Asking): AppRow {
+  const app = appOf(asking);
+  if (app.deleting === 1) throw refuse(404, "app not found");
+  return app;
+}
+
+/** The Machine of the path; a destroyed one for as long as it is shown (bodies.md 11). */
+export function machineOf(asking: Asking): MachineRow {
+  const app = appOf(asking);
+  const machine = findMachine(asking.world, String(asking.params["machine_id"]));
+  if (!machine || machine.app !== app.id || isForgotten(asking.world, machine))
+    throw refuse(404, "not_found: machine not found");
+  return machine;
+}
+
+/** The Machine of the path, to change it; a destroyed one is gone. */
+export function liveMachineOf(asking: Asking): MachineRow {
+  const machine = machineOf(asking);
+  if (machine.destroyed_at !== null) throw refuse(404, "not_found: machine not found");
+  return machine;
+}
+
+const isForgotten = (world: World, machine: MachineRow): boolean =>
+  machine.destroyed_at !== null && machine.destroyed_at + periods.destroyedShown <= world.clock.now();
+
+/** The volume of the path. */
+export function volumeOf(asking: Asking): VolumeRow {
+  const app = appOf(asking);
+  const volume = findVolume(asking.world, String(asking.params["volume_id"]));
+  if (!volume || volume.app !== app.id) throw refuse(404, "volume not found");
+  return volume;
+}

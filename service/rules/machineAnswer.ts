@@ -1,0 +1,108 @@
+// How a Machine is answered (bodies.md 4.2). Written as JSON text: the parts are in the store as text already.
+import { createHash } from "node:crypto";
+import type { MachineConfig } from "../../api/machineConfig.ts";
+import { configOf, findMachine } from "../lifecycle/machines.ts";
+import { rfc3339 } from "../lifecycle/clock.ts";
+import type { EventRow, LeaseRow, MachineRow } from "../store/rows.ts";
+import type { World } from "../world.ts";
+
+// ASSUMED: a Machine shows its latest ten events; all that are kept are at …/events.
+const eventsShown = 10;
+const textsKept = 20_000;
+
+/** A Machine as JSON text. */
+export function machineText(world: World, id: string): string {
+  const kept = world.machineTexts.get(id);
+  if (kept !== undefined) return kept;
+  const machine = findMachine(world, id);
+  if (!machine) return "null";
+  const events = latestEvents(world, id, eventsShown).map(eventText).join(",");
+  const text = `${head(machine)},"config":${configText(machine)},"events":[${events}],"checks":${checksText(machine)},"host_status":"ok"}`;
+  if (world.machineTexts.size >= textsKept) world.machineTexts.clear();
+  world.machineTexts.set(id, text);
+  return text;
+}
+
+/** A Machine without config, checks, events, host_status and nonce (spec 4.2 summary). */
+export const summaryText = (machine: MachineRow): string => `${head(machine)}}`;
+
+function head(machine: MachineRow): string {
+  const { id, name, state, region, version, private_ip, cordoned } = machine;
+  const fields = { id, name, state, region, version, instance_id: version, private_ip };
+  const times = {
+    created_at: rfc3339(machine.created_at),
+    updated_at: rfc3339(machine.updated_at),
+    cordoned: cordoned === 1,
+  };
+  return `${JSON.stringify(fields).slice(0, -1)},"image_ref":${machine.image_ref},${JSON.stringify(times).slice(1, -1)}`;
+}
+
+/** The configuration with the metadata as it is now. */
+export const configText = ({ config, metadata }: Pick<MachineRow, "config" | "metadata">): string =>
+  metadata === null ? config : `${config.slice(0, -1)},"metadata":${metadata}}`;
+
+/** Adds members to the text of an object. */
+export const withMembers = (text: string, members: object): string => {
+  const more = JSON.stringify(members).slice(1, -1);
+  return more === "" ? text : `${text.slice(0, -1)},${more}}`;
+};
+
+/** What others may see of a lease. */
+export const leaseMember = (lease: LeaseRow | undefined): object =>
+  lease
+    ? { lease: { description: lease.description, expires_at: Math.ceil(lease.expires_at / 1000), owner: lease.owner } }
+    : {};
+
+/** The latest events, newest first. */
+export const latestEvents = (world: World, id: string, limit: number): EventRow[] =>
+  world.store.all<EventRow>("SELECT * FROM events WHERE machine = ? ORDER BY id DESC LIMIT ?", id, limit);
+
+/** An event as JSON text. `request` is null where there are no details (bodies.md 5.1). */
+export function eventText({ id, type, status, source, timestamp, request }: EventRow): string {
+  return `${JSON.stringify({ id, type, status, source, timestamp }).slice(0, -1)},"request":${request ?? "null"}}`;
+}
+
+const findings = { warning: "the check has not run yet", passing: "Success", critical: "connection refused" } as const;
+
+function checksText(machine: MachineRow): string {
+  const config = configOf(machine);
+  const services = (config.services ?? []).flatMap(({ internal_port, checks }) =>
+    (checks ?? []).map(({ type, port }) => `${type ?? "tcp"}-${port ?? internal_port}`),
+  );
+  const names = [
+    ...services.map((name, i) => `servicecheck-${String(i).padStart(2, "0")}-${name}`),
+    ...Object.keys(config.checks ?? {}),
+  ];
+  const result = { status: machine.checks, output: findings[machine.checks], updated_at: rfc3339(machine.checked_at) };
+  return JSON.stringify(names.map((name) => ({ name, ...result })));
+}
+
+/** What an image reference names. ASSUMED: without a digest it is a hash of the reference, since nothing is fetched. */
+export function imageRef(image: string): object {
+  const [reference = "", digest] = image.split("@", 2);
+  const slash = reference.indexOf("/");
+  const first = slash < 0 ? "" : reference.slice(0, slash);
+  const hosted = first.includes(".") || first.includes(":") || first === "localhost";
+  const path = hosted ? reference.slice(slash + 1) : reference;
+  const colon = path.lastIndexOf(":");
+  const named = colon > path.lastIndexOf("/");
+  const tag = named ? path.slice(colon + 1) : digest === undefined ? "latest" : undefined;
+  const repository = named ? path.slice(0, colon) : path;
+  return {
+    registry: hosted ? first : "docker.io",
+    repository: hosted || repository.includes("/") ? repository : `library/${repository}`,
+    ...(tag === undefined ? {} : { tag }),
+    digest: digest ?? `sha256:${createHash("sha256").update(image).digest("hex")}`,
+  };
+}
+
+const spelled = { off: false, stop: true, suspend: "suspend" } as const;
+
+/** A configuration as answers show it: `autostop` is false, true or `"suspend"` (bodies.md 4.3), all else as it was sent. */
+export function spelledConfig(config: MachineConfig): MachineConfig {
+  if (!config.services) return config;
+  const services = config.services.map((service) =>
+    typeof service.autostop === "string" ? { ...service, autostop: spelled[service.autostop] } : service,
+  );
+  return { ...config, services };
+}

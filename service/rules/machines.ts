@@ -1,0 +1,236 @@
+// Machines (spec 4.2; bodies.md sections 4 and 5): create, show, update, destroy.
+import type { machines as rows } from "../../api/machines.ts";
+import { configOf, enter, operate, record, schedule } from "../lifecycle/machines.ts";
+import { refuse } from "../refusal.ts";
+import type { LeaseRow, MachineRow } from "../store/rows.ts";
+import type { World } from "../world.ts";
+import { liveMachineOf, machineOf, openAppOf, appOf } from "./find.ts";
+import { grant, leases, liveLease } from "./leases.ts";
+import {
+  configText,
+  eventText,
+  imageRef,
+  latestEvents,
+  leaseMember,
+  machineText,
+  summaryText,
+  withMembers,
+} from "./machineAnswer.ts";
+import { metadata } from "./metadata.ts";
+import {
+  accept,
+  attach,
+  mountedIn,
+  placeFor,
+  requireRoom,
+  requireSameRegion,
+  volumesFor,
+  type Accepted,
+} from "./placement.ts";
+import { regionOf } from "./platform.ts";
+import { power } from "./power.ts";
+import { Text, type Input, type Rules } from "./rule.ts";
+import { wait } from "./wait.ts";
+
+/** What a new version changes in a Machine's row. */
+function versionOf(world: World, { config, configText, metadataText }: Accepted) {
+  return {
+    version: world.ids.ulid(world.clock.now()),
+    image_ref: JSON.stringify(imageRef(config.image)),
+    config: configText,
+    metadata: metadataText,
+  };
+}
+
+function keepVersion(world: World, machine: MachineRow): void {
+  world.store.insert("machine_versions", {
+    machine: machine.id,
+    version: machine.version,
+    config: configText(machine),
+  });
+}
+
+/** The Machine as create and update answer it: with the nonce when `lease_ttl` took a lease. */
+function answered(world: World, machine: MachineRow, lease: LeaseRow | undefined): Text {
+  return new Text(withMembers(machineText(world, machine.id), lease ? { nonce: lease.nonce } : {}));
+}
+
+const holderOf = (world: World, app: string, name: string): { id: string } | undefined =>
+  world.store.get<{ id: string }>(
+    "SELECT id FROM machines WHERE app = ? AND name = ? AND destroyed_at IS NULL",
+    app,
+    name,
+  );
+
+/** The name asked for, or one made up; unique among the App's live Machines. */
+function nameFor(world: World, app: string, asked: string | undefined): string {
+  if (asked === undefined) {
+    let made = world.ids.machineName();
+    while (holderOf(world, app, made)) made = world.ids.machineName();
+    return made;
+  }
+  const other = holderOf(world, app, asked);
+  if (other)
+    throw refuse(
+      409,
+      `already_exists: unique machine name violation, machine ID ${other.id} already exists with name "${asked}"`,
+    );
+  return asked;
+}
+
+function list(input: Input<typeof rows.list>): Text {
+  const { world, query } = input;
+  const app = appOf(input);
+  const states = query.state?.split(",");
+  // The texts of most Machines are at hand; reading whole rows for them would be most of the work.
+  const columns = query.summary ? "*" : "id, state, region, destroyed_at";
+  const found = world.store.all<MachineRow>(
+    `SELECT ${columns} FROM machines WHERE app = ? ORDER BY created_at, id`,
+    app.id,
+  );
+  const shown = found.filter(
+    ({ destroyed_at, region, state }) =>
+      (query.include_deleted === true || destroyed_at === null) &&
+      (query.region === undefined || region === query.region) &&
+      (states === undefined || states.includes(state)),
+  );
+  const texts = shown.map((machine) => {
+    const text = query.summary ? summaryText(machine) : machineText(world, machine.id);
+    return query.include_leases ? withMembers(text, leaseMember(liveLease(world, machine.id))) : text;
+  });
+  return new Text(`[${texts.join(",")}]`);
+}
+
+function create(input: Input<typeof rows.create>): Text {
+  const { world, body } = input;
+  const app = openAppOf(input);
+  const accepted = accept(world, body.config);
+  if (body.region !== undefined) regionOf(world, body.region);
+  const volumes = volumesFor(world, app, mountedIn(accepted.config));
+  const region = placeFor(world, body.region, volumes);
+  const name = nameFor(world, app.id, body.name);
+  requireRoom(world, region, accepted.noCapacity, volumes);
+  const now = world.clock.now();
+  const machine: MachineRow = {
+    id: world.ids.machine(),
+    app: app.id,
+    name,
+    region: region.code,
+    state: "created",
+    private_ip: world.ids.privateIp(),
+    ...versionOf(world, accepted),
+    cordoned: body.skip_service_registration ? 1 : 0,
+    launch: body.skip_launch ? 0 : 1,
+    restarts: 0,
+    checks: "warning",
+    checked_at: now,
+    created_at: now,
+    updated_at: now,
+    destroyed_at: null,
+  };
+  world.store.insert("machines", machine);
+  keepVersion(world, machine);
+  attach(world, machine, volumes);
+  enter(world, machine, "created", { type: "launch", source: "user" });
+  schedule(world, machine);
+  const lease = body.lease_ttl === undefined ? undefined : grant(world, machine, input.caller.owner, body.lease_ttl);
+  return answered(world, machine, lease);
+}
+
+function update(input: Input<typeof rows.update>): Text {
+  const { world, body } = input;
+  const app = appOf(input);
+  const old = liveMachineOf(input);
+  if (body.current_version !== undefined && body.current_version !== old.version)
+    throw refuse(409, "aborted: machine version mismatch");
+  const accepted = accept(world, body.config);
+  const [before, after] = [mountedIn(configOf(old))[0], mountedIn(accepted.config)[0]];
+  // ASSUMED: text; a volume may be added where there was none, and taken away.
+  if (before !== undefined && after !== undefined && before !== after) {
+    throw refuse(
+      400,
+      `invalid config.mounts[0].volume, got ${JSON.stringify(after)}, the volume of a machine cannot be changed by update`,
+    );
+  }
+  if (accepted.noCapacity) {
+    throw refuse(
+      409,
+      "aborted: could not reserve resource for machine: insufficient memory available to fulfill request on the current host",
+    );
+  }
+  const volumes = volumesFor(world, app, mountedIn(accepted.config), old);
+  requireSameRegion(old.region, volumes);
+  // ASSUMED: a Machine that is cordoned stays so; the flag only ever adds it.
+  const cordoned = body.skip_service_registration ? 1 : old.cordoned;
+  const changes = { ...versionOf(world, accepted), cordoned, launch: body.skip_launch ? 0 : 1, restarts: 0 };
+  const machine = operate(world, old, "update", { type: "update", source: "user", changes });
+  keepVersion(world, machine);
+  attach(world, machine, volumes);
+  schedule(world, machine);
+  const lease = body.lease_ttl === undefined ? undefined : grant(world, machine, input.caller.owner, body.lease_ttl);
+  return answered(world, machine, lease);
+}
+
+function get(input: Input<typeof rows.get>): Text {
+  const { world, query } = input;
+  const machine = machineOf(input);
+  const lease = query.include_leases ? leaseMember(liveLease(world, machine.id)) : {};
+  if (query.version === undefined || query.version === machine.version)
+    return new Text(withMembers(machineText(world, machine.id), lease));
+  const sql = "SELECT config FROM machine_versions WHERE machine = ? AND version = ?";
+  const version = world.store.get<{ config: string }>(sql, machine.id, query.version);
+  if (!version) throw refuse(404, "not_found: machine version not found");
+  // ASSUMED: an old version differs in its configuration and reads `replaced` (bodies.md 4.4).
+  const now = JSON.parse(machineText(world, machine.id)) as Record<string, unknown>;
+  const then = {
+    ...now,
+    state: "replaced",
+    version: query.version,
+    instance_id: query.version,
+    config: JSON.parse(version.config),
+    ...lease,
+  };
+  return new Text(JSON.stringify(then));
+}
+
+function cordon(input: Input, cordoned: 0 | 1) {
+  const { world } = input;
+  const machine = liveMachineOf(input);
+  if (machine.cordoned !== cordoned) {
+    world.store.update("machines", "id", machine.id, { cordoned, updated_at: world.clock.now() });
+    record(world, machine, { type: cordoned === 1 ? "cordon" : "uncordon", source: "user" }, false);
+  }
+  return { ok: true };
+}
+
+/** The rules of the Machine operations. */
+export const machines: Rules<typeof rows> = {
+  list,
+  create,
+  get,
+  update,
+  cordon: (input) => cordon(input, 1),
+  uncordon: (input) => cordon(input, 0),
+  ...power,
+  ...leases,
+  ...metadata,
+  ...wait,
+
+  events(input) {
+    const { id } = machineOf(input);
+    return new Text(
+      `[${latestEvents(input.world, id, input.query.limit ?? 20)
+        .map(eventText)
+        .join(",")}]`,
+    );
+  },
+
+  versions(input) {
+    const { id } = machineOf(input);
+    const sql = "SELECT version, config FROM machine_versions WHERE machine = ? ORDER BY version DESC";
+    const found = input.world.store.all<{ version: string; config: string }>(sql, id);
+    return new Text(
+      `[${found.map(({ version, config }) => `{"version":"${version}","user_config":${config}}`).join(",")}]`,
+    );
+  },
+};

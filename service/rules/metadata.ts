@@ -1,0 +1,57 @@
+// Metadata of a Machine (bodies.md 5.2): part of its running state, so changing it makes no new version.
+import type { machines } from "../../api/machines.ts";
+import { changeMachine } from "../lifecycle/machines.ts";
+import { refuse } from "../refusal.ts";
+import type { MachineRow } from "../store/rows.ts";
+import type { World } from "../world.ts";
+import { liveMachineOf, machineOf } from "./find.ts";
+import type { Input, Rules } from "./rule.ts";
+
+type MetadataRules = Pick<
+  Rules<typeof machines>,
+  "getMetadata" | "patchMetadata" | "putMetadata" | "getMetadataKey" | "setMetadataKey" | "deleteMetadataKey"
+>;
+
+const read = ({ metadata }: MachineRow): Record<string, string> =>
+  metadata === null ? {} : (JSON.parse(metadata) as Record<string, string>);
+
+/** Merges: null and the empty string remove a key, keys not named stay. */
+function merge(world: World, machine: MachineRow, changes: Iterable<readonly [string, string | null]>): void {
+  const merged = new Map(Object.entries(read(machine)));
+  for (const [key, value] of changes) {
+    if (value === null || value === "") merged.delete(key);
+    else merged.set(key, value);
+  }
+  const metadata = merged.size === 0 ? null : JSON.stringify(Object.fromEntries(merged));
+  if (metadata !== machine.metadata) changeMachine(world, machine, { metadata });
+}
+
+function update(input: Pick<Input<typeof machines.patchMetadata>, "world" | "caller" | "params" | "body">): void {
+  const { world, body } = input;
+  const machine = liveMachineOf(input);
+  if (body.machine_version !== undefined && body.machine_version !== machine.version) {
+    throw refuse(412, "failed_precondition: machine version mismatch");
+  }
+  merge(world, machine, Object.entries(body.metadata ?? {}));
+}
+
+/** The rules of the metadata operations. */
+export const metadata: MetadataRules = {
+  getMetadata: (input) => read(machineOf(input)),
+  patchMetadata: update,
+  putMetadata: update,
+
+  getMetadataKey(input) {
+    const value = new Map(Object.entries(read(machineOf(input)))).get(input.params.key);
+    if (value === undefined) throw refuse(404, "metadata key not found");
+    return { value };
+  },
+
+  setMetadataKey(input) {
+    merge(input.world, liveMachineOf(input), [[input.params.key, input.body.value]]);
+  },
+
+  deleteMetadataKey(input) {
+    merge(input.world, liveMachineOf(input), [[input.params.key, null]]);
+  },
+};

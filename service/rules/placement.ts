@@ -1,0 +1,96 @@
+// Where a Machine may go and what it may mount: the conditions of bodies.md 1.2 and 4.3 that look beyond its own fields.
+import { configProblems, type MachineConfig } from "../../api/machineConfig.ts";
+import { changeVolume, findVolume } from "../lifecycle/volumes.ts";
+import { isLeaving } from "../lifecycle/volumeStates.ts";
+import { refuse } from "../refusal.ts";
+import type { Region } from "../runtime/regions.ts";
+import type { AppRow, MachineRow, VolumeRow } from "../store/rows.ts";
+import type { World } from "../world.ts";
+import { spelledConfig } from "./machineAnswer.ts";
+import { regionOf, roomIn } from "./platform.ts";
+
+/** A configuration taken apart for the store: what a version holds, and the metadata that changes without one. */
+export interface Accepted {
+  readonly config: MachineConfig;
+  readonly configText: string;
+  readonly metadataText: string | null;
+  readonly noCapacity: boolean;
+}
+
+const pathText = (path: readonly (string | number)[]): string =>
+  path.reduce<string>((text, part) => (typeof part === "number" ? `${text}[${part}]` : `${text}.${part}`), "config");
+
+/** Refuses what the types of a configuration let through. */
+export function accept(world: World, sent: MachineConfig): Accepted {
+  const [problem] = configProblems(sent);
+  // The platform's own wording has no "got" (bodies.md 1.2).
+  if (problem) throw refuse(400, `invalid ${pathText(problem.path)}, ${problem.message.replace(/^got [^;]*; /, "")}`);
+  const behaviour = world.runtime.behaviour(sent);
+  if (typeof behaviour === "string") throw refuse(400, `invalid config.env.MACHINES_SIMULATE, ${behaviour}`);
+  const { metadata, ...config } = spelledConfig(sent);
+  const kept = Object.entries(metadata ?? {}).filter(([, value]) => value !== "");
+  return {
+    config,
+    configText: JSON.stringify(config),
+    metadataText: kept.length > 0 ? JSON.stringify(Object.fromEntries(kept)) : null,
+    noCapacity: behaviour.noCapacity ?? false,
+  };
+}
+
+/** Ids of the volumes a configuration mounts. */
+export const mountedIn = (config: MachineConfig): string[] => (config.mounts ?? []).map(({ volume }) => volume);
+
+/** The volumes a Machine is to mount; each must be the App's, free, and not on its way out. */
+export function volumesFor(world: World, app: AppRow, ids: readonly string[], machine?: MachineRow): VolumeRow[] {
+  return ids.map((id) => {
+    const volume = findVolume(world, id);
+    if (!volume || volume.app !== app.id) throw refuse(404, `volume ${JSON.stringify(id)} not found`);
+    if (volume.machine !== null && volume.machine !== machine?.id) {
+      throw refuse(412, `failed_precondition: volume already claimed by machine ${volume.machine}`);
+    }
+    // ASSUMED: status and text.
+    if (isLeaving(volume.state)) throw refuse(412, `failed_precondition: volume ${id} is being destroyed`);
+    return volume;
+  });
+}
+
+/** The region for a Machine; that of its volume when none is named, and only that. */
+export function placeFor(world: World, asked: string | undefined, volumes: readonly VolumeRow[]): Region {
+  const region = regionOf(world, asked ?? volumes[0]?.region);
+  requireSameRegion(region.code, volumes);
+  return region;
+}
+
+/** ASSUMED: status and text for a volume elsewhere; that it must be in the same region is known. */
+export function requireSameRegion(region: string, volumes: readonly VolumeRow[]): void {
+  for (const [i, volume] of volumes.entries()) {
+    if (volume.region !== region) {
+      throw refuse(
+        400,
+        `invalid config.mounts[${i}].volume, ${volume.id} is in region ${volume.region}, the machine in ${region}`,
+      );
+    }
+  }
+}
+
+/** Refuses when no host can take one more Machine; the host of its volume is the only one that could. */
+export function requireRoom(world: World, region: Region, noCapacity: boolean, [volume]: readonly VolumeRow[]): void {
+  if (!noCapacity && roomIn(world, region) > 0) return;
+  if (!volume) throw refuse(422, "could not find a candidate host", "insufficient_capacity");
+  throw refuse(
+    412,
+    `insufficient resources to create new machine with existing volume '${volume.id}'`,
+    "volume_placement_capacity",
+  );
+}
+
+/** Makes volumes the Machine's own and lets go of those it mounts no longer. */
+export function attach(world: World, machine: MachineRow, volumes: readonly VolumeRow[]): void {
+  const before = world.store.all<VolumeRow>("SELECT * FROM volumes WHERE machine = ?", machine.id);
+  for (const volume of before)
+    if (!volumes.some(({ id }) => id === volume.id)) changeVolume(world, volume, { machine: null });
+  for (const volume of volumes) {
+    world.timers.cancel(volume.id, "volume.unbind");
+    changeVolume(world, volume, { machine: machine.id });
+  }
+}

@@ -1,0 +1,28 @@
+// Platform (spec 4.7, bodies.md 9.2).
+import type { contract } from "../../api/index.ts";
+import { refuse } from "../refusal.ts";
+import type { Region } from "../runtime/regions.ts";
+import type { World } from "../world.ts";
+import type { Rules } from "./rule.ts";
+
+const inUse = (world: World, code: string): number =>
+  world.store.get<{ machines: number }>("SELECT machines FROM region_use WHERE region = ?", code)?.machines ?? 0;
+
+/** Machines a region still has room for. */
+export const roomIn = (world: World, region: Region): number =>
+  Math.max(0, region.capacity - inUse(world, region.code));
+
+/** The region asked for, or the nearest. ASSUMED: status and text for one that does not exist. */
+export function regionOf(world: World, code: string | undefined): Region {
+  const region = world.regions.get(code ?? world.nearest);
+  if (!region || region.deprecated) throw refuse(422, `region ${JSON.stringify(code)} not found`);
+  return region;
+}
+
+/** The rules of the platform operations. */
+export const platform: Rules<typeof contract.platform> = {
+  regions({ world }) {
+    const regions = [...world.regions.values()].map((region) => ({ ...region, capacity: roomIn(world, region) }));
+    return { nearest: world.nearest, regions };
+  },
+};

@@ -1,0 +1,58 @@
+// What a rule is: the behaviour behind one row of the contract. Types, routes and validation come from the row.
+import type { z } from "zod";
+import type { Operation } from "../../api/operation.ts";
+import type { World } from "../world.ts";
+
+/** Who is asking: the organization of the token, and the name its leases are held under. */
+export interface Caller {
+  readonly org: number;
+  readonly slug: string;
+  readonly owner: string;
+}
+
+/** An answer that is JSON text already. */
+export class Text {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** An answer under another of the row's statuses. */
+export class Under {
+  readonly status: number;
+  readonly body: unknown;
+
+  constructor(status: number, body?: unknown) {
+    this.status = status;
+    this.body = body;
+  }
+}
+
+/** A validated request. */
+export interface Input<Row extends Omit<Operation, "id"> = Operation> {
+  readonly world: World;
+  readonly caller: Caller;
+  readonly params: z.infer<Row["params"]>;
+  readonly query: Row extends { readonly query: infer Q extends z.ZodType }
+    ? z.infer<Q>
+    : Readonly<Record<string, unknown>>;
+  readonly body: Row extends { readonly body: infer B extends z.ZodType } ? z.infer<B> : unknown;
+  /** What came in the lease header. */
+  readonly nonce: string | undefined;
+  /** Aborted when the client has gone; only held requests look at it. */
+  readonly signal: AbortSignal;
+}
+
+type Body<Row> = Row extends { readonly answer: infer A extends z.ZodType } ? z.infer<A> | Text | Under : void | Under;
+
+/** Refuses, or changes the store and answers. A rule that does not read runs in a transaction. */
+export type Rule<Row extends Omit<Operation, "id">> = (
+  input: Input<Row>,
+) => Row extends { readonly held: true } ? Promise<Body<Row>> : Body<Row>;
+
+/** A rule for every operation of a group; leaving one out does not compile. */
+export type Rules<Group extends Readonly<Record<string, Omit<Operation, "id">>>> = {
+  readonly [K in keyof Group]: Rule<Group[K]>;
+};

@@ -1,0 +1,170 @@
+// Volumes (spec 4.4, bodies.md 7.1).
+import type { contract } from "../../api/index.ts";
+import { rfc3339 } from "../lifecycle/clock.ts";
+import { findMachine } from "../lifecycle/machines.ts";
+import { armBackup, changeVolume, findVolume, pendingSnapshot, takeSnapshot, walk } from "../lifecycle/volumes.ts";
+import { deletePath, extendPath, isLeaving, volumePaths, type VolumeOrigin } from "../lifecycle/volumeStates.ts";
+import { refuse } from "../refusal.ts";
+import type { AppRow, SnapshotRow, VolumeRow } from "../store/rows.ts";
+import type { World } from "../world.ts";
+import { appOf, openAppOf, volumeOf, type Asking } from "./find.ts";
+import { regionOf } from "./platform.ts";
+import { snapshotAnswer, volumeAnswer } from "./volumeAnswer.ts";
+import type { Input, Rules } from "./rule.ts";
+
+type Group = typeof contract.volumes;
+
+interface Source {
+  readonly origin: VolumeOrigin;
+  readonly sizeGb: number;
+  readonly region?: string;
+}
+
+/** What a new volume starts from. ASSUMED: a source must belong to the same organization. */
+function sourceOf(world: World, app: AppRow, body: Input<Group["create"]>["body"]): Source {
+  if (body.snapshot_id !== undefined && body.source_volume_id !== undefined) {
+    throw refuse(400, "invalid source_volume_id, is exclusive with snapshot_id");
+  }
+  const sameOrg = (owner: string): boolean =>
+    world.store.get("SELECT 1 FROM apps WHERE id = ? AND org = ?", owner, app.org) !== undefined;
+  if (body.snapshot_id !== undefined) {
+    const snapshot = world.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", body.snapshot_id);
+    if (!snapshot || !sameOrg(snapshot.app))
+      throw refuse(404, `snapshot ${JSON.stringify(body.snapshot_id)} not found`);
+    if (snapshot.status !== "created") throw refuse(412, "failed_precondition: snapshot is still being written");
+    return { origin: "snapshot", sizeGb: snapshot.size_gb };
+  }
+  if (body.source_volume_id !== undefined) {
+    const source = findVolume(world, body.source_volume_id);
+    if (!source || !sameOrg(source.app) || isLeaving(source.state))
+      throw refuse(404, `volume ${JSON.stringify(body.source_volume_id)} not found`);
+    return { origin: "fork", sizeGb: source.size_gb, region: source.region };
+  }
+  return { origin: "empty", sizeGb: 0 };
+}
+
+function create(input: Input<Group["create"]>) {
+  const { world, body } = input;
+  const app = openAppOf(input);
+  // ASSUMED: status and text; the specification calls every field optional, the platform's prose this one required.
+  if (body.name === undefined) throw refuse(400, "invalid name, got nothing, must be 1 to 30 of a-z, 0-9 and _");
+  const source = sourceOf(world, app, body);
+  const region = regionOf(world, body.region ?? source.region);
+  const size = body.size_gb ?? (source.sizeGb || 3);
+  if (size < source.sizeGb)
+    throw refuse(400, `invalid size_gb, got ${size}, minimum required ${source.sizeGb} GB for what it is made from`);
+  const volume: VolumeRow = {
+    id: world.ids.volume(),
+    app: app.id,
+    name: body.name,
+    state: "creating",
+    region: region.code,
+    zone: zoneFor(world, app, body.name, region.code, body),
+    size_gb: size,
+    encrypted: (body.encrypted ?? true) ? 1 : 0,
+    fstype: body.fstype ?? "ext4",
+    mounted: 0,
+    snapshot_retention: body.snapshot_retention ?? 5,
+    auto_backup: (body.auto_backup_enabled ?? true) ? 1 : 0,
+    machine: null,
+    created_at: world.clock.now(),
+  };
+  world.store.insert("volumes", volume);
+  armBackup(world, volume);
+  return volumeAnswer(walk(world, volume, volumePaths[source.origin]));
+}
+
+/** A zone none of the volumes is in that the new one must keep apart from. ASSUMED: a region never runs out of zones. */
+function zoneFor(
+  world: World,
+  app: AppRow,
+  name: string,
+  region: string,
+  rule: { require_unique_zone?: boolean | undefined; unique_zone_app_wide?: boolean | undefined },
+): string {
+  const others = world.store.all<VolumeRow>("SELECT * FROM volumes WHERE app = ? AND region = ?", app.id, region);
+  const kept =
+    (rule.require_unique_zone ?? true)
+      ? others.filter((other) => rule.unique_zone_app_wide === true || other.name === name)
+      : [];
+  const taken = new Set(kept.map(({ zone }) => zone));
+  let zone = world.ids.zone();
+  while (taken.has(zone)) zone = world.ids.zone();
+  return zone;
+}
+
+/** The volume of the path, to change it. ASSUMED: one that is on its way out is gone for that. */
+function keptVolumeOf(asking: Asking): VolumeRow {
+  const volume = volumeOf(asking);
+  if (isLeaving(volume.state)) throw refuse(404, "volume not found");
+  return volume;
+}
+
+function remove(input: Input<Group["delete"]>) {
+  const { world } = input;
+  const volume = volumeOf(input);
+  if (isLeaving(volume.state)) return volumeAnswer(volume);
+  if (volume.machine !== null)
+    throw refuse(412, `failed_precondition: volume is currently bound to machine: ${volume.machine}`);
+  world.timers.cancel(volume.id, "volume.backup");
+  return volumeAnswer(walk(world, volume, deletePath));
+}
+
+/** The rules of the volume operations. */
+export const volumes: Rules<Group> = {
+  // ASSUMED: volumes that are pending_destroy are listed; their state tells.
+  list(input) {
+    const found = input.world.store.all<VolumeRow>(
+      "SELECT * FROM volumes WHERE app = ? ORDER BY created_at, id",
+      appOf(input).id,
+    );
+    return found.map((volume) => volumeAnswer(volume, input.query.summary));
+  },
+  create,
+  get: (input) => volumeAnswer(volumeOf(input)),
+
+  update(input) {
+    const { world, body } = input;
+    const volume = keptVolumeOf(input);
+    const changed = changeVolume(world, volume, {
+      snapshot_retention: body.snapshot_retention ?? volume.snapshot_retention,
+      auto_backup: body.auto_backup_enabled === undefined ? volume.auto_backup : body.auto_backup_enabled ? 1 : 0,
+    });
+    if (changed.auto_backup !== volume.auto_backup) armBackup(world, changed);
+    return volumeAnswer(changed);
+  },
+
+  delete: remove,
+
+  extend(input) {
+    const { world, body } = input;
+    const volume = keptVolumeOf(input);
+    if (body.size_gb <= volume.size_gb)
+      throw refuse(400, `invalid size_gb, got ${body.size_gb}, must be larger than ${volume.size_gb}`);
+    const extended = walk(world, changeVolume(world, volume, { size_gb: body.size_gb }), extendPath);
+    const machine = volume.machine === null ? undefined : findMachine(world, volume.machine);
+    return { volume: volumeAnswer(extended), needs_restart: machine?.state === "started" };
+  },
+
+  listSnapshots(input) {
+    const { world, params } = input;
+    const app = appOf(input);
+    const found = world.store.all<SnapshotRow>(
+      "SELECT * FROM snapshots WHERE volume = ? AND app = ? ORDER BY created_at, id",
+      params.volume_id,
+      app.id,
+    );
+    // A volume that is gone is asked for by its snapshots (bodies.md 7.1).
+    if (found.length === 0) volumeOf(input);
+    return found.map(snapshotAnswer);
+  },
+
+  createSnapshot(input) {
+    const { world } = input;
+    const volume = keptVolumeOf(input);
+    const running = pendingSnapshot(world, volume);
+    if (running)
+      throw refuse(412, `failed_precondition: snapshot is already scheduled at ${rfc3339(running.created_at)}`);
+    takeSnapshot(world, volume);
+  },
+};

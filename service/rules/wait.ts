@@ -1,0 +1,101 @@
+// Waiting for a state (spec 4.2, bodies.md 5.1).
+import type { machines } from "../../api/machines.ts";
+import { findMachine, isSettled } from "../lifecycle/machines.ts";
+import { refuse } from "../refusal.ts";
+import type { EventRow, MachineRow } from "../store/rows.ts";
+import type { World } from "../world.ts";
+import { appOf } from "./find.ts";
+import type { Rules } from "./rule.ts";
+
+interface Wanted {
+  readonly states: readonly string[];
+  readonly version: string | undefined;
+  /** Only what comes after this event counts; undefined when the present state counts too. */
+  readonly after: string | undefined;
+}
+
+interface Reached {
+  readonly ok: true;
+  readonly state: string;
+  readonly version?: string;
+  readonly event_id?: string;
+}
+
+const gone = () => refuse(404, "not_found: machine not found");
+
+function reached(world: World, machine: MachineRow, { states, version, after }: Wanted): Reached | undefined {
+  const events = world.store.all<EventRow>(
+    "SELECT * FROM events WHERE machine = ? AND id > ? AND moved = 1 ORDER BY id",
+    machine.id,
+    after ?? "",
+  );
+  const latest = events.at(-1);
+  if (after === undefined || latest) {
+    const counts = version === undefined || machine.version === version;
+    if (counts && (states.includes(machine.state) || (states.includes("settled") && isSettled(world, machine)))) {
+      return { ok: true, state: machine.state, version: machine.version, ...(latest ? { event_id: latest.id } : {}) };
+    }
+  }
+  // A state that was reached and left again between two looks was reached.
+  const passed =
+    after === undefined
+      ? undefined
+      : events.find((event) => states.includes(event.status) && (version === undefined || event.version === version));
+  return passed && { ok: true, state: passed.status, version: passed.version, event_id: passed.id };
+}
+
+/** The rule of the wait operation. */
+export const wait: Pick<Rules<typeof machines>, "wait"> = {
+  wait(input) {
+    const { world, query, signal } = input;
+    const app = appOf(input);
+    const id = input.params.machine_id;
+    if (findMachine(world, id)?.app !== app.id) throw gone();
+    const states: readonly string[] = query.state ?? ["started"];
+    const version = query.version ?? query.instance_id;
+    if (
+      version !== undefined &&
+      !world.store.get("SELECT 1 FROM machine_versions WHERE machine = ? AND version = ?", id, version)
+    ) {
+      throw refuse(404, "not_found: machine version not found");
+    }
+    let after = query.from_event_id;
+    let last: MachineRow | undefined;
+
+    const look = (): Reached | undefined => {
+      const machine = findMachine(world, id);
+      if (!machine || machine.destroyed_at !== null) {
+        if (states.includes("destroyed"))
+          return {
+            ok: true,
+            state: "destroyed",
+            ...((last ?? machine) ? { version: (machine ?? last)?.version ?? "" } : {}),
+          };
+        throw gone();
+      }
+      last = machine;
+      const found = reached(world, machine, { states, version, after });
+      if (found) return found;
+      // ASSUMED: 412, so that nobody takes it for a wait that may be repeated; the text is what clients look for.
+      if (version !== undefined && machine.version !== version) {
+        throw refuse(
+          412,
+          `failed_precondition: machine failed to reach desired state, ${states.join(",")}, currently replaced`,
+        );
+      }
+      // What was passed before this look has been judged; from now on only what comes counts.
+      after ??= world.store.get<{ id: string }>(
+        "SELECT id FROM events WHERE machine = ? ORDER BY id DESC LIMIT 1",
+        id,
+      )?.id;
+      return undefined;
+    };
+
+    const late = () =>
+      refuse(
+        408,
+        `deadline_exceeded: machine failed to reach desired state, ${states.join(",")}, currently ${last?.state ?? "unknown"}`,
+      );
+    return world.waits.hold({ subject: id, look, timeoutMs: (query.timeout ?? 60) * 1000, late, signal });
+  },
+};

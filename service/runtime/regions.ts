@@ -1,0 +1,73 @@
+// The regions this service has, and the room in them.
+
+/** A region as platform.regions answers it (bodies.md 9.2). */
+export interface Region {
+  readonly code: string;
+  readonly name: string;
+  readonly geo_region: string;
+  readonly latitude: number;
+  readonly longitude: number;
+  readonly gateway_available: boolean;
+  readonly requires_paid_plan: boolean;
+  readonly deprecated: boolean;
+  readonly mpg_available: boolean;
+  /** Machines it has room for. */
+  readonly capacity: number;
+}
+
+const databases = new Set(["ams", "fra", "gru", "iad", "lax", "lhr", "nrt", "ord", "sin", "sjc", "syd", "yyz"]);
+const gateways = new Set([
+  "ams",
+  "cdg",
+  "fra",
+  "gru",
+  "iad",
+  "jnb",
+  "lax",
+  "lhr",
+  "nrt",
+  "ord",
+  "sin",
+  "sjc",
+  "syd",
+  "yyz",
+]);
+const room = 100_000;
+
+const place = (code: string, name: string, geo_region: string, latitude: number, longitude: number): Region => ({
+  code,
+  name,
+  geo_region,
+  latitude,
+  longitude,
+  gateway_available: gateways.has(code),
+  requires_paid_plan: false,
+  deprecated: false,
+  mpg_available: databases.has(code),
+  capacity: room,
+});
+
+/** The regions of bodies.md 9.2. */
+export const regions: readonly Region[] = [
+  place("ams", "Amsterdam, Netherlands", "europe", 52.37, 4.9),
+  place("arn", "Stockholm, Sweden", "europe", 59.65, 17.92),
+  place("bom", "Mumbai, India", "asia_pacific", 19.09, 72.87),
+  place("cdg", "Paris, France", "europe", 48.86, 2.35),
+  place("dfw", "Dallas, Texas (US)", "north_america", 32.78, -96.8),
+  place("ewr", "Secaucus, NJ (US)", "north_america", 40.79, -74.06),
+  place("fra", "Frankfurt, Germany", "europe", 50.11, 8.68),
+  place("gru", "Sao Paulo, Brazil", "south_america", -23.55, -46.64),
+  place("iad", "Ashburn, Virginia (US)", "north_america", 39.02, -77.54),
+  place("jnb", "Johannesburg, South Africa", "africa", -26.2, 28.04),
+  place("lax", "Los Angeles, California (US)", "north_america", 33.94, -118.41),
+  place("lhr", "London, United Kingdom", "europe", 51.52, -0.1),
+  place("nrt", "Tokyo, Japan", "asia_pacific", 35.62, 139.75),
+  place("ord", "Chicago, Illinois (US)", "north_america", 41.88, -87.63),
+  place("sin", "Singapore, Singapore", "asia_pacific", 1.35, 103.82),
+  place("sjc", "San Jose, California (US)", "north_america", 37.35, -121.96),
+  place("syd", "Sydney, Australia", "asia_pacific", -33.87, 151.21),
+  place("yyz", "Toronto, Canada", "north_america", 43.65, -79.38),
+];
+
+/** ASSUMED: the region nearest to a caller on this computer. */
+export const nearest = "ams";

@@ -1,0 +1,208 @@
+// The store: one SQLite file, and transactions that several requests share.
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { migrations } from "./schema.ts";
+
+/** A data folder that cannot be used; the message says why and what to do. */
+export class StoreError extends Error {
+  override readonly name = "StoreError";
+}
+
+interface Group {
+  readonly committed: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+  readonly touched: Set<string>;
+}
+
+/** What the store calls around a commit. */
+export interface CommitHooks {
+  /** Part of the transaction: whatever falls due now. */
+  beforeCommit(): void;
+  /** After it is durable: whom it concerns. */
+  afterCommit(touched: ReadonlySet<string>): void;
+  /** After something was undone. */
+  undone(): void;
+}
+
+/**
+ * A write is durable before its answer leaves. Syncing the disk once per request would let the disk set the pace, so all
+ * writes that arrive in one turn of the event loop share a transaction: each in a savepoint of its own, committed together.
+ */
+export class Store {
+  readonly db: DatabaseSync;
+  hooks: CommitHooks = { beforeCommit() {}, afterCommit() {}, undone() {} };
+  readonly #statements = new Map<string, StatementSync>();
+  #group: Group | undefined;
+
+  constructor(file: string) {
+    this.db = open(file);
+  }
+
+  /** The prepared statement for a text of SQL; each is compiled once. */
+  prepare(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (!statement) this.#statements.set(sql, (statement = this.db.prepare(sql)));
+    return statement;
+  }
+
+  /** The first row, if any. */
+  get<Row>(sql: string, ...values: SQLInputValue[]): Row | undefined {
+    return this.prepare(sql).get(...values) as Row | undefined;
+  }
+
+  /** Every row. */
+  all<Row>(sql: string, ...values: SQLInputValue[]): Row[] {
+    return this.prepare(sql).all(...values) as Row[];
+  }
+
+  /** Runs a statement; only inside {@link write}. */
+  run(sql: string, ...values: SQLInputValue[]): void {
+    this.prepare(sql).run(...values);
+  }
+
+  /** Adds a row. */
+  insert(table: string, row: object): void {
+    const names = Object.keys(row);
+    const sql = `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`;
+    this.run(sql, ...(Object.values(row) as SQLInputValue[]));
+  }
+
+  /** Changes the named columns of the row with that key. */
+  update(table: string, key: string, id: string, changes: object): void {
+    const sql = `UPDATE ${table} SET ${Object.keys(changes)
+      .map((name) => `${name} = ?`)
+      .join(", ")} WHERE ${key} = ?`;
+    this.run(sql, ...(Object.values(changes) as SQLInputValue[]), id);
+  }
+
+  /** Says that something about this Machine, volume or App changes with the current transaction. */
+  touch(id: string): void {
+    this.#group?.touched.add(id);
+  }
+
+  /** Runs a change now, in a savepoint. The answer comes when it is durable; what it throws undoes it alone. */
+  write<T>(change: () => T): Promise<T> {
+    const group = this.#open();
+    const result = this.attempt(change);
+    return group.committed.then(() => result);
+  }
+
+  /** Runs a part of a transaction that can be undone by itself. */
+  attempt<T>(change: () => T): T {
+    this.run("SAVEPOINT part");
+    try {
+      const result = change();
+      this.run("RELEASE part");
+      return result;
+    } catch (error) {
+      this.hooks.undone();
+      if (this.db.isTransaction) {
+        this.run("ROLLBACK TO part");
+        this.run("RELEASE part");
+      } else {
+        // A full disk undoes the whole transaction, and with it the requests that share it.
+        this.#group?.reject(error);
+        this.#group = undefined;
+      }
+      throw error;
+    }
+  }
+
+  /** Resolves when everything a reader may have seen is durable; undefined when it is already. */
+  get unsettled(): Promise<void> | undefined {
+    return this.#group?.committed;
+  }
+
+  /** Commits what is open, with whatever falls due. */
+  flush(): void {
+    const group = this.#group;
+    if (!group) return;
+    try {
+      this.hooks.beforeCommit();
+      this.run("COMMIT");
+    } catch (error) {
+      this.#group = undefined;
+      if (this.db.isTransaction) this.run("ROLLBACK");
+      this.hooks.undone();
+      group.reject(error);
+      return;
+    }
+    this.#group = undefined;
+    group.resolve();
+    this.hooks.afterCommit(group.touched);
+  }
+
+  close(): void {
+    this.flush();
+    this.#statements.clear();
+    this.db.close();
+  }
+
+  #open(): Group {
+    if (this.#group) return this.#group;
+    this.run("BEGIN IMMEDIATE");
+    const { promise, resolve, reject } = withResolvers();
+    promise.catch(() => {}); // a group without requests has nobody to tell
+    this.#group = { committed: promise, resolve, reject, touched: new Set() };
+    setImmediate(() => this.flush());
+    return this.#group;
+  }
+}
+
+function withResolvers(): { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void } {
+  let resolve = (): void => {};
+  let reject = (_: unknown): void => {};
+  const promise = new Promise<void>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}
+
+/** Opens the file and brings its tables up to date. Used by the service and, beside it, by the `token` command. */
+export function open(file: string): DatabaseSync {
+  let db: DatabaseSync | undefined;
+  try {
+    db = new DatabaseSync(file);
+    db.exec(
+      "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000",
+    );
+    migrate(db, file);
+    return db;
+  } catch (error) {
+    db?.close();
+    const code = sqliteCode(error);
+    if (code === 11 || code === 26)
+      throw new StoreError(`${file} is damaged. Put a backup in its place, or move it away to begin anew.`);
+    if (code === 8 || code === 14)
+      throw new StoreError(`${file} cannot be written. Check that its folder exists and is yours.`);
+    throw error;
+  }
+}
+
+function migrate(db: DatabaseSync, file: string): void {
+  const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
+  if (version > migrations.length) {
+    throw new StoreError(
+      `${file} was written by a newer machines-service (schema ${version}, this one knows ${migrations.length}). Install that version, or use another data folder.`,
+    );
+  }
+  if (version === migrations.length) return;
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    // Another process may have done it while this one waited for the lock.
+    const done = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
+    for (const step of migrations.slice(done)) db.exec(step);
+    db.exec(`PRAGMA user_version = ${migrations.length}`);
+    db.exec("COMMIT");
+  } catch (error) {
+    db.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+/** SQLite's primary result code of an error (13: the disk is full), or undefined when the error is none of SQLite's. */
+export function sqliteCode(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return undefined;
+  return error.errcode & 0xff;
+}

@@ -1,0 +1,78 @@
+// One service per data folder. The lock is SQLite's own on a file beside the data: the operating system gives it back
+// when its process ends, however it ends, so there is no stale lock to judge and no reused pid to be taken in by.
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { sqliteCode, StoreError } from "./database.ts";
+import { writePrivately } from "./tokenFile.ts";
+
+/** Who serves a data folder, as `service.json` in it says. */
+export interface Running {
+  readonly url: string;
+  readonly pid: number;
+  readonly data: string;
+}
+
+/** A lock that is held. */
+export interface Held {
+  release(): void;
+}
+
+const runningFile = (folder: string): string => join(folder, "service.json");
+
+/** Takes a lock, or undefined when another process has it. */
+export function tryLock(file: string, waitMs = 0): Held | undefined {
+  return attempt(file, `PRAGMA busy_timeout = ${waitMs}; BEGIN EXCLUSIVE`);
+}
+
+function attempt(file: string, sql: string): Held | undefined {
+  const db = new DatabaseSync(file);
+  try {
+    db.exec(sql);
+    return { release: () => db.close() };
+  } catch (error) {
+    db.close();
+    if (sqliteCode(error) === 5) return undefined;
+    throw error;
+  }
+}
+
+const lockFile = (folder: string): string => join(folder, "service.lock");
+
+/** Whether a service holds the data folder now. Looking takes no lock that would keep another from looking. */
+export function isLocked(folder: string): boolean {
+  if (!existsSync(lockFile(folder))) return false;
+  const held = attempt(lockFile(folder), "BEGIN; SELECT * FROM sqlite_schema");
+  held?.release();
+  return held === undefined;
+}
+
+/** Makes this process the one that serves a data folder. */
+export function lockData(folder: string): Held {
+  // Somebody may just be looking whether it is locked; that is over in a moment.
+  const held = tryLock(lockFile(folder), 200);
+  if (held) {
+    clearRunning(folder); // what a service that was killed left behind
+    return held;
+  }
+  const running = readRunning(folder);
+  const who = running ? ` (pid ${running.pid}, ${running.url})` : "";
+  throw new StoreError(`another machines-service${who} serves ${folder}. Stop it first, or use another data folder.`);
+}
+
+/** Says where the service of a data folder listens. */
+export function writeRunning(folder: string, running: Running): void {
+  writePrivately(runningFile(folder), `${JSON.stringify(running)}\n`);
+}
+
+/** Takes that back. */
+export const clearRunning = (folder: string): void => rmSync(runningFile(folder), { force: true });
+
+/** What the last service said; true only while the folder is locked. */
+export function readRunning(folder: string): Running | undefined {
+  try {
+    return JSON.parse(readFileSync(runningFile(folder), "utf8")) as Running;
+  } catch {
+    return undefined;
+  }
+}

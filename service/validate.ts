@@ -1,0 +1,123 @@
+// From a request to what a rule gets: every parameter, query value and body is checked against its row.
+import type { z } from "zod";
+import type { Operation } from "../api/operation.ts";
+import { fieldOf, isObject, tidy, type Field } from "../api/schema.ts";
+import { refuse, Refusal } from "./refusal.ts";
+import { wording } from "./rules/wording.ts";
+
+type Issue = z.core.$ZodIssue;
+
+const pathText = (path: readonly PropertyKey[]): string =>
+  path.reduce<string>(
+    (text, part) =>
+      typeof part === "number" ? `${text}[${part}]` : text === "" ? String(part) : `${text}.${String(part)}`,
+    "",
+  );
+
+const at = (value: unknown, path: readonly PropertyKey[]): unknown =>
+  path.reduce<unknown>(
+    (inner, part) =>
+      typeof inner === "object" && inner !== null ? (inner as Record<PropertyKey, unknown>)[part] : undefined,
+    value,
+  );
+
+// A value of the wrong type is named by its type alone: it may be somebody's secret in the wrong place.
+function received(issue: Issue, value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (issue.code === "invalid_type" || issue.code === "invalid_union")
+    return value === null ? "null" : Array.isArray(value) ? "an array" : `a value of type ${typeof value}`;
+  const text = JSON.stringify(value) ?? typeof value;
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
+
+function allowed(issue: Issue): string {
+  if (issue.code === "invalid_value")
+    return `allowed are ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
+  if (issue.code === "invalid_type") return `must be of type ${issue.expected === "int" ? "integer" : issue.expected}`;
+  if (issue.code === "invalid_union") return "is none of the types allowed";
+  if (issue.code === "too_small" && issue.origin !== "string") return `must be at least ${issue.minimum}`;
+  if (issue.code === "too_big" && issue.origin !== "array") return `must be at most ${issue.maximum}`;
+  return issue.message;
+}
+
+/** What is wrong with a value, in one sentence: the field, what it got, what is allowed. */
+export function problemText(issue: Issue, whole: unknown): string {
+  const path = pathText(issue.path);
+  return `invalid ${path === "" ? "body" : path}, got ${received(issue, at(whole, issue.path))}, ${allowed(issue)}`;
+}
+
+function check(row: Operation, schema: z.ZodType, value: unknown): unknown {
+  const result = schema.safeParse(value);
+  if (result.success) return value;
+  const issue = result.error.issues[0];
+  if (!issue) throw refuse(400, "invalid request");
+  throw wording[row.id]?.(issue.path, at(value, issue.path)) ?? refuse(400, problemText(issue, value));
+}
+
+/** A request, validated. Unknown fields are listed: ignored, or refused by a strict service. */
+export interface Valid {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+  readonly unknown: readonly string[];
+}
+
+/** Checks a request against its row. What comes out is the tidied value, unknown fields included. */
+export function validate(row: Operation, params: unknown, query: unknown, body: unknown): Valid {
+  check(row, row.params, params);
+  const unknown: string[] = [];
+  const queried = row.query ? readQuery(row, row.query, query, unknown) : {};
+  if (!row.query && isObject(query)) unknown.push(...Object.keys(query));
+  if (!row.body) return { params, query: queried, body: undefined, unknown };
+  const present = body === undefined && row.bodyOptional === true ? {} : body;
+  if (present === undefined) throw refuse(400, "invalid body, got nothing, must be a JSON object");
+  const tidied = tidy(row.body, present);
+  unknown.push(...tidied.unknown);
+  return { params, query: queried, body: check(row, row.body, tidied.value), unknown };
+}
+
+function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown: string[]): Record<string, unknown> {
+  const { shape } = fieldOf(schema);
+  const read: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(isObject(query) ? query : {})) {
+    const field = shape.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
+    if (!field) unknown.push(name);
+    else if (value !== "") read[name] = queryValue(name, field, value);
+  }
+  check(row, schema, read);
+  return read;
+}
+
+const truths: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
+
+/** A value of the query as the type its field has; repeated or comma-separated where the field is a list (spec 4.2 wait). */
+function queryValue(name: string, { shape }: Field, value: unknown): unknown {
+  if (shape.kind === "array")
+    return (Array.isArray(value) ? value : [value]).flatMap((text) => String(text).split(","));
+  const text = String(Array.isArray(value) ? value.at(-1) : value);
+  if (shape.kind !== "leaf") return text;
+  if (shape.type === "boolean") {
+    const truth = Object.hasOwn(truths, text) ? truths[text] : undefined;
+    if (truth === undefined)
+      throw refuse(400, `invalid ${name}, got ${JSON.stringify(text.slice(0, 80))}, must be true or false`);
+    return truth;
+  }
+  if (shape.type === "integer" && /^-?\d{1,15}$/.test(text)) return Number(text);
+  if (shape.type === "integer")
+    throw refuse(400, `invalid ${name}, got ${JSON.stringify(text.slice(0, 80))}, must be an integer`);
+  return text;
+}
+
+/** Checks an answer of ours against its row, for strict services: a mistake of ours is an error, not a surprise. */
+export function checkAnswer(row: Operation, status: number, text: string | undefined): void {
+  if (!row.answer) return;
+  const value: unknown = text === undefined ? undefined : JSON.parse(text);
+  const result = row.answer.safeParse(value);
+  const issue = result.error?.issues[0];
+  const unknown = tidy(row.answer, value).unknown.filter((path) => !/(^|\.)config\.|user_config\./.test(path));
+  const mistake = issue ? problemText(issue, value) : unknown.length > 0 ? `unknown ${unknown.join(", ")}` : undefined;
+  if (mistake !== undefined)
+    throw new Refusal(500, {
+      error: `${row.id} made an answer (${status}) that its row does not describe: ${mistake}`,
+    });
+}
