@@ -1,4 +1,4 @@
-// The configuration of a Machine (bodies.md 4.3), the versioned part of it. Pulumi's camelCase types are derived from here.
+// The configuration of a Machine (bodies 4.3), the versioned part of it. Pulumi's camelCase types are derived from here.
 import { z } from "zod";
 import { duration, named, optional, required } from "./schema.ts";
 
@@ -414,7 +414,7 @@ export const machineConfig = z.object({
 /** Configuration of a Machine as the wire spells it. */
 export type MachineConfig = z.infer<typeof machineConfig>;
 
-/** A rule of bodies.md sections 2 and 4.3 that spans several fields, broken. */
+/** A rule of bodies sections 2 and 4.3 that spans several fields, broken. */
 export interface ConfigProblem {
   /** Path of wire names: `["guest", "memory_mb"]`. */
   readonly path: readonly (string | number)[];

@@ -1,11 +1,11 @@
-// Machines (spec 4.2; bodies.md sections 4, 5 and 6).
+// Machines (spec 4.2; bodies sections 4, 5 and 6).
 import { z } from "zod";
 import { machineConfig, stopSignal } from "./machineConfig.ts";
 import { appNameParam, machineIdParam, machineName, metadataKeyParam, regionCode, ulid } from "./names.ts";
 import { operations } from "./operation.ts";
 import { duration, optional, required } from "./schema.ts";
 
-/** What happened to a Machine (bodies.md 5.1). */
+/** What happened to a Machine (bodies 5.1). */
 export const machineEvent = z.object({
   id: optional(z.string(), "Identifier of 26 characters."),
   type: optional(
@@ -29,7 +29,7 @@ export const checkStatus = z.object({
   updated_at: optional(z.string(), "RFC 3339 time of the last result."),
 });
 
-/** A lease as its holder sees it (bodies.md section 6). */
+/** A lease as its holder sees it (bodies section 6). */
 export const lease = z.object({
   nonce: optional(z.string(), "What the holder sends with guarded requests.", { secret: true }),
   expires_at: optional(z.int(), "Seconds since 1970."),
@@ -38,11 +38,11 @@ export const lease = z.object({
   version: optional(z.string(), "Version of the Machine when it was granted."),
 });
 
-/** A Machine as the service answers it (bodies.md 4.2). */
+/** A Machine as the service answers it (bodies 4.2). */
 export const machine = z.object({
   id: required(z.string(), "Identifier of 14 hexadecimal characters; stable for life."),
   name: optional(z.string(), "Name, unique among the App's live Machines."),
-  state: required(z.string(), "State (bodies.md 4.4)."),
+  state: required(z.string(), "State (bodies 4.4)."),
   region: optional(z.string(), "Region the Machine runs in."),
   version: optional(z.string(), "Identifier of the configuration's version, 26 characters."),
   instance_id: optional(z.string(), "The same as `version`.", { deprecationMessage: "Use `version`." }),
@@ -140,7 +140,7 @@ const metadataUpdate = z.object({
 });
 const patchMetadata = {
   path: `${at}/metadata`,
-  source: "spec 4.2, bodies.md 5.2",
+  source: "spec 4.2, bodies 5.2",
   summary: "Sets and removes metadata keys of a Machine; no new version.",
   params: one,
   body: metadataUpdate,
@@ -153,7 +153,7 @@ export const machines = operations("machines", {
   list: {
     method: "GET",
     path: "/v1/apps/{app_name}/machines",
-    source: "spec 4.2, bodies.md 4.2",
+    source: "spec 4.2, bodies 4.2",
     summary: "Lists the Machines of an App.",
     params: z.object({ app_name: appNameParam }),
     query: z.object({
@@ -171,7 +171,7 @@ export const machines = operations("machines", {
   create: {
     method: "POST",
     path: "/v1/apps/{app_name}/machines",
-    source: "spec 4.2, bodies.md 4.1",
+    source: "spec 4.2, bodies 4.1",
     summary: "Creates a Machine and boots it.",
     params: z.object({ app_name: appNameParam }),
     body: createMachine,
@@ -189,7 +189,7 @@ export const machines = operations("machines", {
   get: {
     method: "GET",
     path: at,
-    source: "spec 4.2, bodies.md 4.2",
+    source: "spec 4.2, bodies 4.2",
     summary: "Shows a Machine.",
     params: one,
     query: z.object({
@@ -204,7 +204,7 @@ export const machines = operations("machines", {
   update: {
     method: "POST",
     path: at,
-    source: "spec 4.2, bodies.md 4.1",
+    source: "spec 4.2, bodies 4.1",
     summary: "Replaces the configuration of a Machine, which makes a new version.",
     params: one,
     lease: "guarded",
@@ -222,7 +222,7 @@ export const machines = operations("machines", {
   destroy: {
     method: "DELETE",
     path: at,
-    source: "spec 4.2, bodies.md 4.4",
+    source: "spec 4.2, bodies 4.4",
     summary: "Destroys a Machine; finished asynchronously.",
     params: one,
     query: z.object({
@@ -262,7 +262,7 @@ export const machines = operations("machines", {
   events: {
     method: "GET",
     path: `${at}/events`,
-    source: "spec 4.2, 6; bodies.md 5.1",
+    source: "spec 4.2, 6; bodies 5.1",
     summary: "Lists the latest events of a Machine, newest first.",
     params: one,
     query: z.object({ limit: optional(z.int().min(1).max(50), "Events in the answer, 1 to 50.", { wireDefault: 20 }) }),
@@ -274,7 +274,7 @@ export const machines = operations("machines", {
   getLease: {
     method: "GET",
     path: `${at}/lease`,
-    source: "spec 4.2, bodies.md 6",
+    source: "spec 4.2, bodies 6",
     summary: "Shows the lease of a Machine.",
     params: one,
     status: 200,
@@ -285,7 +285,7 @@ export const machines = operations("machines", {
   acquireLease: {
     method: "POST",
     path: `${at}/lease`,
-    source: "spec 4.2, bodies.md 6",
+    source: "spec 4.2, bodies 6",
     summary: "Takes the lease of a Machine, or refreshes it when the nonce is sent.",
     params: one,
     query: z.object({ ttl: optional(z.int(), "Seconds; another place for the body's `ttl`.") }),
@@ -303,7 +303,7 @@ export const machines = operations("machines", {
   releaseLease: {
     method: "DELETE",
     path: `${at}/lease`,
-    source: "spec 4.2, bodies.md 6",
+    source: "spec 4.2, bodies 6",
     summary: "Gives a lease back.",
     params: one,
     lease: "own",
@@ -320,7 +320,7 @@ export const machines = operations("machines", {
   getMetadata: {
     method: "GET",
     path: `${at}/metadata`,
-    source: "spec 4.2, bodies.md 5.2",
+    source: "spec 4.2, bodies 5.2",
     summary: "Shows the metadata of a Machine.",
     params: one,
     status: 200,
@@ -333,7 +333,7 @@ export const machines = operations("machines", {
   getMetadataKey: {
     method: "GET",
     path: `${at}/metadata/{key}`,
-    source: "spec 4.2, bodies.md 5.2",
+    source: "spec 4.2, bodies 5.2",
     summary: "Shows one metadata value.",
     params: one.extend({ key: metadataKeyParam }),
     status: 200,
@@ -344,7 +344,7 @@ export const machines = operations("machines", {
   setMetadataKey: {
     method: "POST",
     path: `${at}/metadata/{key}`,
-    source: "spec 4.2, bodies.md 5.2",
+    source: "spec 4.2, bodies 5.2",
     summary: "Sets one metadata value; no new version.",
     params: one.extend({ key: metadataKeyParam }),
     body: z.object({
@@ -358,7 +358,7 @@ export const machines = operations("machines", {
   deleteMetadataKey: {
     method: "DELETE",
     path: `${at}/metadata/{key}`,
-    source: "spec 4.2, bodies.md 5.2",
+    source: "spec 4.2, bodies 5.2",
     summary: "Removes one metadata key; no new version.",
     params: one.extend({ key: metadataKeyParam }),
     status: 204,
@@ -368,7 +368,7 @@ export const machines = operations("machines", {
   restart: {
     method: "POST",
     path: `${at}/restart`,
-    source: "spec 4.2, bodies.md 5.1",
+    source: "spec 4.2, bodies 5.1",
     summary: "Stops a Machine and starts it again.",
     params: one,
     query: z.object({
@@ -385,7 +385,7 @@ export const machines = operations("machines", {
   start: {
     method: "POST",
     path: `${at}/start`,
-    source: "spec 4.2, bodies.md 5.1",
+    source: "spec 4.2, bodies 5.1",
     summary: "Starts a stopped or suspended Machine.",
     params: one,
     lease: "guarded",
@@ -403,7 +403,7 @@ export const machines = operations("machines", {
   stop: {
     method: "POST",
     path: `${at}/stop`,
-    source: "spec 4.2, bodies.md 5.1",
+    source: "spec 4.2, bodies 5.1",
     summary: "Stops a Machine.",
     params: one,
     lease: "guarded",
@@ -433,7 +433,7 @@ export const machines = operations("machines", {
   versions: {
     method: "GET",
     path: `${at}/versions`,
-    source: "spec 4.2, bodies.md 5.1",
+    source: "spec 4.2, bodies 5.1",
     summary: "Lists the versions of a Machine's configuration, newest first.",
     params: one,
     status: 200,
@@ -449,7 +449,7 @@ export const machines = operations("machines", {
   wait: {
     method: "GET",
     path: `${at}/wait`,
-    source: "spec 4.2, bodies.md 5.1",
+    source: "spec 4.2, bodies 5.1",
     summary: "Waits until a Machine reaches one of several states.",
     params: one,
     query: z.object({

@@ -1,4 +1,4 @@
-// Names and identifiers (bodies.md section 2), as schemas both sides share.
+// Names and identifiers (bodies section 2), as schemas both sides share.
 import { z } from "zod";
 
 /** Path parameters are one segment; anything that could be read as more is refused before it is sent (F34). */
@@ -15,7 +15,7 @@ const segment = (what: string) =>
 /** App name: 1–62 of `a-z`, `0-9`, `-`; unique on the whole platform. */
 export const appName = z.string().regex(/^[a-z0-9-]{1,62}$/, "must be 1 to 62 of a-z, 0-9 and -");
 
-/** Machine name: 1–63 of `a-z`, `0-9`, `-`; unique among the App's live Machines. ASSUMED: the character rule (bodies.md 2). */
+/** Machine name: 1–63 of `a-z`, `0-9`, `-`; unique among the App's live Machines. ASSUMED: the character rule (bodies 2). */
 export const machineName = z.string().regex(/^[a-z0-9-]{1,63}$/, "must be 1 to 63 of a-z, 0-9 and -");
 
 /** Volume name: 1–30 of `a-z`, `0-9`, `_`; several volumes may share one. */

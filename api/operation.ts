@@ -9,7 +9,7 @@ import type { z } from "zod";
  */
 export type Repeat = "read" | "repeatable" | "once";
 
-/** How an operation treats the Machine's lease (spec 4.2, bodies.md section 6). */
+/** How an operation treats the Machine's lease (spec 4.2, bodies section 6). */
 export type LeaseRule =
   /** Refused with 409 while somebody else holds the lease; the holder sends its nonce. */
   | "guarded"
@@ -23,7 +23,7 @@ export interface Operation {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Path below the base URL, with `{parameters}`. */
   readonly path: string;
-  /** Where the row comes from: the section of the specification, and of bodies.md for bodies it leaves out. */
+  /** Where the row comes from: the section of the specification, and of bodies for bodies it leaves out. */
   readonly source: string;
   readonly summary: string;
   /** Path parameters. */

@@ -1,4 +1,4 @@
-// Platform (spec 4.7, bodies.md 9.2).
+// Platform (spec 4.7, bodies 9.2).
 import { z } from "zod";
 import { operations } from "./operation.ts";
 import { optional, required } from "./schema.ts";
@@ -21,7 +21,7 @@ export const platform = operations("platform", {
   regions: {
     method: "GET",
     path: "/v1/platform/regions",
-    source: "spec 4.7, bodies.md 9.2",
+    source: "spec 4.7, bodies 9.2",
     summary: "Lists the regions.",
     params: z.object({}),
     status: 200,

@@ -2,7 +2,7 @@
 // service documents for them, and how a value that arrived is tidied before it is validated.
 import { z } from "zod";
 
-/** What a field carries beside its zod type; read through {@link metaOf}. */
+/** What a field carries beside its zod type; read through {@link fieldOf}. */
 export interface FieldMeta {
   /** One sentence, with units; the source of the reference docs and of the editor's hover text. */
   readonly description?: string;
@@ -61,7 +61,7 @@ export function formatDuration(nanoseconds: number): string {
   return `${hours ? `${hours}h` : ""}${minutes ? `${minutes}m` : ""}${seconds ? `${seconds}s` : ""}`;
 }
 
-/** A Go duration (`"15s"`, `"1m30s"`). A bare number on the wire is nanoseconds (bodies.md 0) and is rewritten by {@link tidy}. */
+/** A Go duration (`"15s"`, `"1m30s"`). A bare number on the wire is nanoseconds (bodies 0) and is rewritten by {@link tidy}. */
 export const duration = () =>
   z.string().regex(durationPattern, 'must be a duration such as "15s" or "1m30s"').meta({ format: "duration" });
 
@@ -143,7 +143,7 @@ export interface Tidied {
 
 /**
  * A value as the wire's clients and servers really send it, made ready for validation: a null that stands for a field
- * left out is dropped (bodies.md 4.2), a duration sent as nanoseconds is spelled out, unknown fields are kept and listed.
+ * left out is dropped (bodies 4.2), a duration sent as nanoseconds is spelled out, unknown fields are kept and listed.
  */
 export function tidy(schema: z.ZodType, value: unknown): Tidied {
   const unknown: string[] = [];

@@ -1,4 +1,4 @@
-// Volumes (spec 2.1, 2.2, 4.4; bodies.md 7.1).
+// Volumes (spec 2.1, 2.2, 4.4; bodies 7.1).
 import { z } from "zod";
 import { machineConfig } from "./machineConfig.ts";
 import { appNameParam, regionCode, volumeIdParam, volumeName } from "./names.ts";
@@ -88,7 +88,7 @@ export const volumes = operations("volumes", {
   create: {
     method: "POST",
     path: "/v1/apps/{app_name}/volumes",
-    source: "spec 2.2, 4.4; bodies.md 7.1",
+    source: "spec 2.2, 4.4; bodies 7.1",
     summary: "Creates a volume: empty, restored from a snapshot, or forked from another volume.",
     params: z.object({ app_name: appNameParam }),
     body: createVolume,
@@ -117,7 +117,7 @@ export const volumes = operations("volumes", {
   update: {
     method: "PUT",
     path: "/v1/apps/{app_name}/volumes/{volume_id}",
-    source: "spec 4.4, bodies.md 7.1",
+    source: "spec 4.4, bodies 7.1",
     summary: "Changes how snapshots of a volume are taken and kept.",
     params: one,
     body: z.object({
@@ -132,7 +132,7 @@ export const volumes = operations("volumes", {
   delete: {
     method: "DELETE",
     path: "/v1/apps/{app_name}/volumes/{volume_id}",
-    source: "spec 4.4, bodies.md 7.1",
+    source: "spec 4.4, bodies 7.1",
     summary: "Marks a volume for deletion; it stays restorable for 24 hours.",
     params: one,
     status: 200,
@@ -143,7 +143,7 @@ export const volumes = operations("volumes", {
   extend: {
     method: "PUT",
     path: "/v1/apps/{app_name}/volumes/{volume_id}/extend",
-    source: "spec 4.4, bodies.md 7.1",
+    source: "spec 4.4, bodies 7.1",
     summary: "Grows a volume to a new total size.",
     params: one,
     body: z.object({ size_gb: required(sizeGb, "New total size in GB; it must grow.") }),
@@ -158,7 +158,7 @@ export const volumes = operations("volumes", {
   listSnapshots: {
     method: "GET",
     path: "/v1/apps/{app_name}/volumes/{volume_id}/snapshots",
-    source: "spec 4.4, bodies.md 7.1",
+    source: "spec 4.4, bodies 7.1",
     summary: "Lists the snapshots of a volume, also of a deleted one until they expire.",
     params: one,
     status: 200,
@@ -169,7 +169,7 @@ export const volumes = operations("volumes", {
   createSnapshot: {
     method: "POST",
     path: "/v1/apps/{app_name}/volumes/{volume_id}/snapshots",
-    source: "spec 4.4, bodies.md 7.1",
+    source: "spec 4.4, bodies 7.1",
     summary: "Takes a snapshot of a volume.",
     params: one,
     status: 200,

@@ -97,7 +97,7 @@ export function createServer(log: LogStream | undefined, requestId: () => string
   app.server.maxConnections = 20_000;
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => {
-    // Real clients send all sorts of content types, and bodies where none belongs (bodies.md 5.1).
+    // Real clients send all sorts of content types, and bodies where none belongs (bodies 5.1).
     if (body === "") return done(null, undefined);
     try {
       done(null, JSON.parse(String(body)));

@@ -12,7 +12,7 @@ type Answer = Extract<Outcome, { kind: "answer" }>;
 export const excerpt = ({ text }: Answer): string =>
   JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
 
-/** The service's own text, in any of the shapes it comes in (bodies.md 1.1). */
+/** The service's own text, in any of the shapes it comes in (bodies 1.1). */
 function reasonOf(answer: Answer): string {
   let json: unknown;
   try {

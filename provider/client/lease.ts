@@ -1,4 +1,4 @@
-// Leases (bodies.md 6): short, renewed while we work, always given back, and no write once ours may have expired.
+// Leases (bodies 6): short, renewed while we work, always given back, and no write once ours may have expired.
 import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf } from "../core/errors.ts";
 import type { Api } from "./api.ts";
 import type { MachineKey } from "./wait.ts";

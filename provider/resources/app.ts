@@ -117,7 +117,7 @@ async function refuseWhileInUse(api: Api, appName: string): Promise<void> {
   }
 }
 
-/** Whether a volume is on its way out and only kept to be restored (bodies.md 7.1). */
+/** Whether a volume is on its way out and only kept to be restored (bodies 7.1). */
 export const isLeaving = (state: string | undefined): boolean =>
   ["scheduling_destroy", "pending_destroy", "fork_cleanup", "waiting_for_detach", "destroying", "destroyed"].includes(
     state ?? "",

@@ -147,7 +147,7 @@ export const volume = defineResource({
         await api.volumes.delete(key);
         return;
       } catch (error) {
-        // The volume is let go a moment after its Machine is gone (bodies.md 7.1).
+        // The volume is let go a moment after its Machine is gone (bodies 7.1).
         const bound = error instanceof ApiError && error.status === 412;
         if (!bound || api.clock.now() >= api.deadline.at) throw error;
         if (api.clock.now() - said >= 10_000) {

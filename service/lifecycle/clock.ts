@@ -73,5 +73,5 @@ export class ManualClock implements Clock {
   }
 }
 
-/** RFC 3339 with seconds, as the service writes every time (bodies.md 4.2). */
+/** RFC 3339 with seconds, as the service writes every time (bodies 4.2). */
 export const rfc3339 = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;

@@ -51,11 +51,11 @@ const hour = 3600 * second;
 
 /** Times the specification or the platform's documents give; they pass on the clock under every profile. */
 export const periods = {
-  /** A destroyed Machine still answers by id (bodies.md 11). */
+  /** A destroyed Machine still answers by id (bodies 11). */
   destroyedShown: 60 * second,
   /** ASSUMED: then lists with `include_deleted` show it for a day. */
   destroyedKept: 24 * hour,
-  /** A deleted volume stays `pending_destroy` (bodies.md 2). */
+  /** A deleted volume stays `pending_destroy` (bodies 2). */
   volumeKept: 24 * hour,
   backup: 24 * hour,
   day: 24 * hour,

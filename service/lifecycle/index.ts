@@ -23,7 +23,7 @@ export const happenings: Readonly<Record<TimerKind, Happening>> = {
   "snapshot.expire": (world, id) => world.store.run("DELETE FROM snapshots WHERE id = ?", id),
 };
 
-/** An App goes with everything in it (bodies.md 3). */
+/** An App goes with everything in it (bodies 3). */
 function removeApp(world: World, id: string): void {
   const { store } = world;
   for (const table of ["machines", "volumes", "snapshots"]) {

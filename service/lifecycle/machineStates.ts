@@ -1,4 +1,4 @@
-// The life of a Machine as data (bodies.md 4.4): what an operation does in a state, and what follows by itself.
+// The life of a Machine as data (bodies 4.4): what an operation does in a state, and what follows by itself.
 import type { Refusal } from "../refusal.ts";
 import { refuse } from "../refusal.ts";
 import type { Delays } from "./delays.ts";
@@ -38,7 +38,7 @@ const starts = (): Refusal => refuse(409, "aborted: machine still attempting to 
 const runs = precondition("unable to destroy machine, not currently stopped, suspended, failed or created");
 const gone = (): Refusal => refuse(404, "not_found: machine not found");
 
-// ASSUMED: what bodies.md 4.4 leaves open: a failed Machine may be started, stopped and restarted; a suspended one may
+// ASSUMED: what bodies 4.4 leaves open: a failed Machine may be started, stopped and restarted; a suspended one may
 // be restarted; repeating what is already so or on its way changes nothing; an update is taken in every live state.
 /** What every operation does in every state. */
 export const effects: Readonly<Record<PowerOperation, Readonly<Record<MachineState, Effect>>>> = {

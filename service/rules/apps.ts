@@ -1,4 +1,4 @@
-// Apps (spec 4.1, bodies.md section 3).
+// Apps (spec 4.1, bodies section 3).
 import type { contract } from "../../api/index.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, OrgRow } from "../store/rows.ts";
@@ -90,7 +90,7 @@ export const apps: Rules<typeof contract.apps> = {
     return shown(input.world, app, org);
   },
 
-  // ASSUMED: running Machines are no reason to refuse, with or without `force` (bodies.md 11).
+  // ASSUMED: running Machines are no reason to refuse, with or without `force` (bodies 11).
   delete(input) {
     const { world, query } = input;
     const app = appOf(input, "Could not find App");

@@ -1,4 +1,4 @@
-// Looking up what a path names, with the refusals of bodies.md 1.2.
+// Looking up what a path names, with the refusals of bodies 1.2.
 import { findMachine } from "../lifecycle/machines.ts";
 import { findVolume } from "../lifecycle/volumes.ts";
 import { periods } from "../lifecycle/delays.ts";
@@ -38,7 +38,7 @@ export function openAppOf(asking: Asking): AppRow {
   return app;
 }
 
-/** The Machine of the path; a destroyed one for as long as it is shown (bodies.md 11). */
+/** The Machine of the path; a destroyed one for as long as it is shown (bodies 11). */
 export function machineOf(asking: Asking): MachineRow {
   const app = appOf(asking);
   const machine = findMachine(asking.world, String(asking.params["machine_id"]));

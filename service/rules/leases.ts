@@ -1,4 +1,4 @@
-// Leases (bodies.md section 6): who may change a Machine for a while.
+// Leases (bodies section 6): who may change a Machine for a while.
 import type { machines } from "../../api/machines.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { Refusal, refuse } from "../refusal.ts";
@@ -7,7 +7,7 @@ import type { World } from "../world.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import type { Rules } from "./rule.ts";
 
-// ASSUMED: default and bounds of a ttl (bodies.md 11).
+// ASSUMED: default and bounds of a ttl (bodies 11).
 const defaultTtl = 30;
 const longestTtl = 3600;
 
@@ -62,7 +62,7 @@ const envelope = ({ nonce, expires_at, owner, description, version }: LeaseRow, 
 
 /** The rules of the lease operations. */
 export const leases: Pick<Rules<typeof machines>, "getLease" | "acquireLease" | "releaseLease"> = {
-  /** ASSUMED: only its holder sees the nonce again; the documents' sample and the emulator disagree (bodies.md 6). */
+  /** ASSUMED: only its holder sees the nonce again; the documents' sample and the emulator disagree (bodies 6). */
   getLease(input) {
     const lease = liveLease(input.world, machineOf(input).id);
     if (!lease) throw refuse(404, "lease not found");

@@ -1,4 +1,4 @@
-// How a Machine is answered (bodies.md 4.2). Written as JSON text: the parts are in the store as text already.
+// How a Machine is answered (bodies 4.2). Written as JSON text: the parts are in the store as text already.
 import { createHash } from "node:crypto";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { configOf, findMachine } from "../lifecycle/machines.ts";
@@ -57,7 +57,7 @@ export const leaseMember = (lease: LeaseRow | undefined): object =>
 export const latestEvents = (world: World, id: string, limit: number): EventRow[] =>
   world.store.all<EventRow>("SELECT * FROM events WHERE machine = ? ORDER BY id DESC LIMIT ?", id, limit);
 
-/** An event as JSON text. `request` is null where there are no details (bodies.md 5.1). */
+/** An event as JSON text. `request` is null where there are no details (bodies 5.1). */
 export function eventText({ id, type, status, source, timestamp, request }: EventRow): string {
   return `${JSON.stringify({ id, type, status, source, timestamp }).slice(0, -1)},"request":${request ?? "null"}}`;
 }
@@ -98,7 +98,7 @@ export function imageRef(image: string): object {
 
 const spelled = { off: false, stop: true, suspend: "suspend" } as const;
 
-/** A configuration as answers show it: `autostop` is false, true or `"suspend"` (bodies.md 4.3), all else as it was sent. */
+/** A configuration as answers show it: `autostop` is false, true or `"suspend"` (bodies 4.3), all else as it was sent. */
 export function spelledConfig(config: MachineConfig): MachineConfig {
   if (!config.services) return config;
   const services = config.services.map((service) =>

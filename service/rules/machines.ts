@@ -1,4 +1,4 @@
-// Machines (spec 4.2; bodies.md sections 4 and 5): create, show, update, destroy.
+// Machines (spec 4.2; bodies sections 4 and 5): create, show, update, destroy.
 import type { machines as rows } from "../../api/machines.ts";
 import { configOf, enter, operate, record, schedule } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
@@ -180,7 +180,7 @@ function get(input: Input<typeof rows.get>): Text {
   const sql = "SELECT config FROM machine_versions WHERE machine = ? AND version = ?";
   const version = world.store.get<{ config: string }>(sql, machine.id, query.version);
   if (!version) throw refuse(404, "not_found: machine version not found");
-  // ASSUMED: an old version differs in its configuration and reads `replaced` (bodies.md 4.4).
+  // ASSUMED: an old version differs in its configuration and reads `replaced` (bodies 4.4).
   const now = JSON.parse(machineText(world, machine.id)) as Record<string, unknown>;
   const then = {
     ...now,

@@ -1,4 +1,4 @@
-// Where a Machine may go and what it may mount: the conditions of bodies.md 1.2 and 4.3 that look beyond its own fields.
+// Where a Machine may go and what it may mount: the conditions of bodies 1.2 and 4.3 that look beyond its own fields.
 import { configProblems, type MachineConfig } from "../../api/machineConfig.ts";
 import { changeVolume, findVolume } from "../lifecycle/volumes.ts";
 import { isLeaving } from "../lifecycle/volumeStates.ts";
@@ -23,7 +23,7 @@ const pathText = (path: readonly (string | number)[]): string =>
 /** Refuses what the types of a configuration let through. */
 export function accept(world: World, sent: MachineConfig): Accepted {
   const [problem] = configProblems(sent);
-  // The platform's own wording has no "got" (bodies.md 1.2).
+  // The platform's own wording has no "got" (bodies 1.2).
   if (problem) throw refuse(400, `invalid ${pathText(problem.path)}, ${problem.message.replace(/^got [^;]*; /, "")}`);
   const behaviour = world.runtime.behaviour(sent);
   if (typeof behaviour === "string") throw refuse(400, `invalid config.env.MACHINES_SIMULATE, ${behaviour}`);

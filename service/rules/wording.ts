@@ -1,4 +1,4 @@
-// Where the platform words a bad value in its own way, or answers another status than 400 (bodies.md 1.1, 1.2).
+// Where the platform words a bad value in its own way, or answers another status than 400 (bodies 1.1, 1.2).
 import { refuse, type Refusal } from "../refusal.ts";
 
 type Wording = (path: readonly PropertyKey[], value: unknown) => Refusal | undefined;

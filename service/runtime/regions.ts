@@ -1,6 +1,6 @@
 // The regions this service has, and the room in them.
 
-/** A region as platform.regions answers it (bodies.md 9.2). */
+/** A region as platform.regions answers it (bodies 9.2). */
 export interface Region {
   readonly code: string;
   readonly name: string;
@@ -47,7 +47,7 @@ const place = (code: string, name: string, geo_region: string, latitude: number,
   capacity: room,
 });
 
-/** The regions of bodies.md 9.2. */
+/** The regions of bodies 9.2. */
 export const regions: readonly Region[] = [
   place("ams", "Amsterdam, Netherlands", "europe", 52.37, 4.9),
   place("arn", "Stockholm, Sweden", "europe", 59.65, 17.92),

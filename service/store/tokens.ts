@@ -35,7 +35,7 @@ export function addToken(
 ): void {
   const hashed = hashOf(token);
   const org = ensureOrg(store, slug);
-  // ASSUMED: who holds a lease is told as a name made from the token, as the platform does for tokens (bodies.md 6).
+  // ASSUMED: who holds a lease is told as a name made from the token, as the platform does for tokens (bodies 6).
   store.insert("tokens", {
     hash: hashed,
     org: org.id,

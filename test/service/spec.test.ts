@@ -1,4 +1,4 @@
-// Written by hand from the tables and samples of the specification and of bodies.md, never from the contract: it would
+// Written by hand from the tables and samples of the specification and of bodies, never from the contract: it would
 // not notice a row that is wrong.
 import { expect, test } from "vitest";
 import { withApp } from "./client.ts";
@@ -7,7 +7,7 @@ const ulid = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 const failed = (text: string) => ({ error: text });
 
-// --- apps (spec 4.1, bodies.md 3) ---
+// --- apps (spec 4.1, bodies 3) ---
 
 test("creating an App answers 201 with its id and milliseconds", async () => {
   const { call } = await withApp();
@@ -117,9 +117,9 @@ test("deleting an App is 202 without a body and takes everything along", async (
   expect((await call("GET", machines)).body).toEqual([]);
 });
 
-// --- machines (spec 4.2, bodies.md 4) ---
+// --- machines (spec 4.2, bodies 4) ---
 
-test("a Machine is answered with everything bodies.md 4.2 lists", async () => {
+test("a Machine is answered with everything bodies 4.2 lists", async () => {
   const { machine, call, machines } = await withApp();
   const made = await machine({ env: { A: "1" } }, { name: "one", region: "fra" });
   expect(made).toMatchObject({
@@ -419,7 +419,7 @@ test("service checks and named checks pass a moment after the start", async () =
   });
 });
 
-// --- platform (spec 4.7, bodies.md 9.2) ---
+// --- platform (spec 4.7, bodies 9.2) ---
 
 test("the regions of the platform are listed with their details", async () => {
   const { call } = await withApp();

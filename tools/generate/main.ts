@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { packageSchema } from "./schema.ts";
+import { referencePages } from "./reference.ts";
 import { sdkFiles } from "./sdk.ts";
 
 const root = process.cwd();
@@ -10,6 +11,8 @@ const schema = packageSchema(version);
 
 const files: Record<string, string> = { "provider/schema.json": `${JSON.stringify(schema, null, 2)}\n` };
 for (const [path, text] of Object.entries(sdkFiles(schema))) files[`sdk/nodejs/${path}`] = text;
+
+for (const [path, text] of Object.entries(referencePages(schema))) files[`docs/reference/${path}`] = text;
 
 const current = (path: string): string | undefined => {
   try {

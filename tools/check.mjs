@@ -1,0 +1,68 @@
+// npm run check: everything about the code that a program can judge. npm run fix (--fix): repairs what it can repair.
+import fs from "node:fs";
+import path from "node:path";
+import { bin, inRoot } from "./lib/paths.mjs";
+import { main, quiet, say } from "./lib/process.mjs";
+import { completeLock } from "./lib/packageLock.mjs";
+import { setup } from "./setup/index.mjs";
+
+const GENERATE = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "tools/generate/main.ts"];
+const fix = process.argv.includes("--fix");
+
+const fixes = {
+  lint: { command: "oxlint", args: ["--type-aware", "--fix"] },
+  format: { command: "oxfmt", args: [] },
+  generated: { command: "node", args: GENERATE },
+};
+
+const checks = {
+  types: { command: "tsc", args: ["--noEmit", "-p", "tsconfig.json"] },
+  ...examples(),
+  lint: { command: "oxlint", args: ["--type-aware", "--deny-warnings"] },
+  format: { command: "oxfmt", args: ["--check"] },
+  unused: { command: "knip", args: ["--no-progress"] },
+  "package pulumi-machines": { command: "publint", args: ["run", "sdk/nodejs", "--strict"] },
+  "package machines-service": { command: "publint", args: ["run", "service", "--strict"] },
+  generated: { command: "node", args: [...GENERATE, "--check"] },
+};
+
+await main(async () => {
+  const { env } = await setup({ build: !fix });
+  const failed = [];
+  const lock = completeLock(inRoot("package-lock.json"), { write: fix });
+  if (lock.length > 0 && !fix) {
+    say(`FAILED  lock file: package-lock.json lacks ${lock.join(", ")}; npm ci refuses it. \`npm run fix\` adds them.`);
+    failed.push("lock file");
+  }
+  // Fixes change the same files and go one by one. Checks only read: two at a time, for each uses more than one core.
+  const queue = Object.entries(fix ? fixes : checks);
+  const worker = async () => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift())
+      if (!(await run(next, env))) failed.push(next[0]);
+  };
+  await Promise.all(Array.from({ length: fix ? 1 : 2 }, worker));
+  return failed.length > 0 ? 1 : 0;
+});
+
+async function run([name, { command, args }], env) {
+  const started = Date.now();
+  const program = command === "node" ? "node" : path.join(bin, command);
+  const { code, output } = await quiet(program, args, { cwd: inRoot("."), env, alive: `still checking ${name}` });
+  const time = `${((Date.now() - started) / 1000).toFixed(1)} s`;
+  if (code === 0) say(`OK      ${name} (${time})`);
+  else say(`FAILED  ${name} (${time}): ${command} ${args.join(" ")}\n${output.trim()}\n`);
+  return code === 0;
+}
+
+/** Examples have their own TypeScript settings: those that the Pulumi CLI will compile them with. */
+function examples() {
+  const all = fs
+    .readdirSync(inRoot("examples"))
+    .filter((name) => fs.existsSync(inRoot("examples", name, "tsconfig.json")));
+  return Object.fromEntries(
+    all.map((name) => [
+      `example ${name}`,
+      { command: "tsc", args: ["--noEmit", "-p", `examples/${name}/tsconfig.json`] },
+    ]),
+  );
+}

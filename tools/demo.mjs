@@ -1,0 +1,229 @@
+// npm run demo [-- preview|up|refresh|destroy|stop]: examples/quickstart on the real Pulumi CLI, against a Machines
+// Control Service on this machine. Everything it keeps is in .machines/; your own Pulumi login is not touched. It can be
+// stopped at any moment: the next run goes on from there.
+import { randomBytes } from "node:crypto";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isAlive, tryLock } from "./lib/lock.mjs";
+import { inRoot, serviceMain, state } from "./lib/paths.mjs";
+import { foreground, heartbeat, main, quiet, say, Stop, tail } from "./lib/process.mjs";
+import { setup } from "./setup/index.mjs";
+
+const STACK = "dev";
+const example = inRoot("examples/quickstart");
+const data = path.join(state, "service");
+const backend = path.join(state, "pulumi");
+// The CLI writes a stack's settings beside the Pulumi.yaml; in a directory of our own the example stays as it is.
+const project = path.join(state, "project");
+const settings = path.join(project, `Pulumi.${STACK}.yaml`);
+
+const commands = {
+  up: ["up", "--yes"],
+  preview: ["preview"],
+  refresh: ["refresh", "--yes", "--clear-pending-creates"],
+  destroy: ["destroy", "--yes"],
+  stop: undefined,
+};
+
+const next = {
+  up: `What to try next:
+  npm run demo              again: everything is unchanged
+  edit examples/quickstart/index.ts, then npm run demo -- preview
+  npm run demo -- refresh   compares the stack with what the service has
+  npm run demo -- destroy   deletes what the program made
+  npm run demo -- stop      stops the service`,
+  preview: "To make it so: npm run demo",
+  refresh: "To bring back what differs: npm run demo",
+  destroy:
+    "The stack and the service are still there: npm run demo makes everything anew, npm run demo -- stop stops the service.",
+};
+
+await main(async () => {
+  const [command = "up", ...more] = process.argv.slice(2);
+  if (!Object.hasOwn(commands, command) || more.length > 0)
+    throw new Stop(
+      `npm run demo takes one word, ${Object.keys(commands).join(", ")} (up when left out); not "${[command, ...more].join(" ")}".`,
+    );
+  const started = Date.now();
+  const { env } = await setup({ pulumi: command !== "stop" });
+  if (command === "stop") return foreground("node", [serviceMain, "stop", "--data", data], { env });
+
+  const lock = tryLock(path.join(state, "demo.lock"));
+  if (lock.owner !== undefined)
+    throw new Stop(`Another npm run demo is at work here (process ${lock.owner}); try again when it has ended.`);
+  const service = await startService(env);
+  const pulumi = await preparePulumi(env, service);
+  say("");
+  const code = await foreground("pulumi", [...commands[command], "--stack", STACK, "--config-file", settings], {
+    cwd: example,
+    env: pulumi,
+  });
+  if (code !== 0) {
+    say(`\npulumi ${command} ended with exit code ${code}. Run npm run demo again: it goes on from what there is.`);
+    return code;
+  }
+  if (command === "up") {
+    await forgetInterruptions(pulumi);
+    say("");
+    await foreground("pulumi", ["stack", "output", "--stack", STACK], { cwd: project, env: pulumi });
+  }
+  say(
+    `\nThe service is at ${service.url} (process ${service.pid}). Done in ${Math.round((Date.now() - started) / 1000)} s.`,
+  );
+  say(next[command]);
+  return 0;
+});
+
+/** The service in the background, at the address it had before, and a token that it takes. */
+async function startService(env) {
+  const call = (...args) =>
+    quiet("node", [serviceMain, ...args, "--data", data], {
+      env,
+      timeout: 60_000,
+      alive: "still starting the service",
+    });
+  const attempt = async () => {
+    const service = await start(call);
+    const token = await call("token");
+    const found = { ...service, token: token.stdout.trim() };
+    if (service.problem) return { problem: service.problem };
+    if (token.code !== 0) return { problem: token.output };
+    return (await isWelcome(found)) ? found : { problem: `The service at ${service.url} does not take its own token.` };
+  };
+  let service = await attempt();
+  if (service.problem) {
+    // It runs but does not do what it should, or its token was lost or damaged: starting makes a new one.
+    say("Starting the service anew …");
+    await call("stop");
+    service = await attempt();
+  }
+  if (service.problem)
+    throw new Stop(`${tail(service.problem)}\nThe service did not start. It keeps its data in ${data}.`);
+  return service;
+}
+
+async function start(call) {
+  const file = path.join(state, "service-address"); // another address would be a change to the stack
+  const before = readText(file);
+  let result = await call("start", "--listen", before ?? "127.0.0.1:0", "--json");
+  if (result.code !== 0 && before !== undefined) result = await call("start", "--listen", "127.0.0.1:0", "--json");
+  try {
+    const { url, pid } = JSON.parse(result.stdout);
+    writeText(file, new URL(url).host);
+    return { url, pid };
+  } catch {
+    return { problem: result.output };
+  }
+}
+
+async function isWelcome({ url, token }) {
+  try {
+    const headers = { authorization: `Bearer ${token}` };
+    return (await fetch(`${url}/v1/platform/regions`, { headers, signal: AbortSignal.timeout(10_000) })).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** Brings the stack about and points it at the service. Returns the environment that Pulumi runs in. */
+async function preparePulumi(env, { url, token }) {
+  const { PULUMI_CONFIG_PASSPHRASE_FILE: _file, PULUMI_ACCESS_TOKEN: _token, PULUMI_STACK: _stack, ...rest } = env;
+  fs.mkdirSync(backend, { recursive: true });
+  fs.mkdirSync(project, { recursive: true });
+  const pulumi = {
+    ...rest,
+    PULUMI_BACKEND_URL: `file://${backend.replace(/[%?#]/g, encodeURIComponent)}`,
+    PULUMI_HOME: path.join(state, "pulumi-home"),
+    PULUMI_CONFIG_PASSPHRASE: passphrase(),
+    PULUMI_SKIP_UPDATE_CHECK: "true",
+    PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true", // nothing to download: the provider is in the npm package
+  };
+  const run = async (args, options = {}) => {
+    const { code, output } = await quiet("pulumi", args, { cwd: project, env: pulumi, ...options });
+    if (code !== 0) throw new Stop(`${tail(output)}\npulumi ${args.slice(0, 2).join(" ")} failed.`);
+  };
+
+  writeText(path.join(project, "Pulumi.yaml"), fs.readFileSync(path.join(example, "Pulumi.yaml"), "utf8"));
+  await run(["stack", "select", "--create", STACK]);
+  await unlock(run);
+  // The settings show which address is set, but not which token: a note of ours does, readable by the user alone.
+  const set = path.join(state, "token");
+  if (!readText(settings)?.includes(`machines:endpoint: ${url}\n`))
+    await run(["config", "set", "--stack", STACK, "machines:endpoint", url]);
+  if (readText(set) !== token || !readText(settings)?.includes("machines:token:")) {
+    await run(["config", "set", "--stack", STACK, "--secret", "machines:token"], { input: token }); // not an argument: others see those
+    writeText(set, token);
+  }
+  return pulumi;
+}
+
+/** A pulumi that was killed leaves its lock on the stack. One that still runs is waited for. */
+async function unlock(run) {
+  const dir = path.join(backend, ".pulumi/locks");
+  const holders = () =>
+    (fs.existsSync(dir) ? fs.readdirSync(dir, { recursive: true, withFileTypes: true }) : [])
+      .filter((entry) => entry.isFile() && entry.name.endsWith(".json"))
+      .map((entry) => {
+        try {
+          return JSON.parse(fs.readFileSync(path.join(entry.parentPath ?? entry.path, entry.name), "utf8"));
+        } catch {
+          return {}; // half-written by one that was killed, or just removed
+        }
+      });
+  const running = () => holders().find(({ pid, hostname }) => pid > 0 && (hostname !== os.hostname() || isAlive(pid)));
+  const first = running();
+  if (first) {
+    say(`Waiting for the pulumi of an earlier run (process ${first.pid}) …`);
+    const end = heartbeat(() => `still waiting for process ${first.pid}`);
+    for (let left = 240; left > 0 && running(); left--) await sleep(500);
+    end();
+    if (running())
+      throw new Stop(
+        `An earlier pulumi (process ${first.pid}) still works on this stack; try again when it has ended.`,
+      );
+  }
+  if (holders().length === 0) return;
+  say("Removing the lock of an interrupted run …");
+  await run(["cancel", "--yes", "--stack", STACK]);
+}
+
+/** A create that was killed stays noted in the stack, with a warning on every run. After a complete update it is settled. */
+async function forgetInterruptions(pulumi) {
+  const { stdout } = await quiet("pulumi", ["stack", "export", "--stack", STACK], { cwd: project, env: pulumi });
+  if (!/"pending_operations": \[/.test(stdout)) return;
+  say("\nClearing the note of the interrupted run …");
+  const args = [...commands.refresh, "--stack", STACK, "--config-file", settings];
+  const { code, output } = await quiet("pulumi", args, { cwd: example, env: pulumi, alive: "still refreshing" });
+  if (code !== 0) say(`${tail(output)}\npulumi refresh failed; npm run demo -- refresh tries again.`);
+}
+
+/** What the stack's secrets are encrypted with: made once, for this clone alone. */
+function passphrase() {
+  const file = path.join(state, "passphrase");
+  const found = readText(file);
+  if (found) return found;
+  if (fs.existsSync(settings) && /secure:|encryptionsalt:/.test(fs.readFileSync(settings, "utf8")))
+    throw new Stop(
+      `${file} is gone, and without it the demo's stack cannot be read. To start over: npm run demo -- stop, then remove ${state}.`,
+    );
+  const made = randomBytes(24).toString("base64url");
+  writeText(file, made);
+  return made;
+}
+
+function readText(file) {
+  try {
+    return fs.readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+/** All of it or nothing, whenever we are interrupted; for the user's eyes only. */
+function writeText(file, text) {
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(`${file}.new`, text, { mode: 0o600 });
+  fs.renameSync(`${file}.new`, file);
+}

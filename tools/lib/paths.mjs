@@ -1,0 +1,10 @@
+// Where things are in this clone.
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
+export const inRoot = (...parts) => path.join(root, ...parts);
+export const bin = inRoot("node_modules/.bin");
+export const cache = inRoot("node_modules/.cache/pulumi-machines");
+export const state = inRoot(".machines");
+export const serviceMain = inRoot("service/dist/service/main.js");

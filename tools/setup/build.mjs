@@ -1,0 +1,78 @@
+// Compiles the SDK and the service when their sources changed since the last build.
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { withLock } from "../lib/lock.mjs";
+import { bin, cache, inRoot, state } from "../lib/paths.mjs";
+import { quiet, say, Stop, tail } from "../lib/process.mjs";
+
+const SOURCES = ["api", "provider", "sdk/nodejs", "service"];
+const PROJECTS = ["sdk/nodejs", "service"];
+const MARKER = path.join(cache, "build");
+
+export async function build(env, { force = false } = {}) {
+  const before = fingerprint();
+  if (!force && isBuilt(before)) return;
+  await withLock(path.join(state, "setup.lock"), "setting up this clone", async () => {
+    const hash = fingerprint();
+    if (!force && isBuilt(hash)) return;
+    say("Building …");
+    fs.rmSync(MARKER, { force: true });
+    const started = Date.now();
+    const results = await Promise.all(PROJECTS.map((project) => compile(project, env)));
+    const failures = results.filter(({ code }) => code !== 0);
+    if (failures.length > 0)
+      throw new Stop(`${failures.map(({ output }) => tail(output, 60)).join("\n")}\nThe build failed.`);
+    for (const project of PROJECTS) removeOlder(inRoot(project, "dist"), started);
+    fs.mkdirSync(cache, { recursive: true });
+    fs.writeFileSync(MARKER, hash);
+    say(`Built in ${((Date.now() - started) / 1000).toFixed(1)} s.`);
+  });
+}
+
+const compile = (project, env) =>
+  quiet(path.join(bin, "tsc"), ["-p", path.join(project, "tsconfig.json")], {
+    cwd: inRoot("."),
+    env,
+    alive: `still compiling ${project}`,
+  });
+
+const isBuilt = (hash) =>
+  PROJECTS.every((project) => fs.existsSync(inRoot(project, "dist"))) &&
+  fs.existsSync(MARKER) &&
+  fs.readFileSync(MARKER, "utf8") === hash;
+
+/** Content, not times: switching branches back and forth builds nothing. */
+function fingerprint() {
+  const hash = createHash("sha256");
+  const add = (file) =>
+    hash
+      .update(`${file}\0`)
+      .update(fs.readFileSync(inRoot(file)))
+      .update("\0");
+  for (const file of [
+    "package-lock.json",
+    ...fs.readdirSync(inRoot(".")).filter((name) => /^tsconfig.*\.json$/.test(name)),
+  ])
+    add(file);
+  const walk = (dir) => {
+    if (!fs.existsSync(inRoot(dir))) return;
+    for (const entry of fs
+      .readdirSync(inRoot(dir), { withFileTypes: true })
+      .toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+      const at = path.join(dir, entry.name);
+      if (entry.isDirectory() && entry.name !== "dist" && entry.name !== "node_modules") walk(at);
+      if (entry.isFile() && /\.(ts|json)$/.test(entry.name)) add(at);
+    }
+  };
+  for (const dir of SOURCES) walk(dir);
+  return hash.digest("hex");
+}
+
+/** What an earlier build wrote and this one did not comes from sources that are gone; it must not be published. */
+function removeOlder(dir, time) {
+  for (const entry of fs.readdirSync(dir, { withFileTypes: true, recursive: true })) {
+    const file = path.join(entry.parentPath ?? entry.path, entry.name);
+    if (entry.isFile() && fs.statSync(file).mtimeMs < time - 1_000) fs.rmSync(file);
+  }
+}

@@ -1,0 +1,224 @@
+// Finds a Pulumi CLI with a Node.js language host, or brings one: from PATH, from the per-user cache, by Pulumi's own
+// installer, or built from its Go modules. Returns the directory to put on PATH.
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { withLock } from "../lib/lock.mjs";
+import { bin, inRoot } from "../lib/paths.mjs";
+import { quiet, say, Stop, tail } from "../lib/process.mjs";
+
+const MINIMUM = [3, 200];
+const INSTALL = "https://www.pulumi.com/docs/install/";
+const COMPANIONS = ["pulumi-language-nodejs", "pulumi-resource-pulumi-nodejs"];
+const VERSION_VARIABLE = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version";
+
+/**
+ * Pulumi runs this as the provider of dynamic resources, in the project's directory: it uses the @pulumi/pulumi that
+ * the project has installed, wherever the project is. The one Pulumi ships starts node twice.
+ */
+const DYNAMIC_PROVIDER = `#!/bin/sh
+exec node -e 'process.argv.splice(1, 0, "pulumi"); require("@pulumi/pulumi/cmd/dynamic-provider")' -- "$@"
+`;
+
+export async function findPulumi(env) {
+  const named = process.env.PULUMI_MACHINES_PULUMI;
+  if (named) {
+    const dir = path.resolve(named);
+    const { problem } = await examine(dir, env);
+    if (problem) throw new Stop(`PULUMI_MACHINES_PULUMI is ${named}, but ${problem}.`);
+    return dir;
+  }
+  const onPath = findOnPath("pulumi", env);
+  if (onPath !== undefined) {
+    const { problem } = await examine(onPath, env);
+    if (!problem) return onPath;
+    say(`Not using the pulumi in ${onPath}: ${problem}.`);
+  }
+  const source = readSource();
+  const dir = path.join(cacheDir(), `pulumi-${source.version}-${source.hash}`);
+  if (await isComplete(dir, env)) return path.join(dir, "bin");
+  await withLock(`${dir}.lock`, "installing the Pulumi CLI", async () => {
+    if (await isComplete(dir, env)) return; // another set-up was faster
+    if (fs.existsSync(dir)) say(`The Pulumi CLI in ${dir} is incomplete or broken; doing it again.`);
+    await bring(dir, source, env);
+  });
+  return path.join(dir, "bin");
+}
+
+/** What is wrong with the pulumi in this directory, if anything. */
+async function examine(dir, env) {
+  const pulumi = path.join(dir, "pulumi");
+  if (!isExecutable(pulumi)) return { problem: `there is no pulumi in ${dir}` };
+  const { code, stdout, output } = await quiet(pulumi, ["version"], {
+    env: { ...env, PULUMI_SKIP_UPDATE_CHECK: "true" },
+    timeout: 20_000,
+  });
+  const version = /^v?(\d+)\.(\d+)\.\S+/.exec(stdout.trim());
+  if (code !== 0 || version === null)
+    return { problem: `\`pulumi version\` fails there: ${output.trim().split("\n").at(-1)}` };
+  const [major, minor] = [Number(version[1]), Number(version[2])];
+  if (major < MINIMUM[0] || (major === MINIMUM[0] && minor < MINIMUM[1]))
+    return { problem: `it is too old (${version[0]}; ${MINIMUM.join(".")} or newer is needed)` };
+  const beside = [dir, path.dirname(fs.realpathSync(pulumi))];
+  const missing = COMPANIONS.find(
+    (name) => !beside.some((at) => isExecutable(path.join(at, name))) && !findOnPath(name, env),
+  );
+  return missing ? { problem: `${missing}, which runs Node.js programs, is neither beside it nor on PATH` } : {};
+}
+
+const STAMP = "stamp.json"; // written last: without it, what is there was interrupted
+
+async function isComplete(dir, env) {
+  try {
+    const sizes = JSON.parse(fs.readFileSync(path.join(dir, STAMP), "utf8"));
+    const same = Object.entries(sizes).every(([name, size]) => fs.statSync(path.join(dir, "bin", name)).size === size);
+    if (same && !(await examine(path.join(dir, "bin"), env)).problem) return true;
+  } catch {
+    // not there, or not to its end
+  }
+  return false;
+}
+
+/** Makes everything in a directory beside, then moves it into place: nobody ever sees half of it. */
+async function bring(dir, source, env) {
+  const parent = path.dirname(dir);
+  const prefix = `${path.basename(dir)}.tmp-`;
+  for (const name of fs.readdirSync(parent)) if (name.startsWith(prefix)) remove(path.join(parent, name)); // of an interrupted run
+  const temporary = fs.mkdtempSync(path.join(parent, prefix));
+  try {
+    fs.mkdirSync(path.join(temporary, "bin"));
+    if (!(await download(temporary, source, env))) await goBuild(path.join(temporary, "bin"), source, env);
+    const { problem } = await examine(path.join(temporary, "bin"), env);
+    if (problem) throw new Stop(`The Pulumi CLI was installed, but ${problem}. Install Pulumi yourself: ${INSTALL}`);
+    const names = fs.readdirSync(path.join(temporary, "bin"));
+    const sizes = Object.fromEntries(names.map((name) => [name, fs.statSync(path.join(temporary, "bin", name)).size]));
+    fs.writeFileSync(path.join(temporary, STAMP), JSON.stringify(sizes));
+    remove(dir);
+    fs.renameSync(temporary, dir);
+    say(`Pulumi ${source.version} is ready in ${dir}.`);
+  } finally {
+    remove(temporary);
+  }
+}
+
+/** Pulumi's own installer; false where its site cannot be reached. */
+async function download(dir, { version }, env) {
+  try {
+    const answer = await fetch("https://get.pulumi.com/install.sh", {
+      method: "HEAD",
+      signal: AbortSignal.timeout(5_000),
+    });
+    if (!answer.ok) return false;
+  } catch {
+    return false;
+  }
+  say(`Installing Pulumi ${version} …`);
+  const script = `
+    const { PulumiCommand } = require("@pulumi/pulumi/automation");
+    const { SemVer } = require("semver");
+    PulumiCommand.install({ root: process.argv[1], version: new SemVer(process.argv[2]), skipVersionCheck: true })
+      .catch((error) => { console.error(error.message); process.exit(1); });`;
+  const { code } = await quiet("node", ["-e", script, "--", dir, version], {
+    cwd: inRoot("."),
+    env: { ...env, PULUMI_SKIP_UPDATE_CHECK: "true" },
+    timeout: 300_000,
+    alive: "still installing Pulumi",
+  });
+  if (code === 0) return true;
+  fs.rmSync(path.join(dir, "bin"), { recursive: true, force: true });
+  fs.mkdirSync(path.join(dir, "bin"));
+  return false;
+}
+
+async function goBuild(target, { version, needsGo }, env) {
+  const go = await quiet("go", ["version"], { env });
+  const [, major, minor] = /go(\d+)\.(\d+)/.exec(go.stdout) ?? [];
+  // From 1.21 on, go fetches the toolchain that a module asks for.
+  if (major === undefined || (Number(major) === 1 && Number(minor) < 21)) {
+    const why =
+      major === undefined
+        ? "there is neither a usable pulumi nor Go"
+        : `there is no usable pulumi, and ${go.stdout.trim()} is too old to build it`;
+    throw new Stop(
+      `The Pulumi CLI is needed, but ${why} on this machine. Install Pulumi (${INSTALL}) or Go ${needsGo} or newer (https://go.dev/dl/), then try again.`,
+    );
+  }
+  say(`Building the Pulumi CLI ${version} from its Go modules; this takes some minutes, once …`);
+  await goInstall("cli", "the Pulumi CLI", ["-ldflags", `-s -w -X ${VERSION_VARIABLE}=${version}`]);
+  await goInstall("language-hosts", "its language hosts", ["-ldflags", "-s -w"]);
+  fs.writeFileSync(path.join(target, "pulumi-resource-pulumi-nodejs"), DYNAMIC_PROVIDER, { mode: 0o755 });
+
+  async function goInstall(module, what, flags) {
+    // Whatever the user has set for other work with Go must not leak in: workspaces, other platforms, vendoring; and
+    // without cgo, no C compiler is needed.
+    const { GOOS: _os, GOARCH: _arch, ...rest } = env;
+    const { code, output } = await quiet("go", ["install", "-v", "-mod=readonly", ...flags, "tool"], {
+      cwd: inRoot("tools/pulumi", module),
+      env: { ...rest, GOBIN: target, GOWORK: "off", GO111MODULE: "on", CGO_ENABLED: "0" },
+      alive: (soFar) => {
+        const packages = soFar.split("\n").filter((line) => isPackage(line)).length;
+        return packages === 0
+          ? `still fetching the modules of ${what}`
+          : `still building ${what}: ${packages} packages compiled`;
+      },
+    });
+    if (code === 0) return;
+    const messages = output.split("\n").filter((line) => !isPackage(line) && !line.startsWith("go: downloading "));
+    const offline =
+      /dial tcp|no such host|i\/o timeout|connection refused|TLS handshake|proxyconnect|unreachable|EOF/.test(output);
+    throw new Stop(
+      `${tail(messages.join("\n"))}\nBuilding ${what} failed. ` +
+        (offline
+          ? `The Go modules could not be downloaded: check the network and GOPROXY, or install Pulumi yourself: ${INSTALL}`
+          : `Install Pulumi yourself (${INSTALL}) and try again.`),
+    );
+  }
+}
+
+const isPackage = (line) => line !== "" && !line.includes(" "); // what `go install -v` prints for each
+
+/** The version that is built, the Go it needs, and a name for exactly this build. */
+function readSource() {
+  const hash = createHash("sha256").update(`${os.platform()} ${os.arch()}\n${DYNAMIC_PROVIDER}`);
+  const files = ["cli/go.mod", "cli/go.sum", "language-hosts/go.mod", "language-hosts/go.sum"];
+  const [cli] = files.map((name) => {
+    const text = fs.readFileSync(inRoot("tools/pulumi", name), "utf8");
+    hash.update(text);
+    return text;
+  });
+  const version = /github\.com\/pulumi\/pulumi\/pkg\/v3 (v\S+)/.exec(cli)?.[1];
+  const needsGo = /^go (\S+)$/m.exec(cli)?.[1];
+  if (version === undefined || needsGo === undefined)
+    throw new Stop("tools/pulumi/cli/go.mod does not name a version of Pulumi and Go.");
+  return { version, needsGo, hash: hash.digest("hex").slice(0, 12) };
+}
+
+function cacheDir() {
+  const base = process.env.XDG_CACHE_HOME;
+  const dir = path.join(base && path.isAbsolute(base) ? base : path.join(os.homedir(), ".cache"), "pulumi-machines");
+  try {
+    fs.mkdirSync(dir, { recursive: true });
+    fs.accessSync(dir, fs.constants.W_OK);
+  } catch (error) {
+    throw new Stop(
+      `The Pulumi CLI is kept in ${dir}, which cannot be written (${error.code}). Set XDG_CACHE_HOME to a directory that can.`,
+    );
+  }
+  return dir;
+}
+
+function findOnPath(name, env) {
+  return env.PATH.split(path.delimiter).find((dir) => dir !== bin && isExecutable(path.join(dir, name)));
+}
+
+function isExecutable(file) {
+  try {
+    fs.accessSync(file, fs.constants.X_OK);
+    return fs.statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}
+
+const remove = (dir) => fs.rmSync(dir, { recursive: true, force: true, maxRetries: 3 });

@@ -1,0 +1,44 @@
+// npm test [-- vitest arguments]: the checks, then every test. With `unit` or `e2e` first, only those tests.
+import fs from "node:fs";
+import path from "node:path";
+import { bin, cache, inRoot } from "./lib/paths.mjs";
+import { foreground, main, say } from "./lib/process.mjs";
+import { setup } from "./setup/index.mjs";
+
+await main(async () => {
+  const [first, ...rest] = process.argv.slice(2);
+  const project = first === "unit" || first === "e2e" ? first : undefined;
+  const args = project === undefined ? process.argv.slice(2) : ["--project", project, ...rest];
+  const { env } = await setup({ pulumi: project !== "unit" });
+
+  const checks =
+    project === undefined ? await foreground("node", [inRoot("tools/check.mjs")], { cwd: inRoot("."), env }) : 0;
+  if (checks > 128) return checks; // interrupted: no tests then either
+
+  const results = path.join(cache, "tests.json");
+  fs.mkdirSync(cache, { recursive: true });
+  fs.rmSync(results, { force: true });
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${results}`];
+  const tests = await foreground(path.join(bin, "vitest"), ["run", ...reporters, ...args], { cwd: inRoot("."), env });
+  if (checks !== 0)
+    say("\nThe checks failed; what they found is above the tests. `npm run fix` repairs what a program can repair.");
+  console.log(summary(results));
+  return tests || checks;
+});
+
+/** One line that a person and a CI system both recognise. A file that could not even be loaded counts as a failure. */
+function summary(file) {
+  try {
+    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(
+      fs.readFileSync(file, "utf8"),
+    );
+    const broken = testResults.filter(
+      ({ status, assertionResults }) =>
+        status === "failed" && assertionResults.every((test) => test.status !== "failed"),
+    );
+    const left = (numPendingTests ?? 0) + (numTodoTests ?? 0);
+    return `${numPassedTests} passed, ${numFailedTests + broken.length} failed${left > 0 ? `, ${left} not run` : ""}`;
+  } catch {
+    return "0 passed, 1 failed (the test run ended without results)";
+  }
+}
