@@ -6,11 +6,9 @@ import { setup } from "./setup/index.mjs";
 
 await main(async () => {
   const { env } = await setup({ pulumi: true, build: false });
-  const before = new Set((process.env.PATH ?? "").split(path.delimiter));
-  console.log(
-    env.PATH.split(path.delimiter)
-      .filter((dir) => !before.has(dir))
-      .join(path.delimiter),
-  );
+  // npm puts our node on the PATH of every script: that is no part of what the caller has.
+  const before = new Set((process.env.PATH ?? "").split(path.delimiter).filter((dir) => dir !== bin));
+  const ours = env.PATH.split(path.delimiter).filter((dir) => !before.has(dir));
+  console.log(ours.join(path.delimiter));
   return 0;
 });
