@@ -1,3 +1,6 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -8,6 +11,8 @@ export default defineConfig({
           name: "unit",
           include: ["test/{api,core,client,resources,service,generated,dynamic,tools}/**/*.test.ts"],
           testTimeout: 30_000,
+          // What the provider writes down goes to a folder of the run, not to the user's.
+          env: { PULUMI_HOME: mkdtempSync(join(tmpdir(), "pulumi-machines-unit-")) },
         },
       },
       {

@@ -8,6 +8,7 @@ import type { Config } from "../core/config.ts";
 import { MachinesError, NetworkError } from "../core/errors.ts";
 import { answerError, excerpt, unreachable } from "./answers.ts";
 import type { Clock, Deadline } from "./clock.ts";
+import type { Intents } from "./intents.ts";
 import { judge } from "./retry.ts";
 import type { Outcome, Transport } from "./transport.ts";
 
@@ -52,6 +53,8 @@ export interface Shared {
   readonly appsDeleted: Set<string>;
   /** Lists that reads are served from, by key; see inventory.ts. */
   readonly lists: Map<string, { readonly at: number; readonly list: Promise<readonly unknown[]> }>;
+  /** Creates that were begun, on disk. */
+  readonly intents: Intents;
   /** Answers that do not change during a run, by question. */
   readonly facts: Map<string, Promise<unknown>>;
 }
@@ -63,6 +66,7 @@ export interface ClientParts {
   readonly connect: () => Promise<{ readonly url: string; readonly token: string }>;
   readonly transport: Transport;
   readonly clock: Clock;
+  readonly intents: Intents;
   /** Called once per request sent; for counting and for the log. Never gets headers or bodies. */
   readonly onRequest?: (event: {
     operation: string;
@@ -75,7 +79,13 @@ export interface ClientParts {
 
 /** Makes the client of one endpoint and token. */
 export function createApi(parts: ClientParts): Api {
-  const shared: Shared = { appsSeen: new Set(), appsDeleted: new Set(), lists: new Map(), facts: new Map() };
+  const shared: Shared = {
+    appsSeen: new Set(),
+    appsDeleted: new Set(),
+    lists: new Map(),
+    intents: parts.intents,
+    facts: new Map(),
+  };
   const bind = (deadline: Deadline): Api => {
     const groups = Object.entries(contract).map(([group, rows]) => {
       const methods = Object.entries(rows).map(([name, row]) => [

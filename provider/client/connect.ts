@@ -5,12 +5,17 @@ import type { Config } from "../core/config.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
 import { createApi, type Api, type ClientParts } from "./api.ts";
 import { systemClock } from "./clock.ts";
+import { openIntents, type Intents } from "./intents.ts";
 import { httpTransport } from "./transport.ts";
 
 const clients = new Map<string, Api>();
+let opened: Intents | undefined;
+
+/** The intents of this process; read from the disk when they are first asked for. */
+export const intents = (): Intents => (opened ??= openIntents((message) => console.error(message)));
 
 /** The client for a configuration. Nothing is sent, and `local` is not started, before the first request. */
-export function clientFor(config: Config, parts: Partial<ClientParts> = {}): Api {
+export function clientFor(config: Config): Api {
   const key = JSON.stringify(config);
   let client = clients.get(key);
   if (!client) {
@@ -19,7 +24,7 @@ export function clientFor(config: Config, parts: Partial<ClientParts> = {}): Api
       connect: connector(config),
       transport: httpTransport(),
       clock: systemClock,
-      ...parts,
+      intents: intents(),
     });
     clients.set(key, client);
   }

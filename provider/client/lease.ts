@@ -4,8 +4,17 @@ import type { Api } from "./api.ts";
 import type { MachineKey } from "./wait.ts";
 
 /** Seconds a lease lasts when nobody renews it: how long a killed provider holds up the next run. */
-const ttl = 13;
+const defaultTtl = 13;
 const askAgainEvery = 1000;
+
+/** How a lease is taken. */
+export interface LeaseOptions {
+  /** Why; shown to others. */
+  readonly description: string;
+  readonly progress: (message: string) => void;
+  /** Seconds it lasts when nobody renews it. */
+  readonly ttl?: number;
+}
 
 /** A lease while it is held. */
 export interface Lease {
@@ -17,11 +26,11 @@ export interface Lease {
 export async function withLease<T>(
   api: Api,
   key: MachineKey,
-  description: string,
-  progress: (message: string) => void,
+  options: LeaseOptions,
   work: (lease: Lease) => Promise<T>,
 ): Promise<T> {
-  const held = await acquire(api, key, description, progress);
+  const { ttl = defaultTtl } = options;
+  const held = await acquire(api, key, { ttl, ...options });
   const renewal = setInterval(() => void held.renew(), (ttl * 1000) / 3);
   try {
     return await work(held);
@@ -39,8 +48,7 @@ interface HeldLease extends Lease {
 async function acquire(
   api: Api,
   key: MachineKey,
-  description: string,
-  progress: (message: string) => void,
+  { description, progress, ttl }: Required<LeaseOptions>,
 ): Promise<HeldLease> {
   let said = 0;
   for (;;) {
@@ -50,7 +58,7 @@ async function acquire(
       const nonce = answer.data?.nonce ?? answer.nonce;
       if (nonce === undefined)
         throw new MachinesError("api", `the lease of Machine ${key.machineId} came without a nonce`);
-      return hold(api, key, nonce, asked + ttl * 1000);
+      return hold(api, key, nonce, { ttl, asked });
     } catch (error) {
       // A lost answer may have left us a lease whose nonce we do not know; it runs out like anybody else's.
       const occupied = (error instanceof ApiError && error.status === 409) || isAmbiguous(error);
@@ -74,8 +82,8 @@ const notFree = (api: Api, key: MachineKey, holder: string, cause: unknown): Mac
     { cause },
   );
 
-function hold(api: Api, key: MachineKey, nonce: string, expires: number): HeldLease {
-  let validUntil = expires;
+function hold(api: Api, key: MachineKey, nonce: string, { ttl, asked }: { ttl: number; asked: number }): HeldLease {
+  let validUntil = asked + ttl * 1000;
   let lost: string | undefined;
   // Giving a lease back and keeping it must work while the operation itself is being cancelled or has run out of time.
   const own = () => api.within({ at: api.clock.now() + 5000, allowed: "5s" });
@@ -90,10 +98,10 @@ function hold(api: Api, key: MachineKey, nonce: string, expires: number): HeldLe
       return nonce;
     },
     async renew() {
-      const asked = api.clock.now();
+      const from = api.clock.now();
       try {
         await own().machines.acquireLease({ ...key, leaseNonce: nonce, body: { ttl } });
-        validUntil = asked + ttl * 1000;
+        validUntil = from + ttl * 1000;
       } catch (error) {
         // A failed renewal is tried again at the next third; only a refusal means that the lease is somebody else's.
         if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429)

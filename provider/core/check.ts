@@ -12,11 +12,16 @@ export interface Checked {
   readonly problems: readonly string[];
 }
 
-/** Randomness handed in: hexadecimal characters. */
-export type RandomHex = (characters: number) => string;
+/** What check needs from outside, none of it I/O. */
+export interface Surroundings {
+  /** Hexadecimal characters by chance. */
+  readonly randomHex: (characters: number) => string;
+  /** The name under which an interrupted create of the owner was begun: a second try must find it by that name. */
+  readonly nameBegun: (owner: string | undefined) => string | undefined;
+}
 
 /** Checks new inputs against the resource's declaration and the inputs before (`{}` when there are none). */
-export function check(resource: Resource, olds: Values, news: Values, random: RandomHex): Checked {
+export function check(resource: Resource, olds: Values, news: Values, around: Surroundings): Checked {
   const problems: Problem[] = [];
   const given = contextOf(news);
   const inputs: Values = {};
@@ -26,7 +31,7 @@ export function check(resource: Resource, olds: Values, news: Values, random: Ra
     if (!field) problems.push({ path: [name], message: unknownProperty(name, Object.keys(resource.inputFields)) });
     else if (value !== null) define(inputs, name, value);
   }
-  const autonamed = fillName(resource, olds, inputs, given, random);
+  const autonamed = fillName(resource, olds, inputs, given, around);
   for (const [name, field] of Object.entries(resource.inputFields)) {
     if (inputs[name] === undefined && field.default !== undefined) define(inputs, name, field.default);
     checkValue(field, inputs[name], [name], problems);
@@ -57,7 +62,7 @@ const computedLeft = (resource: Resource, inputs: Values): string[] | undefined 
 };
 
 /** Makes a name when none is given and says whether the name in `inputs` is a made one. */
-function fillName(resource: Resource, olds: Values, inputs: Values, given: Context, random: RandomHex): boolean {
+function fillName(resource: Resource, olds: Values, inputs: Values, given: Context, around: Surroundings): boolean {
   if (!resource.autoname) return false;
   const { property, maxLength, separator } = resource.autoname;
   if (inputs[property] !== undefined) return false;
@@ -65,7 +70,12 @@ function fillName(resource: Resource, olds: Values, inputs: Values, given: Conte
     inputs[property] = olds[property];
     return true;
   }
-  const suffix = resource.autoname.random ? separator + random(7) : "";
+  const begun = resource.autoname.random ? around.nameBegun(given.owner) : undefined;
+  if (begun !== undefined) {
+    inputs[property] = begun;
+    return true;
+  }
+  const suffix = resource.autoname.random ? separator + around.randomHex(7) : "";
   const base = (given.name ?? resource.name).toLowerCase().replace(/[^a-z0-9]+/g, separator);
   const trimmed = base
     .slice(0, maxLength - suffix.length)

@@ -3,12 +3,12 @@
 // the hidden `__context` input.
 import { randomBytes } from "node:crypto";
 import type * as dynamic from "@pulumi/pulumi/dynamic";
-import { clientFor } from "../client/connect.ts";
+import { clientFor, intents } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
 import { create, guardedDiff, inputsOf, read, remove, update, type Caller } from "../core/lifecycle.ts";
-import { CONTEXT, type Resource, type Values } from "../core/resource.ts";
+import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
 import { resources } from "../resources/index.ts";
 
 /** Hexadecimal characters by chance, for generated names. */
@@ -40,7 +40,9 @@ export function provider(type: string): dynamic.ResourceProvider {
     },
     check: async (olds: Values, news: Values) => {
       const found = await config;
-      const { inputs, problems } = check(resource, olds, news, randomHex);
+      inState(olds);
+      const nameBegun = (owner: string | undefined) => intents().find(owner)?.name;
+      const { inputs, problems } = check(resource, olds, news, { randomHex, nameBegun });
       const reasons = found instanceof Error ? [found.message, ...problems] : problems;
       // The engine prints the value of a property that is named here, secrets included: the path is part of the reason.
       return { inputs, failures: reasons.map((reason) => ({ property: "", reason })) };
@@ -61,6 +63,7 @@ export function provider(type: string): dynamic.ResourceProvider {
     read: (id, props: Values) =>
       quietly(async () => {
         // A refresh brings the state; a get brings nothing but the reference to this provider.
+        inState(props);
         const state = Object.keys(props).some(
           (name) => !name.startsWith("__") && props[name] !== undefined && name !== "id",
         )
@@ -73,9 +76,16 @@ export function provider(type: string): dynamic.ResourceProvider {
       }),
     update: (id, olds: Values, news: Values) =>
       quietly(async () => ({ outs: await update(resource, id, olds, news, await caller()) })),
-    delete: (id, props: Values) => quietly(async () => remove(resource, id, props, await caller())),
+    delete: (id, props: Values) =>
+      quietly(async () => {
+        inState(props);
+        await remove(resource, id, props, await caller());
+      }),
   };
 }
+
+/** What the engine shows us of an owner is in its state: its create has nothing left to settle. */
+const inState = (olds: Values): void => intents().settle(contextOf(olds).owner);
 
 /** An answer of the service to a question of preview, about one input. */
 export interface Finding {

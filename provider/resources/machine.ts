@@ -12,6 +12,7 @@ import { isNotFound, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Problem, type Values } from "../core/resource.ts";
 import { bareId, UNKNOWN } from "../core/values.ts";
+import { createOnce } from "./machineCreate.ts";
 import { config, fromService, toService, type Config } from "./machineSettings.ts";
 import { bringTo, destroyGracefully, liveNow } from "./machinePower.ts";
 import { applyChanges } from "./machineUpdate.ts";
@@ -110,18 +111,16 @@ export const machine = defineResource({
     { needs: ["name", "app"], ask: ({ name, app }, api) => nameProblem(api, bareId(app), name) },
   ],
 
-  async create({ inputs: wanted, api, progress }) {
+  async create({ inputs: wanted, api, progress, owner }) {
     const { app, name, region, state, cordoned } = wanted;
-    const made = await api.machines.create({
-      appName: app,
-      body: {
-        name,
-        region,
-        config: toService(wanted.config),
-        skipLaunch: state === "stopped" || undefined,
-        skipServiceRegistration: cordoned || undefined,
-      },
-    });
+    const body = {
+      name,
+      region,
+      config: toService(wanted.config),
+      skipLaunch: state === "stopped" || undefined,
+      skipServiceRegistration: cordoned || undefined,
+    };
+    const made = await createOnce({ api, progress }, owner, app, body, wanted.config);
     const key = { appName: app, machineId: made.id };
     try {
       const version = made.version ?? made.instanceId;
@@ -144,7 +143,7 @@ export const machine = defineResource({
 
   async update({ id, inputs: wanted, old, api, progress }) {
     const key = { appName: id.app, machineId: id.machineId };
-    const live = await withLease(api, key, "update by pulumi", progress, (lease) =>
+    const live = await withLease(api, key, { description: "update by pulumi", progress }, (lease) =>
       applyChanges({ api, progress }, key, lease, wanted, old, (found) => toLive(id.app, found, wanted.config)),
     );
     return toLive(id.app, live, wanted.config);
@@ -154,7 +153,7 @@ export const machine = defineResource({
     const key = { appName: id.app, machineId: id.machineId };
     const live = await api.machines.get(key);
     if (live.state === "destroyed") return;
-    await withLease(api, key, "deletion by pulumi", progress, (lease) =>
+    await withLease(api, key, { description: "deletion by pulumi", progress }, (lease) =>
       destroyGracefully({ api, progress }, key, lease, live, {
         config: state.config,
         force: state.forceDestroy === true,

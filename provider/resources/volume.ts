@@ -197,7 +197,7 @@ async function untilUsable(api: Api, appName: string, made: Volume, progress: Ca
 
 async function restart({ api, progress }: Call, appName: string, machineId: string): Promise<void> {
   const key = { appName, machineId };
-  await withLease(api, key, "restart after the growth of a volume", progress, async (lease) => {
+  await withLease(api, key, { description: "restart after the growth of a volume", progress }, async (lease) => {
     const before = await api.machines.get(key);
     if (before.state !== "started") return;
     await api.machines.restart({ ...key, leaseNonce: lease.nonce() });

@@ -2,52 +2,13 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createApi, type Api } from "../../provider/client/api.ts";
-import type { Clock } from "../../provider/client/clock.ts";
-import { httpTransport } from "../../provider/client/transport.ts";
-import { readConfig } from "../../provider/core/config.ts";
+import type { Api } from "../../provider/client/api.ts";
 import { ApiError, NetworkError } from "../../provider/core/errors.ts";
+import { jumpingClient, type jumpingClock } from "../support/jumpingClient.ts";
 import { makeApp } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const config = { image: "registry.example.com/a:1" };
-
-/** A clock that never waits and remembers how long it would have. */
-function jumpingClock(): Clock & { slept: number[] } {
-  let now = Date.now();
-  const slept: number[] = [];
-  return {
-    slept,
-    now: () => now,
-    random: () => 0.5,
-    sleep: (milliseconds) => {
-      slept.push(milliseconds);
-      now += milliseconds;
-      return Promise.resolve();
-    },
-  };
-}
-
-const transport = httpTransport();
-afterAll(() => transport.close());
-
-function client(
-  url: string,
-  token: string,
-  settings: Record<string, string> = {},
-): { api: Api; clock: ReturnType<typeof jumpingClock>; sent: string[] } {
-  const clock = jumpingClock();
-  const sent: string[] = [];
-  const all: Record<string, string> = { endpoint: url, token, ...settings };
-  const api = createApi({
-    config: readConfig((key) => all[key], {}),
-    connect: () => Promise.resolve({ url, token }),
-    transport,
-    clock,
-    onRequest: ({ operation, status }) => sent.push(`${operation} ${status ?? "lost"}`),
-  });
-  return { api, clock, sent };
-}
 
 describe("failures of the service", () => {
   let service: TestService;
@@ -60,7 +21,7 @@ describe("failures of the service", () => {
     await makeApp(service, "app");
   });
   afterAll(() => service.close());
-  beforeEach(() => ({ api, clock, sent } = client(service.url, service.token)));
+  beforeEach(() => ({ api, clock, sent } = jumpingClient(service)));
   afterEach(() => service.service.faults.clear());
 
   const create = (name: string) => api.machines.create({ appName: "app", body: { name, config } });
@@ -176,7 +137,7 @@ describe("answers that are none", () => {
     server.closeAllConnections();
     server.close();
   });
-  beforeEach(() => ({ api, sent } = client(url, "the-token")));
+  beforeEach(() => ({ api, sent } = jumpingClient({ url, token: "the-token" })));
 
   test("HTML with status 200, and with an error", async () => {
     answer = (_, response) => void response.writeHead(200, { "content-type": "text/html" }).end("<html>hello</html>");
@@ -219,7 +180,7 @@ describe("answers that are none", () => {
   });
 
   test("a closed port is tried again, for any request, and the error names the address", async () => {
-    const closed = client("http://127.0.0.1:1", "t");
+    const closed = jumpingClient({ url: "http://127.0.0.1:1", token: "t" });
     await expect(closed.api.apps.create({ body: { name: "a", orgSlug: "personal" } })).rejects.toThrow(
       /apps\.create: no answer from POST http:\/\/127\.0\.0\.1:1\/v1\/apps: .*ECONNREFUSED/,
     );
@@ -246,7 +207,7 @@ describe("answers that are none", () => {
       asked = request.url ?? "";
       response.end('{"regions":[]}');
     };
-    const { api: prefixed } = client(`${url}/some/prefix`, "t");
+    const { api: prefixed } = jumpingClient({ url: `${url}/some/prefix`, token: "t" });
     await prefixed.platform.regions({});
     expect(asked).toBe("/some/prefix/v1/platform/regions");
   });

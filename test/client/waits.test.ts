@@ -7,6 +7,7 @@ import { httpTransport } from "../../provider/client/transport.ts";
 import { waitForMachine } from "../../provider/client/wait.ts";
 import { readConfig } from "../../provider/core/config.ts";
 import { ManualClock } from "../../service/index.ts";
+import { noIntents } from "../support/jumpingClient.ts";
 import { makeApp, makeMachine, send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -35,6 +36,7 @@ describe("waits and leases", () => {
       connect: () => Promise.resolve({ url, token }),
       transport,
       clock: systemClock,
+      intents: noIntents,
     });
   };
   const machine = async () => ({ appName: "app", machineId: await makeMachine(service, "app", { config }) });
@@ -81,11 +83,11 @@ describe("waits and leases", () => {
 
   test("a lease is given back when the work fails, and when it destroyed the Machine", async () => {
     const key = await machine();
-    await expect(withLease(api, key, "test", silent, () => Promise.reject(new Error("work failed")))).rejects.toThrow(
-      "work failed",
-    );
+    await expect(
+      withLease(api, key, { description: "test", progress: silent }, () => Promise.reject(new Error("work failed"))),
+    ).rejects.toThrow("work failed");
     await expect(send(service, "GET", `${path(key)}/lease`)).rejects.toThrow(/404/);
-    await withLease(api, key, "test", silent, async (lease) => {
+    await withLease(api, key, { description: "test", progress: silent }, async (lease) => {
       await api.machines.destroy({ ...key, force: true, leaseNonce: lease.nonce() });
     });
   });
@@ -97,7 +99,9 @@ describe("waits and leases", () => {
       await makeApp(stopped, "app");
       const key = { appName: "app", machineId: await makeMachine(stopped, "app", { config }) };
       stopped.fail({ operation: "machines.acquireLease", when: "after", status: 503 });
-      const working = withLease(clientOf(stopped), key, "test", silent, () => Promise.resolve("worked"));
+      const working = withLease(clientOf(stopped), key, { description: "test", progress: silent }, () =>
+        Promise.resolve("worked"),
+      );
       await expect
         .poll(() => stopped.requests.filter(({ status }) => status === 409).length, { timeout: 10_000 })
         .toBeGreaterThan(0);
@@ -108,9 +112,37 @@ describe("waits and leases", () => {
     }
   });
 
+  test("a lease is renewed for as long as the work takes", async () => {
+    const key = await machine();
+    const renewals = () =>
+      service.requests.filter((seen) => seen.path === `${path(key)}/lease` && seen.status === 201).length;
+    await withLease(api, key, { description: "test", progress: silent, ttl: 1 }, async (lease) => {
+      await expect.poll(renewals, { timeout: 10_000 }).toBeGreaterThan(4);
+      await api.machines.stop({ ...key, leaseNonce: lease.nonce(), body: {} });
+    });
+  });
+
+  test("once renewals fail for longer than the lease lasts, its nonce is given out no more (F07)", async () => {
+    const key = await machine();
+    const work = withLease(api, key, { description: "test", progress: silent, ttl: 1 }, async (lease) => {
+      service.fail({ operation: "machines.acquireLease", when: "before", status: 503, times: 1000 });
+      const lost = () => {
+        try {
+          return lease.nonce() === "";
+        } catch {
+          return true;
+        }
+      };
+      await expect.poll(lost, { timeout: 10_000 }).toBe(true);
+      lease.nonce();
+    });
+    await expect(work).rejects.toThrow(/our lease of Machine .* was lost while we worked/);
+    service.service.faults.clear();
+  });
+
   test("a write of ours needs the lease, and everybody else is kept out while we hold it", async () => {
     const key = await machine();
-    await withLease(api, key, "test", silent, async (lease) => {
+    await withLease(api, key, { description: "test", progress: silent }, async (lease) => {
       await expect(send(service, "POST", `${path(key)}/stop`)).rejects.toThrow(/409 .*lease currently held by/);
       await api.machines.stop({ ...key, leaseNonce: lease.nonce(), body: {} });
     });

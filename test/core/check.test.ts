@@ -12,7 +12,10 @@ const random = (characters: number): string => (chance++).toString(16).padStart(
 const run = (type: string, news: Values, olds: Values = {}) => {
   const resource = resources[type];
   if (!resource) throw new Error(`no resource ${type}`);
-  return check(resource, olds, news, random);
+  return check(resource, olds, news, {
+    randomHex: random,
+    nameBegun: (owner) => (owner === "cut-off" ? "begun-1234567" : undefined),
+  });
 };
 const machine = (config: Values, rest: Values = {}) =>
   run("Machine", { app: "a", config: { image: "x", ...config }, ...rest }).problems;
@@ -38,6 +41,11 @@ describe("check", () => {
     expect(run("App", { __context: { name: "web" } }, first).inputs["name"]).toBe(first["name"]);
     expect(run("App", { __context: { name: "web" } }).inputs["name"]).not.toBe(first["name"]);
     expect(run("App", { name: "fixed" }, first).inputs["name"]).toBe("fixed");
+  });
+
+  test("a create that was cut off is tried again under the name it was begun with", () => {
+    expect(run("App", { __context: { name: "web", owner: "cut-off" } }).inputs["name"]).toBe("begun-1234567");
+    expect(run("App", { name: "fixed", __context: { owner: "cut-off" } }).inputs["name"]).toBe("fixed");
   });
 
   test("a long or odd resource name still gives a valid name", () => {

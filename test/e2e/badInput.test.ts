@@ -144,6 +144,14 @@ describe("what only the service knows is asked at preview", () => {
     expect(unanswered.output).toMatch(/warning: Volume region: could not be checked against the service: .*503/);
   });
 
+  test("get reads what exists and fails for what does not", async () => {
+    stack.program(program('export const id = machines.App.get("x", "taken").appId;'));
+    await stack.up();
+    expect(await stack.ok("stack", "output", "id")).toMatch(/^[0-9a-z]{16}\s*$/);
+    stack.program(program('machines.App.get("y", "never-was");'));
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/there is no App "never-was"/);
+  });
+
   test("out-of-range memory and CPUs, two mounts, names outside their limits", async () => {
     expect(
       await refused(

@@ -99,14 +99,20 @@ describe("Machine", () => {
     const next = await checked({ ...inputs, config: { image, metadata: { ours: "2" } } }, inputs);
     const after = await machine.update(id, state, next);
     expect(after["version"]).toBe(state["version"]);
-    expect((await live(state))["config"]?.["metadata"]).toEqual({ ours: "2", theirs: "kept" });
+    expect((await live(state))["config"]?.["metadata"]).toMatchObject({ ours: "2", theirs: "kept" });
+    expect((await live(state))["config"]?.["metadata"]).not.toHaveProperty("gone");
     const again = await checked(
       { ...next, config: { image: "registry.example.com/web:3", metadata: { ours: "2" } } },
       next,
     );
     const updated = await machine.update(id, after, again);
     expect(updated["version"]).not.toBe(state["version"]);
-    expect((await live(state))["config"]?.["metadata"]).toEqual({ ours: "2", theirs: "kept" });
+    // The tag of its creation is the provider's own: it stays on the Machine and is no output.
+    expect((await live(state))["config"]?.["metadata"]).toEqual({
+      ours: "2",
+      theirs: "kept",
+      "pulumi-op": expect.stringMatching(/^[0-9a-f]{32}$/) as unknown,
+    });
     expect(updated["config"]).toEqual({ image: "registry.example.com/web:3", metadata: { ours: "2" } });
   });
 

@@ -1,0 +1,133 @@
+// Creating a Machine exactly once. The interface has no idempotency key, so every create carries a tag of its own: an
+// answer that was lost is settled by looking for the tag, and a create that was cut off is found again by the next run.
+import { randomBytes } from "node:crypto";
+import type { Api } from "../client/api.ts";
+import { growingPause } from "../client/clock.ts";
+import type { Intent } from "../client/intents.ts";
+import { waitForMachine, type Machine } from "../client/wait.ts";
+import { isAmbiguous, isNotFound } from "../core/errors.ts";
+import type { Call } from "../core/resource.ts";
+import { fromService, sameVersion, type Config } from "./machineSettings.ts";
+
+type Body = Parameters<Api["machines"]["create"]>[0]["body"];
+
+const opTag = "pulumi-op";
+const ownerTag = "pulumi-owner";
+/** What was just made may show up this much later (spec 4.6 rule 2). */
+const shownWithin = 10_000;
+const attempts = 3;
+
+/** Creates the Machine, or finds the one that an interrupted create of the same owner made. */
+export async function createOnce(
+  call: Call,
+  owner: string | undefined,
+  appName: string,
+  body: Body,
+  written: Config,
+): Promise<Machine> {
+  const { api } = call;
+  const { intents } = api.shared;
+  const left = intents.find(owner);
+  if (left && left.endpoint === api.config.endpoint) {
+    const found = await takeUp(call, left, appName, body, written);
+    if (found) return found;
+  }
+  const op = randomBytes(16).toString("hex");
+  const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner }) };
+  const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
+  const intent =
+    owner === undefined
+      ? undefined
+      : ({ owner, op, endpoint: api.config.endpoint, app: appName, name: body.name ?? "", phase: "sent" } as const);
+  if (intent) intents.write(intent);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const made = await api.machines.create({ appName, body: tagged });
+      if (intent) intents.write({ ...intent, phase: "returned" });
+      return made;
+    } catch (error) {
+      if (!isAmbiguous(error)) {
+        intents.settle(owner);
+        throw error;
+      }
+      const made = await theOneWith(call, appName, op);
+      if (made) {
+        if (intent) intents.write({ ...intent, phase: "returned" });
+        return made;
+      }
+      // Nothing came to light: it was not applied. Sent again with the same tag, so that even a late one would be found.
+      if (attempt === attempts) throw error;
+    }
+  }
+}
+
+const tagged = async (api: Api, appName: string, op: string): Promise<Machine[]> =>
+  (await api.machines.list({ appName }).catch(noneWithoutApp)).filter(
+    ({ config, state }) => config?.metadata?.[opTag] === op && state !== "destroyed",
+  );
+
+const noneWithoutApp = (error: unknown): Machine[] => {
+  if (isNotFound(error)) return [];
+  throw error;
+};
+
+/** The Machine with the tag, once it shows. Of several, made by a request that was sent again, the oldest stays. */
+async function theOneWith({ api, progress }: Call, appName: string, op: string): Promise<Machine | undefined> {
+  const until = Math.min(api.deadline.at, api.clock.now() + shownWithin);
+  const pause = growingPause(100, 2000);
+  for (;;) {
+    const [first, ...rest] = (await tagged(api, appName, op)).sort((a, b) =>
+      (a.createdAt ?? "") < (b.createdAt ?? "") ? -1 : 1,
+    );
+    for (const extra of rest) {
+      progress(`a repeated request made Machine ${extra.id} a second time; it is destroyed`);
+      await api.machines.destroy({ appName, machineId: extra.id, force: true });
+    }
+    if (first) return first;
+    if (api.clock.now() >= until) return undefined;
+    await api.clock.sleep(pause(), api.deadline.signal);
+  }
+}
+
+/**
+ * What a create that was cut off left behind. The same as wanted: it is the one. Otherwise one whose id the engine cannot
+ * have is destroyed; one that the engine may know is never touched.
+ */
+async function takeUp(
+  { api, progress }: Call,
+  left: Intent,
+  appName: string,
+  body: Body,
+  written: Config,
+): Promise<Machine | undefined> {
+  const [found] = await tagged(api, left.app, left.op);
+  if (!found) {
+    api.shared.intents.settle(left.owner);
+    return undefined;
+  }
+  const fits =
+    left.app === appName &&
+    (body.name === undefined || body.name === found.name) &&
+    (body.region === undefined || body.region === found.region) &&
+    found.config !== undefined &&
+    sameVersion(fromService(found.config, written), written);
+  if (fits) {
+    progress(`Machine ${found.id} was made by a run that was cut off; it is taken over`);
+    api.shared.intents.write({ ...left, phase: "returned" });
+    return found;
+  }
+  if (left.phase === "returned") {
+    progress(
+      `Machine ${left.app}/${found.id} was made by a run that was cut off, and differs from what is wanted now; it is left alone`,
+    );
+    return undefined;
+  }
+  progress(
+    `Machine ${left.app}/${found.id} was made by a run that was cut off, and differs from what is wanted now; it is destroyed`,
+  );
+  const key = { appName: left.app, machineId: found.id };
+  await api.machines.destroy({ ...key, force: true });
+  await waitForMachine(api, key, ["destroyed"], { progress });
+  api.shared.intents.settle(left.owner);
+  return undefined;
+}

@@ -1,0 +1,160 @@
+// Exactly one Machine, whatever became of the answer and of the process that asked.
+import { mkdtempSync, readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { openIntents, type Intents } from "../../provider/client/intents.ts";
+import { createOnce } from "../../provider/resources/machineCreate.ts";
+import { makeApp, send } from "../support/around.ts";
+import { jumpingClient } from "../support/jumpingClient.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const written = { image: "registry.example.com/a:1", env: { A: "1" } };
+
+describe("creating a Machine exactly once", () => {
+  let service: TestService;
+  let home: string;
+  let said: string[];
+  let app = "";
+  let count = 0;
+
+  beforeAll(async () => (service = await startService()));
+  afterAll(() => service.close());
+  beforeEach(async () => {
+    home = mkdtempSync(join(tmpdir(), "intents-"));
+    said = [];
+    app = await makeApp(service, `once-${++count}`);
+  });
+  afterEach(() => service.service.faults.clear());
+
+  /** As a process that was just started: it knows what is on the disk. */
+  const restarted = (): Intents => openIntents((message) => said.push(message), home);
+  const create = async (
+    options: { intents?: Intents; owner?: string; config?: typeof written; name?: string } = {},
+  ) => {
+    const { intents = restarted(), owner = "owner1", config = written, name } = options;
+    const client = jumpingClient(service, intents);
+    const call = { api: client.api, progress: (message: string) => void said.push(message) };
+    return { ...client, made: createOnce(call, owner, app, { config, name }, config) };
+  };
+  const machines = () =>
+    send<{ id: string; state: string; config: typeof written }[]>(service, "GET", `/v1/apps/${app}/machines`);
+
+  test.each([503, "reset"] as const)(
+    "an answer lost after it was applied (%s): the one that was made is found (F01, F03)",
+    async (status) => {
+      service.fail({ operation: "machines.create", when: "after", status });
+      const { made, sent } = await create();
+      const { id } = await made;
+      expect((await machines()).map((machine) => machine.id)).toEqual([id]);
+      expect(sent.filter((one) => one.startsWith("machines.create"))).toHaveLength(1);
+    },
+  );
+
+  test.each([503, "reset"] as const)(
+    "a request lost before it was applied (%s): sent again after a long look, one is made (F02, F03)",
+    async (status) => {
+      service.fail({ operation: "machines.create", when: "before", status });
+      const { made, clock } = await create();
+      const { id } = await made;
+      expect((await machines()).map((machine) => machine.id)).toEqual([id]);
+      expect(clock.slept.reduce((a, b) => a + b, 0)).toBeGreaterThanOrEqual(10_000);
+    },
+  );
+
+  test("when nothing ever comes of it, it ends after three tries and says so", async () => {
+    service.fail({ operation: "machines.create", when: "before", status: 503, times: 10 });
+    const { made, sent } = await create();
+    await expect(made).rejects.toThrow(/503.*may have taken effect/);
+    expect(sent.filter((one) => one.startsWith("machines.create"))).toHaveLength(3);
+    expect(await machines()).toEqual([]);
+  });
+
+  test("two made by a request that was sent again: the oldest stays", async () => {
+    // The first is applied, hidden from every look, and comes to light after the second.
+    let looks = 0;
+    service.fail(
+      { operation: "machines.create", when: "after", status: 503 },
+      { operation: "machines.create", when: "after", nth: 2, status: 503 },
+    );
+    service.fail({
+      operation: "machines.list",
+      when: "after",
+      times: 1000,
+      rewrite: (body) => (++looks <= 11 ? [] : body),
+    });
+    const { made } = await create();
+    const { id } = await made;
+    service.service.faults.clear();
+    expect((await machines()).map((machine) => machine.id)).toEqual([id]);
+    expect(said.join()).toMatch(/made Machine [0-9a-f]+ a second time; it is destroyed/);
+  });
+
+  test("a definite refusal leaves nothing behind", async () => {
+    const { made } = await create({ config: { ...written, image: "" } });
+    await expect(made).rejects.toThrow(/400/);
+    expect(restarted().find("owner1")).toBeUndefined();
+  });
+
+  test("a process that was killed before it had the answer: the next run takes over what it made", async () => {
+    const { made } = await create();
+    const { id } = await made;
+    // The disk as it was while the answer was on its way.
+    const before = restarted();
+    const left = before.find("owner1");
+    if (!left) throw new Error("nothing was written down");
+    before.write({ ...left, phase: "sent" });
+    expect((await (await create()).made).id).toBe(id);
+    expect(await machines()).toHaveLength(1);
+    expect(said.join()).toMatch(/was made by a run that was cut off; it is taken over/);
+  });
+
+  test("differing from what is wanted now: destroyed when the engine cannot know it, left alone when it may", async () => {
+    const { id } = await (await create()).made;
+    const intents = restarted();
+    const other = { ...written, env: { A: "2" } };
+    const second = (await (await create({ config: other })).made).id;
+    expect((await machines()).map((machine) => machine.id).sort()).toEqual([id, second].sort());
+    expect(said.join()).toMatch(/left alone/);
+    const left = restarted().find("owner1");
+    if (!left) throw new Error("nothing was written down");
+    intents.write({ ...left, phase: "sent" });
+    const third = (await (await create()).made).id;
+    expect((await machines()).map((machine) => machine.id).sort()).toEqual([id, third].sort());
+  });
+
+  test("what the engine has shown in its state is never taken up again", async () => {
+    const { id } = await (await create()).made;
+    restarted().settle("owner1");
+    const { made } = await create();
+    expect((await made).id).not.toBe(id);
+    expect(await machines()).toHaveLength(2);
+  });
+
+  test("another owner's and another endpoint's are none of ours", async () => {
+    const { id } = await (await create()).made;
+    expect((await (await create({ owner: "owner2" })).made).id).not.toBe(id);
+    const intents = restarted();
+    const left = intents.find("owner1");
+    if (!left) throw new Error("nothing was written down");
+    intents.write({ ...left, endpoint: "http://elsewhere.example.com" });
+    expect((await (await create()).made).id).not.toBe(id);
+  });
+
+  test("tags are no outputs, stay through updates, and the file holds no secret and no path from outside", async () => {
+    const secret = { ...written, env: { A: "s3cr3t-canary" } };
+    const { made } = await create({ owner: "../../etc/passwd", config: secret });
+    await made;
+    expect(readdirSync(join(home, "machines", "intents"))).toEqual([expect.stringMatching(/^[0-9a-zA-Z_]+\.json$/)]);
+    expect(JSON.stringify(restarted().find("../../etc/passwd"))).not.toContain("s3cr3t-canary");
+  });
+
+  test("a folder that cannot be written is said once, and the create goes on", async () => {
+    const intents = openIntents((message) => said.push(message), "/dev/null");
+    await (
+      await create({ intents })
+    ).made;
+    expect(said).toHaveLength(1);
+    expect(said[0]).toMatch(/cannot be used, so a create that is cut off now could not be found again/);
+  });
+});

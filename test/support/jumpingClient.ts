@@ -1,0 +1,46 @@
+// A client whose clock never waits and remembers how long it would have.
+import { createApi, type Api } from "../../provider/client/api.ts";
+import type { Clock } from "../../provider/client/clock.ts";
+import type { Intents } from "../../provider/client/intents.ts";
+import { httpTransport } from "../../provider/client/transport.ts";
+import { readConfig } from "../../provider/core/config.ts";
+
+/** For clients that create nothing they would have to find again. */
+export const noIntents: Intents = { find: () => undefined, write: () => undefined, settle: () => undefined };
+
+/** Time that passes only when somebody sleeps; chance that is always one half. */
+export function jumpingClock(): Clock & { slept: number[] } {
+  let now = Date.now();
+  const slept: number[] = [];
+  return {
+    slept,
+    now: () => now,
+    random: () => 0.5,
+    sleep: (milliseconds) => {
+      slept.push(milliseconds);
+      now += milliseconds;
+      return Promise.resolve();
+    },
+  };
+}
+
+const transport = httpTransport();
+
+/** A client of a service, and what it sent. */
+export function jumpingClient(
+  { url, token }: { readonly url: string; readonly token: string },
+  intents: Intents = noIntents,
+): { api: Api; clock: ReturnType<typeof jumpingClock>; sent: string[] } {
+  const clock = jumpingClock();
+  const sent: string[] = [];
+  const settings: Record<string, string> = { endpoint: url, token };
+  const api = createApi({
+    config: readConfig((key) => settings[key], {}),
+    connect: () => Promise.resolve({ url, token }),
+    transport,
+    clock,
+    intents,
+    onRequest: ({ operation, status }) => sent.push(`${operation} ${status ?? "lost"}`),
+  });
+  return { api, clock, sent };
+}
