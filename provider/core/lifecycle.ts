@@ -104,6 +104,7 @@ export async function update(
         id: parts,
         inputs: forHandler(resource, inputs),
         old: forHandler(resource, old),
+        unfinished: contextOf(old).unfinished ?? false,
         owner: contextOf(inputs).owner,
       }),
     );

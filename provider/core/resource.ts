@@ -122,6 +122,8 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
       id: Record<Parts, string>;
       inputs: z.output<I>;
       old: z.output<I> & z.output<O>;
+      /** True when what came after the last creation or change failed and is still to be done. */
+      unfinished: boolean;
       owner: string | undefined;
     },
   ): Promise<Live<I, O>>;
@@ -153,7 +155,13 @@ export interface Resource {
   create(args: Call & { inputs: Values; owner: string | undefined }): Promise<Values>;
   read(args: Call & { id: Record<string, string>; state: Values | undefined }): Promise<Values | undefined>;
   update(
-    args: Call & { id: Record<string, string>; inputs: Values; old: Values; owner: string | undefined },
+    args: Call & {
+      id: Record<string, string>;
+      inputs: Values;
+      old: Values;
+      owner: string | undefined;
+      unfinished: boolean;
+    },
   ): Promise<Values>;
   delete(args: Call & { id: Record<string, string>; state: Values }): Promise<void>;
 }

@@ -141,10 +141,12 @@ export const machine = defineResource({
     return { ...toLive(id.app, live, state?.config), ...asWritten(live, state) };
   },
 
-  async update({ id, inputs: wanted, old, api, progress }) {
+  async update({ id, inputs: wanted, old, unfinished, api, progress }) {
     const key = { appName: id.app, machineId: id.machineId };
     const live = await withLease(api, key, { description: "update by pulumi", progress }, (lease) =>
-      applyChanges({ api, progress }, key, lease, wanted, old, (found) => toLive(id.app, found, wanted.config)),
+      applyChanges({ api, progress }, key, lease, wanted, { ...old, unfinished }, (found) =>
+        toLive(id.app, found, wanted.config),
+      ),
     );
     return toLive(id.app, live, wanted.config);
   },

@@ -30,7 +30,7 @@ export async function applyChanges(
   key: MachineKey,
   lease: Lease,
   wanted: Wanted,
-  old: { readonly config: Config; readonly version?: string | undefined },
+  old: Old,
   toLive: (live: Machine) => Record<string, unknown>,
 ): Promise<Machine> {
   const { api } = call;
@@ -50,12 +50,19 @@ export async function applyChanges(
   }
 }
 
+interface Old {
+  readonly config: Config;
+  readonly version?: string | undefined;
+  /** Waits that failed last time are still to be done. */
+  readonly unfinished: boolean;
+}
+
 interface Step {
   readonly call: Call;
   readonly key: MachineKey;
   readonly lease: Lease;
   readonly wanted: Wanted;
-  readonly old: { readonly config: Config };
+  readonly old: Old;
   /** The Machine as it was when the lease was taken. */
   readonly before: Machine;
   /** Called before the first request that changes something. */
@@ -76,7 +83,7 @@ async function steps(step: Step): Promise<Machine> {
   if (versioned) return bringTo(call, key, wanted, { target, version: versionOf(live), lease });
   if (target !== before.state) return switchPower(step, target);
   // A Machine whose checks failed last time is already what we want in all else: the wait is what is left to do.
-  return target === "started"
+  return old.unfinished && target === "started"
     ? bringTo(call, key, wanted, { target, version: undefined, lease })
     : call.api.machines.get(key);
 }
@@ -147,12 +154,7 @@ function powerFor(wanted: Wanted, live: Machine): Power {
 }
 
 /** Somebody changed what we manage since the state was written: going on would undo it unseen (R6, F12). */
-function refuseLostUpdate(
-  key: MachineKey,
-  live: Machine,
-  wanted: Wanted,
-  old: { readonly config: Config; readonly version?: string | undefined },
-): void {
+function refuseLostUpdate(key: MachineKey, live: Machine, wanted: Wanted, old: Old): void {
   const version = versionOf(live);
   if (old.version === undefined || version === old.version || !live.config) return;
   const current = fromService(live.config, old.config);

@@ -213,8 +213,14 @@ describe("Machine", () => {
     const inputs = await checked({ config, __context: { timeouts: { create: "2s" } } });
     const failed = await failure(machine.create(inputs));
     expect(failed.message).toMatch(/checks of Machine .* did not pass within 2s: .*alive is (critical|warning)/);
-    const { state } = await make({ config, waitForChecks: false });
+    // The next up waits for them again, and passes once they are not waited for.
+    const later = await checked({ ...inputs, __context: { timeouts: { update: "2s" } } }, inputs);
+    await expect(machine.update(failed.id, failed.properties, later)).rejects.toThrow(/did not pass within 2s/);
+    const { id, inputs: calm, state } = await make({ config, waitForChecks: false });
     expect(state["state"]).toBe("started");
+    // A change of metadata does not wait for checks that fail for another reason.
+    const tagged = await checked({ ...calm, waitForChecks: true, config: { ...config, metadata: { a: "1" } } }, calm);
+    expect((await machine.update(id, state, tagged))["version"]).toBe(state["version"]);
   });
 
   test("a lease of somebody else is waited for and never stolen; the error names its holder (F06)", async () => {
