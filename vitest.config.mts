@@ -1,4 +1,3 @@
-import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
@@ -12,7 +11,7 @@ export default defineConfig({
           include: ["test/{api,core,client,resources,service,generated,dynamic,tools}/**/*.test.ts"],
           testTimeout: 30_000,
           // What the provider writes down goes to a folder of the run, not to the user's.
-          env: { PULUMI_HOME: mkdtempSync(join(tmpdir(), "pulumi-machines-unit-")) },
+          env: { PULUMI_HOME: join(tmpdir(), `pulumi-machines-unit-${process.pid}`) },
         },
       },
       {

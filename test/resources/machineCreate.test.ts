@@ -1,5 +1,5 @@
 // Exactly one Machine, whatever became of the answer and of the process that asked.
-import { mkdtempSync, readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -25,7 +25,10 @@ describe("creating a Machine exactly once", () => {
     said = [];
     app = await makeApp(service, `once-${++count}`);
   });
-  afterEach(() => service.service.faults.clear());
+  afterEach(() => {
+    service.service.faults.clear();
+    rmSync(home, { recursive: true });
+  });
 
   /** As a process that was just started: it knows what is on the disk. */
   const restarted = (): Intents => openIntents((message) => said.push(message), home);
