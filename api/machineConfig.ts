@@ -402,6 +402,7 @@ export const machineConfig = z.object({
       max_price_fraction: optional(z.number().gt(0).max(1), "Highest share of the full price, above 0, up to 1."),
     }),
     "Run on spare capacity.",
+    { presence: true },
   ),
   size: optional(text, "Named size such as `shared-cpu-1x`; exclusive with `guest`.", {
     deprecationMessage: "Use `guest`.",

@@ -14,6 +14,8 @@ export interface FieldMeta {
   readonly secret?: boolean;
   /** The value may hold a secret the program marked: errors never quote it. */
   readonly sensitive?: boolean;
+  /** The object says something by being there, however empty: `{}` is not the same as left out. */
+  readonly presence?: boolean;
   /** Name of the object's type in schema and SDKs, where it occurs in several places. */
   readonly typeName?: string;
   /** Why the field should no longer be used. */

@@ -8,9 +8,11 @@ import type { Outcome } from "./transport.ts";
 
 type Answer = Extract<Outcome, { kind: "answer" }>;
 
-/** The beginning of an answer nobody could read. */
+/** The beginning of an answer nobody could read. Of JSON, whole or cut off, nothing: it may hold what is secret. */
 export const excerpt = ({ text }: Answer): string =>
-  JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+  /^\s*[[{"]/.test(text)
+    ? `${text.length} characters of JSON`
+    : JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
 
 /** The service's own text, in any of the shapes it comes in (bodies 1.1). */
 function reasonOf(answer: Answer): string {

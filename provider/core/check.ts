@@ -66,9 +66,10 @@ function fillName(resource: Resource, olds: Values, inputs: Values, given: Conte
   if (!resource.autoname) return false;
   const { property, maxLength, separator } = resource.autoname;
   if (inputs[property] !== undefined) return false;
-  if (olds[property] !== undefined && contextOf(olds).autonamed) {
+  // No opinion on the name is no wish for another one: what is there keeps its name, made or chosen (R1).
+  if (olds[property] !== undefined) {
     inputs[property] = olds[property];
-    return true;
+    return contextOf(olds).autonamed ?? false;
   }
   const begun = resource.autoname.random ? around.nameBegun(given.owner) : undefined;
   if (begun !== undefined) {

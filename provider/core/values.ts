@@ -42,10 +42,13 @@ function canonicalAt(field: Field, value: unknown): unknown {
   const out: Record<string, unknown> = {};
   for (const [name, inner] of Object.entries(value)) {
     const known = fieldAt(field, name);
-    const kept = known ? canonical(known, inner) : inner;
+    // A map's key says something by being there, whatever its value leaves out.
+    const kept = known
+      ? (canonical(known, inner) ?? (shape.kind === "record" && isObject(inner) ? {} : undefined))
+      : inner;
     if (kept !== undefined) define(out, name, kept);
   }
-  return Object.keys(out).length > 0 ? out : undefined;
+  return Object.keys(out).length > 0 || meta.presence === true ? out : undefined;
 }
 
 /** The field of a property, a map's value or an array's item; undefined where the schema knows none. */
@@ -118,7 +121,8 @@ export function unmodelled(field: Field, value: unknown): unknown {
   if (Array.isArray(value)) {
     const item = fieldAt(field, 0);
     const parts = item ? value.map((inner: unknown) => unmodelled(item, inner)) : [];
-    return parts.some((part) => part !== undefined) ? parts.map((part) => part ?? {}) : undefined;
+    const last = parts.findLastIndex((part) => part !== undefined);
+    return last < 0 ? undefined : parts.slice(0, last + 1).map((part) => part ?? {});
   }
   if (!isObject(value) || field.shape.kind === "leaf") return undefined;
   const out: Record<string, unknown> = {};

@@ -97,6 +97,9 @@ export interface Finding {
 export const questionsOf = (type: string): readonly { readonly needs: readonly string[] }[] =>
   resourceOf(type).questions;
 
+/** Milliseconds a question of preview may take: an answer that is late is no answer. */
+const askedFor = 10_000;
+
 /**
  * Asks the service one question of a type. A failure to ask is no reason to fail: it is told to `warn`.
  * @param index position in {@link questionsOf}
@@ -119,11 +122,8 @@ export async function ask(
     return null;
   }
   try {
-    const api = clientFor({
-      ...config,
-      retries: Math.min(config.retries, 1),
-      requestTimeout: Math.min(config.requestTimeout, 10_000),
-    });
+    const patient = clientFor(config);
+    const api = patient.within({ at: patient.clock.now() + askedFor, allowed: `${askedFor / 1000}s` });
     const message = await question.ask(inputs, api);
     return message === undefined ? null : { property: about, message };
   } catch (error) {

@@ -14,7 +14,7 @@ import { behaviour, computed, defineResource, type Problem, type Values } from "
 import { bareId, UNKNOWN } from "../core/values.ts";
 import { createOnce } from "./machineCreate.ts";
 import { config, fromService, toService, type Config } from "./machineSettings.ts";
-import { bringTo, destroyGracefully, liveNow } from "./machinePower.ts";
+import { bringTo, destroyGracefully, liveNow, untilDestroyed } from "./machinePower.ts";
 import { applyChanges } from "./machineUpdate.ts";
 import { regionProblem } from "./region.ts";
 
@@ -155,6 +155,7 @@ export const machine = defineResource({
     const key = { appName: id.app, machineId: id.machineId };
     const live = await api.machines.get(key);
     if (live.state === "destroyed") return;
+    if (live.state === "destroying") return untilDestroyed({ api, progress }, key);
     await withLease(api, key, { description: "deletion by pulumi", progress }, (lease) =>
       destroyGracefully({ api, progress }, key, lease, live, {
         config: state.config,

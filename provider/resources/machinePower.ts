@@ -2,7 +2,7 @@
 import type { Api } from "../client/api.ts";
 import type { Lease } from "../client/lease.ts";
 import { lastEvent, latestExit, waitForChecks, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
-import { isNotFound, MachinesError } from "../core/errors.ts";
+import { MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import type { Config } from "./machineSettings.ts";
 
@@ -78,6 +78,11 @@ export async function liveNow(api: Api, key: MachineKey, before: Machine): Promi
 
 const atRest = ["stopped", "suspended", "failed", "created"];
 
+/** Waits until a Machine that is being destroyed already is gone. */
+export async function untilDestroyed({ api, progress }: Call, key: MachineKey): Promise<void> {
+  await waitForMachine(api, key, ["destroyed"], { progress });
+}
+
 /** Takes traffic away, stops with the configured signal and timeout, then destroys; kills only when allowed. */
 export async function destroyGracefully(
   { api, progress }: Call,
@@ -92,16 +97,22 @@ export async function destroyGracefully(
   let kill = false;
   if (!atRest.includes(live.state)) {
     try {
-      const { signal, timeout } = live.config?.stopConfig ?? config?.stopConfig ?? {};
-      await api.machines.stop({ ...key, leaseNonce: lease.nonce(), body: { signal, timeout } });
-      await waitForMachine(api, key, ["stopped", "failed", "destroyed"], { progress });
+      // A stop is refused while the Machine is on its way from one state to another.
+      const passing = !["started", "starting"].includes(live.state);
+      if (passing) await waitForMachine(api, key, ["settled", "destroyed"], { progress });
+      const now = passing ? await api.machines.get(key) : live;
+      const { signal, timeout } = now.config?.stopConfig ?? config?.stopConfig ?? {};
+      if (!atRest.includes(now.state)) {
+        await api.machines.stop({ ...key, leaseNonce: lease.nonce(), body: { signal, timeout } });
+        const version = now.version ?? now.instanceId;
+        await waitForMachine(api, key, ["stopped", "failed", "destroyed"], { version, progress });
+      }
     } catch (error) {
-      if (isNotFound(error)) return;
       if (!force) throw error;
       progress(`stopping Machine ${key.machineId} failed; it is killed, as forceDestroy allows`);
       kill = true;
     }
   }
   await api.machines.destroy({ ...key, leaseNonce: lease.nonce(), force: kill || undefined });
-  await waitForMachine(api, key, ["destroyed"], { progress });
+  await untilDestroyed({ api, progress }, key);
 }

@@ -127,7 +127,7 @@ async function switchPower({ call, key, lease, wanted, before, changing }: Step,
       : await waitForMachine(api, key, ["started", "stopped", "suspended", "failed"], { progress });
     if (resting !== "started") await api.machines.start({ ...key, leaseNonce: lease.nonce() });
   }
-  return bringTo(call, key, wanted, { target, version: undefined, lease });
+  return bringTo(call, key, wanted, { target, version: versionOf(before), lease });
 }
 
 const versionOf = (machine: Machine): string | undefined => machine.version ?? machine.instanceId;

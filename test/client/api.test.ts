@@ -156,6 +156,30 @@ describe("answers that are none", () => {
     await expect(api.apps.list({ orgSlug: "personal" })).rejects.toThrow(/answer of the wrong form \(apps: /);
   });
 
+  test("of JSON that cannot be used nothing is quoted: it may hold secrets", async () => {
+    for (const text of [
+      '{"id":"m","config":{"env":{"A":"s3cr3t-canary"}}}',
+      '[{"config":{"env":{"A":"s3cr3t-canary',
+      '{"surprise":"s3cr3t-canary"}',
+    ]) {
+      answer = (_, response) => void response.end(text);
+      const error: unknown = await api.machines
+        .get({ appName: "a", machineId: "m" })
+        .catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(NetworkError);
+      expect(String(error)).not.toContain("canary");
+    }
+    answer = (_, response) => void response.writeHead(500).end('{"trace":"s3cr3t-canary"}');
+    await expect(api.machines.stop({ appName: "a", machineId: "m", body: {} })).rejects.toThrow(
+      /answered 500: \d+ characters of JSON/,
+    );
+  });
+
+  test("plain actions may answer whatever they like", async () => {
+    answer = (_, response) => void response.end("OK");
+    await expect(api.machines.stop({ appName: "a", machineId: "m", body: {} })).resolves.toBeUndefined();
+  });
+
   test("nulls, unknown fields and durations as numbers are no failure", async () => {
     answer = (_, response) =>
       void response.end(

@@ -41,6 +41,9 @@ describe("check", () => {
     expect(run("App", { __context: { name: "web" } }, first).inputs["name"]).toBe(first["name"]);
     expect(run("App", { __context: { name: "web" } }).inputs["name"]).not.toBe(first["name"]);
     expect(run("App", { name: "fixed" }, first).inputs["name"]).toBe("fixed");
+    // Taking a chosen name out of the program is no wish for another App.
+    const fixed = run("App", { name: "fixed" }).inputs;
+    expect(run("App", { __context: { name: "web" } }, fixed).inputs["name"]).toBe("fixed");
   });
 
   test("a create that was cut off is tried again under the name it was begun with", () => {

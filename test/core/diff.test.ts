@@ -91,6 +91,16 @@ describe("diff", () => {
     expect(diff(machine, base, { ...base, forceDestroy: true }).replaces).toEqual([]);
   });
 
+  test("a named check without settings and a spot without a price say something by being there", () => {
+    const config = { image: "x", checks: { a: { type: "tcp" } } };
+    expect(
+      paths({ ...base, config }, { ...base, config: { ...config, checks: { a: { type: "tcp" }, b: {} } } }),
+    ).toEqual(["config.checks.b"]);
+    expect(paths(base, { ...base, config: { image: "x", checks: { a: {} } } })).toEqual(["config.checks"]);
+    expect(paths(base, { ...base, config: { image: "x", spot: {} } })).toEqual(["config.spot"]);
+    expect(paths(base, { ...base, config: { image: "x", init: {}, guest: {} } })).toEqual([]);
+  });
+
   test("a metadata key the program no longer has is a change", () => {
     const old = { ...base, config: { image: "x", metadata: { a: "1", b: "2" } } };
     expect(paths(old, { ...base, config: { image: "x", metadata: { a: "1" } } })).toEqual(["config.metadata.b"]);

@@ -265,6 +265,7 @@ describe("Machine", () => {
       const services = [
         { protocol: "tcp", internalPort: 80 },
         { protocol: "tcp", internalPort: 81 },
+        { protocol: "tcp", internalPort: 82 },
       ];
       const extra = { new_field: { deep: [1] }, services: [{}, { new_thing: true }], stop_config: { new_one: "x" } };
       const { inputs } = await bound.check({}, { app: "app", config: { image, services, extra } });
@@ -272,7 +273,7 @@ describe("Machine", () => {
       const { config } = await send<{ config: Record<string, unknown> }>(lenient, "GET", at(state));
       expect(config).toMatchObject({
         new_field: { deep: [1] },
-        services: [{}, { internal_port: 81, new_thing: true }],
+        services: [{}, { internal_port: 81, new_thing: true }, {}],
         stop_config: { new_one: "x" },
       });
       expect((await bound.read(id, state))?.state).toEqual(state);
@@ -284,6 +285,26 @@ describe("Machine", () => {
       expect(await next.diff(id, found?.state ?? {}, inputs)).toBe("update");
     } finally {
       await lenient.close();
+    }
+  });
+
+  test("one that is being destroyed or replaced by somebody else is deleted all the same", async () => {
+    const slow = await startService({ delays: "realistic" });
+    try {
+      await makeApp(slow, "app");
+      const bound = bind("Machine", slow);
+      for (const [method, rest, body] of [
+        ["DELETE", "?force=true", undefined],
+        ["POST", "", { config: { image: "registry.example.com/web:9" } }],
+      ] as const) {
+        const { inputs } = await bound.check({}, { app: "app", config: { image } });
+        const { id, state } = await bound.create(inputs);
+        await send(slow, method, at(state) + rest, body);
+        await bound.delete(id, state);
+        expect(await send<{ state: string }>(slow, "GET", at(state))).toMatchObject({ state: "destroyed" });
+      }
+    } finally {
+      await slow.close();
     }
   });
 
