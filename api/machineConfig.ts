@@ -216,7 +216,11 @@ const file = named(
   "MachineFile",
   z.object({
     guest_path: required(absolutePath, "Absolute path of the file in the Machine."),
-    raw_value: optional(text, "Contents in base64; one of this, `secretName` and `imageConfig`.", { secret: true }),
+    raw_value: optional(
+      text,
+      "Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`.",
+      { sensitive: true },
+    ),
     secret_name: optional(text, "App secret that holds the contents in base64."),
     image_config: optional(text, "Image whose configuration is the contents."),
     mode: optional(count, "Permission bits as chmod takes them."),

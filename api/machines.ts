@@ -49,7 +49,7 @@ export const machine = z.object({
   private_ip: optional(z.string(), "IPv6 address on the private network."),
   config: optional(machineConfig, "The configuration; absent while the host is not reachable."),
   incomplete_config: optional(
-    machineConfig,
+    machineConfig.partial(),
     "Part of the configuration while `host_status` is not `ok`; never to be used for a new Machine.",
   ),
   image_ref: optional(

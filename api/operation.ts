@@ -36,7 +36,7 @@ export interface Operation {
   /** Successful status and the body that comes with it. */
   readonly status: number;
   readonly answer?: z.ZodType;
-  /** Further successful statuses with the same body. */
+  /** Documented failures by status. */
   readonly failures: Readonly<Record<number, string>>;
   readonly repeat: Repeat;
   /** The request is held until something happens, up to 60 s (spec 4.2 wait). */

@@ -227,8 +227,9 @@ function parse(operation: Operation, url: string, outcome: Extract<Outcome, { ki
   }
   const { value } = tidy(operation.answer, json ?? undefined);
   const valid = operation.answer.safeParse(value ?? undefined);
-  if (!valid.success) {
-    const issue = valid.error.issues[0];
+  // Only a wrong type makes an answer unusable. A value our requests may not hold is the service's to know.
+  const issue = valid.error?.issues.find(({ code }) => code === "invalid_type" || code === "invalid_union");
+  if (issue) {
     throw problem(
       `with an answer of the wrong form (${issue?.path.join(".") || "body"}: ${issue?.message ?? "invalid"})`,
     );

@@ -15,7 +15,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { isObject } from "../../api/schema.ts";
 
-/** One create. */
+/** One create that was begun. While it is on disk, the engine cannot have the id of what it made. */
 export interface Intent {
   /** Whose it is; one intent an owner. */
   readonly owner: string;
@@ -24,8 +24,6 @@ export interface Intent {
   readonly endpoint: string;
   readonly app: string;
   readonly name: string;
-  /** `sent`: the engine cannot have the id. `returned`: it may have it, unless it was killed before it wrote its state. */
-  readonly phase: "sent" | "returned";
 }
 
 /** The intents of this computer's user. */
@@ -34,12 +32,12 @@ export interface Intents {
   find(owner: string | undefined): Intent | undefined;
   /** Writes an intent down. It is on the disk when this returns. */
   write(intent: Intent): void;
-  /** Forgets the intent of an owner: the engine has shown that the object is in its state, or nothing was made. */
+  /** Forgets the intent of an owner: the id is about to be handed to the engine, or nothing was made. */
   settle(owner: string | undefined): void;
 }
 
 const isIntent = (value: unknown): value is Intent =>
-  isObject(value) && ["owner", "op", "endpoint", "app", "name", "phase"].every((key) => typeof value[key] === "string");
+  isObject(value) && ["owner", "op", "endpoint", "app", "name"].every((key) => typeof value[key] === "string");
 
 /** Opens the intents below Pulumi's home. A folder that cannot be written is told to `warn`, once, and done without. */
 export function openIntents(
@@ -50,6 +48,8 @@ export function openIntents(
   // The owner is a hash of ours; whatever else it might be never becomes a path.
   const file = (owner: string) => join(dir, `${owner.replace(/[^0-9a-zA-Z]/g, "_")}.json`);
   const known = new Map<string, Intent>();
+  // Whoever started us is the engine. When it is gone, nobody will write down the id that we return.
+  const engine = process.ppid;
   let warned = false;
   const attempt = (work: () => void): void => {
     try {
@@ -83,7 +83,7 @@ export function openIntents(
       });
     },
     settle(owner) {
-      if (owner === undefined || !known.delete(owner)) return;
+      if (owner === undefined || process.ppid !== engine || !known.delete(owner)) return;
       attempt(() => rmSync(file(owner), { force: true }));
     },
   };

@@ -51,6 +51,7 @@ async function acquire(
   { description, progress, ttl }: Required<LeaseOptions>,
 ): Promise<HeldLease> {
   let said = 0;
+  const since = api.clock.now();
   for (;;) {
     const asked = api.clock.now();
     try {
@@ -62,7 +63,9 @@ async function acquire(
     } catch (error) {
       // A lost answer may have left us a lease whose nonce we do not know; it runs out like anybody else's.
       const occupied = (error instanceof ApiError && error.status === 409) || isAmbiguous(error);
-      if (!occupied) throw error;
+      // A lease of ours that got lost has run out by then: what still fails is the service.
+      const failing = isAmbiguous(error) && api.clock.now() - since > (ttl + 2) * 1000;
+      if (!occupied || failing) throw error;
       const holder =
         error instanceof ApiError && !isAmbiguous(error) ? error.reason : "a request of ours whose answer was lost";
       if (api.clock.now() + askAgainEvery >= api.deadline.at) throw notFree(api, key, holder, error);

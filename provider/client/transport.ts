@@ -35,15 +35,12 @@ const unsentCodes = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
   "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
   "UND_ERR_CONNECT_TIMEOUT",
   "ERR_TLS_CERT_ALTNAME_INVALID",
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
   "CERT_HAS_EXPIRED",
-  "EPROTO",
   "ERR_SSL_WRONG_VERSION_NUMBER",
 ]);
 
@@ -70,7 +67,7 @@ export function httpTransport(dispatcher?: Dispatcher): Transport {
       return { kind: "answer", status: answer.statusCode, headers, text: await answer.body.text() };
     } catch (error) {
       const cause = timeout.aborted ? new Error(`no answer within ${sent.timeout / 1000} s`) : rootOf(error);
-      return { kind: unsentCodes.has((cause as NodeJS.ErrnoException).code ?? "") ? "unsent" : "lost", cause };
+      return { kind: isUnsent(cause) ? "unsent" : "lost", cause };
     }
   };
   return Object.assign(send, {
@@ -78,6 +75,14 @@ export function httpTransport(dispatcher?: Dispatcher): Transport {
       await Promise.all([calls.close(), waits.close()]);
     },
   });
+}
+
+/** A connection that is up can report an unreachable network too: only a failure to connect proves that nothing was sent. */
+function isUnsent(cause: NodeJS.ErrnoException): boolean {
+  const { code = "", syscall } = cause;
+  return (
+    unsentCodes.has(code) || (syscall === "connect" && ["EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"].includes(code))
+  );
 }
 
 /** The first failure of several tried addresses says what is wrong; the error around it says nothing. */

@@ -1,5 +1,5 @@
 // Waiting for a Machine: held requests chained until the deadline (spec 4.2 wait), never a poll of the list.
-import { isNotFound, MachinesError, ApiError } from "../core/errors.ts";
+import { ApiError, isNotFound, MachinesError, NetworkError } from "../core/errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
 
 /** A Machine as programs see it. */
@@ -25,7 +25,7 @@ export async function waitForMachine(
   api: Api,
   key: MachineKey,
   states: readonly WaitState[],
-  options: { version?: string | undefined; progress: (message: string) => void },
+  options: { version?: string | undefined; progress: (message: string) => void; fresh?: boolean | undefined },
 ): Promise<string> {
   const since = api.clock.now();
   const timer = setInterval(() => {
@@ -37,28 +37,36 @@ export async function waitForMachine(
     for (;;) {
       const left = Math.ceil((api.deadline.at - api.clock.now()) / 1000);
       if (left <= 0) throw await timedOut(api, key, states);
+      const asked = api.clock.now();
       try {
         const timeout = Math.min(longestHold, left);
         const answer = await api.machines.wait({ ...key, state: [...states], timeout, version: options.version });
         return answer.state ?? (await api.machines.get(key)).state;
       } catch (error) {
         if (isNotFound(error)) {
-          if (states.includes("destroyed")) return "destroyed";
-          if (api.clock.now() - since > lateVisibility) throw error;
-          await api.clock.sleep(250, api.deadline.signal);
+          const late = options.fresh === true && api.clock.now() - since < lateVisibility;
+          if (!late && states.includes("destroyed")) return "destroyed";
+          if (!late) throw error;
         } else if (error instanceof ApiError && error.reason.includes("currently replaced")) {
           throw new MachinesError(
             "stale-version",
             `Machine ${key.machineId} was updated by somebody else while we waited: ${error.message}`,
             { cause: error },
           );
-        } else if (!(error instanceof ApiError && error.status === 408)) throw error;
+        } else if (!endedEarly(error)) throw error;
       }
+      // Whoever ends a hold at once is not asked again at once.
+      const took = api.clock.now() - asked;
+      if (took < 1000) await api.clock.sleep(1000 - took, api.deadline.signal);
     }
   } finally {
     clearInterval(timer);
   }
 }
+
+/** A hold that ended without an answer to the question: not yet, or cut off by something in between (F09). */
+const endedEarly = (error: unknown): boolean =>
+  (error instanceof ApiError && (error.status === 408 || error.status >= 500)) || error instanceof NetworkError;
 
 async function timedOut(api: Api, key: MachineKey, states: readonly WaitState[]): Promise<MachinesError> {
   const grace = api.within({ at: api.clock.now() + 5000, allowed: "5s" });
@@ -129,7 +137,7 @@ export async function waitForChecks(api: Api, key: MachineKey, progress: (messag
         `Machine ${key.machineId} is ${live.state} and not started: ${lastEvent(live)}.`,
       );
     const failing = (live.checks ?? []).filter(({ status }) => status !== "passing");
-    if (failing.length === 0 && live.checks !== undefined) return live;
+    if (failing.length === 0 && (live.checks ?? []).length > 0) return live;
     const list = failing
       .map(({ name, status, output }) => `${name ?? "?"} is ${status ?? "unknown"}${output ? ` (${output})` : ""}`)
       .join("; ");

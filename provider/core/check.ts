@@ -18,6 +18,8 @@ export interface Surroundings {
   readonly randomHex: (characters: number) => string;
   /** The name under which an interrupted create of the owner was begun: a second try must find it by that name. */
   readonly nameBegun: (owner: string | undefined) => string | undefined;
+  /** The name the owner's object has in the state: what is to replace it may keep it. */
+  readonly nameInState: (owner: string | undefined) => unknown;
 }
 
 /** Checks new inputs against the resource's declaration and the inputs before (`{}` when there are none). */
@@ -36,10 +38,13 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
     if (inputs[name] === undefined && field.default !== undefined) define(inputs, name, field.default);
     checkValue(field, inputs[name], [name], problems);
   }
-  if (problems.length === 0) problems.push(...(resource.validate?.(known(inputs) as Values) ?? []));
+  if (problems.length === 0)
+    problems.push(
+      ...(resource.validate?.(known(inputs) as Values) ?? []).filter(({ path }) => !hasUnknown(holderOf(inputs, path))),
+    );
   if (problems.length === 0 && Object.keys(olds).some((name) => !name.startsWith("__")))
     problems.push(...refusals(resource, olds, inputs));
-  problems.push(...findings(resource, olds, inputs, given));
+  problems.push(...findings(resource, olds, inputs, given, around));
 
   const context: Context = withoutUndefined({
     owner: given.owner,
@@ -95,13 +100,16 @@ function checkValue(
   if (value === UNKNOWN) return;
   if (value === undefined || value === null) {
     if (!field.optional && field.default === undefined)
-      problems.push({ path, message: `is required: ${field.meta.description ?? ""}`.trim() });
+      problems.push({
+        path,
+        message: field.meta.description === undefined ? "is required" : `is required: ${field.meta.description}`,
+      });
     return;
   }
   const { shape } = field;
   const hidden = quiet || field.meta.secret === true || field.meta.sensitive === true;
-  const wrongType = (allowed: string) =>
-    problems.push({ path, message: `got ${hidden ? typeOf(value) : shown(value)}; must be ${allowed}` });
+  // What should have been a list or an object may hold anything: it is never quoted.
+  const wrongType = (allowed: string) => problems.push({ path, message: `got ${typeOf(value)}; must be ${allowed}` });
   if (shape.kind === "leaf") {
     const problem = firstIssue(shape.schema, value);
     if (problem !== undefined)
@@ -151,6 +159,13 @@ function unknownProperty(name: string, names: readonly string[]): string {
   return `there is no such property${meant === undefined ? `; known are ${names.join(", ")}` : `; did you mean ${meant}?`}`;
 }
 
+/** What holds the property at a path. A rule about it is judged once all of that is known. */
+function holderOf(value: unknown, path: readonly (string | number)[]): unknown {
+  let holder: unknown = value;
+  for (const part of path.slice(0, -1)) holder = (holder as Record<string | number, unknown> | undefined)?.[part];
+  return holder;
+}
+
 /** The value without what is not known yet. */
 function known(value: unknown): unknown {
   if (value === UNKNOWN) return undefined;
@@ -188,11 +203,13 @@ export const dataLoss = (resource: Resource): string =>
   `changing it replaces the ${resource.name} and destroys ${resource.losesData}; set allowDataLoss: true to allow that, or keep the old value`;
 
 /** What the service said at preview, where it is about an input that is new or changed. */
-function findings(resource: Resource, olds: Values, inputs: Values, given: Context): Problem[] {
+function findings(resource: Resource, olds: Values, inputs: Values, given: Context, around: Surroundings): Problem[] {
   return (Array.isArray(given.findings) ? given.findings : []).flatMap((finding: unknown) => {
     if (!isObject(finding)) return [];
     const [name, message] = [String(finding["property"]), String(finding["message"])];
     const field = resource.inputFields[name];
-    return field && !same(field, olds[name], inputs[name]) ? [{ path: [name], message }] : [];
+    // A replacement is checked without what it replaces: the name is taken by the very object that goes.
+    const ownName = name === resource.autoname?.property && around.nameInState(given.owner) === inputs[name];
+    return field && !ownName && !same(field, olds[name], inputs[name]) ? [{ path: [name], message }] : [];
   });
 }

@@ -121,7 +121,7 @@ export function readConfig(
   return {
     endpoint,
     token: token.value,
-    tokenSource: token.source,
+    tokenSource: token.value === undefined ? "the embedded service" : token.source,
     organization,
     leaseHeader: header,
     retries: integer("retries", 0, 20),

@@ -54,7 +54,7 @@ export interface Question<Inputs = Values> {
   /** Inputs it needs; the first is the one the answer is about. */
   readonly needs: readonly (keyof Inputs & string)[];
   /** Why the inputs cannot work, or undefined. It applies only where the first input is new or changed. */
-  ask(inputs: Inputs, api: Api): Promise<string | undefined>;
+  ask(inputs: Inputs, api: Api, owner: string | undefined): Promise<string | undefined>;
 }
 
 /** What is wrong with inputs, by property path. */

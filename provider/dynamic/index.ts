@@ -7,7 +7,16 @@ import { clientFor, intents } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
-import { create, guardedDiff, inputsOf, read, remove, update, type Caller } from "../core/lifecycle.ts";
+import {
+  create,
+  guardedDiff,
+  InitializationFailed,
+  inputsOf,
+  read,
+  remove,
+  update,
+  type Caller,
+} from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
 import { resources } from "../resources/index.ts";
 
@@ -40,9 +49,12 @@ export function provider(type: string): dynamic.ResourceProvider {
     },
     check: async (olds: Values, news: Values) => {
       const found = await config;
-      inState(olds);
-      const nameBegun = (owner: string | undefined) => intents().find(owner)?.name;
-      const { inputs, problems } = check(resource, olds, news, { randomHex, nameBegun });
+      rememberName(resource, olds);
+      const { inputs, problems } = check(resource, olds, news, {
+        randomHex,
+        nameBegun: (owner) => intents().find(owner)?.name,
+        nameInState: (owner) => (owner === undefined ? undefined : namesInState.get(owner)),
+      });
       const reasons = found instanceof Error ? [found.message, ...problems] : problems;
       // The engine prints the value of a property that is named here, secrets included: the path is part of the reason.
       return { inputs, failures: reasons.map((reason) => ({ property: "", reason })) };
@@ -51,19 +63,18 @@ export function provider(type: string): dynamic.ResourceProvider {
       quietly((): Promise<dynamic.DiffResult> => {
         const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, olds, news);
         // `changes: true` would switch off replaceOnChanges: left open, the engine compares the inputs itself.
-        return Promise.resolve(
-          changes.length === 0 ? { changes: false } : { replaces: [...replaces], deleteBeforeReplace },
-        );
+        // What failed after the last change is still to be done, also when a refresh came between.
+        const same = { changes: contextOf(olds).unfinished === true };
+        return Promise.resolve(changes.length === 0 ? same : { replaces: [...replaces], deleteBeforeReplace });
       }),
     create: (inputs: Values) =>
       quietly(async () => {
-        const { id, state } = await create(resource, inputs, await caller());
+        const { id, state } = await withProvider(inputs, async () => create(resource, inputs, await caller()));
         return { id, outs: state };
       }),
     read: (id, props: Values) =>
       quietly(async () => {
         // A refresh brings the state; a get brings nothing but the reference to this provider.
-        inState(props);
         const state = Object.keys(props).some(
           (name) => !name.startsWith("__") && props[name] !== undefined && name !== "id",
         )
@@ -75,17 +86,34 @@ export function provider(type: string): dynamic.ResourceProvider {
         throw new Error(`there is no ${resource.name} ${JSON.stringify(id)}`);
       }),
     update: (id, olds: Values, news: Values) =>
-      quietly(async () => ({ outs: await update(resource, id, olds, news, await caller()) })),
-    delete: (id, props: Values) =>
-      quietly(async () => {
-        inState(props);
-        await remove(resource, id, props, await caller());
-      }),
+      quietly(async () => ({
+        outs: await withProvider(news, async () => update(resource, id, olds, news, await caller())),
+      })),
+    delete: (id, props: Values) => quietly(async () => remove(resource, id, props, await caller())),
   };
 }
 
-/** What the engine shows us of an owner is in its state: its create has nothing left to settle. */
-const inState = (olds: Values): void => intents().settle(contextOf(olds).owner);
+/** Names that resources have in the state, by owner: what is to replace one is checked as if there had been nothing. */
+const namesInState = new Map<string, unknown>();
+
+function rememberName(resource: Resource, olds: Values): void {
+  const { owner } = contextOf(olds);
+  if (owner !== undefined && resource.autoname) namesInState.set(owner, olds[resource.autoname.property]);
+}
+
+/**
+ * The state of an object that is there but not as it should be must name its provider too: the host adds that only to the
+ * state of a success, and without it the object could be neither refreshed nor deleted.
+ */
+async function withProvider<T>(inputs: Values, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const { __provider: reference } = inputs;
+    if (error instanceof InitializationFailed && reference !== undefined) error.properties["__provider"] = reference;
+    throw error;
+  }
+}
 
 /** An answer of the service to a question of preview, about one input. */
 export interface Finding {
@@ -108,6 +136,7 @@ export async function ask(
   type: string,
   index: number,
   inputs: Values,
+  owner: string,
   get: (key: string) => string | undefined,
   warn: (message: string) => void,
 ): Promise<Finding | null> {
@@ -124,7 +153,7 @@ export async function ask(
   try {
     const patient = clientFor(config);
     const api = patient.within({ at: patient.clock.now() + askedFor, allowed: `${askedFor / 1000}s` });
-    const message = await question.ask(inputs, api);
+    const message = await question.ask(inputs, api, owner);
     return message === undefined ? null : { property: about, message };
   } catch (error) {
     warn(`${type} ${about}: could not be checked against the service: ${messageOf(error)}`);

@@ -31,6 +31,7 @@ const outputs = z.object({
 });
 
 const visibleWithin = 60_000;
+const longestPause = 1000;
 
 const toLive = (live: AnswerOf<"apps", "get">, organization: string | undefined) => ({
   name: live.name,
@@ -55,7 +56,7 @@ export const app = defineResource({
   async create({ inputs: { name, organization, network }, api }) {
     const appName = name ?? "";
     await api.apps.create({ body: { name: appName, orgSlug: organization ?? api.config.organization, network } });
-    const pause = growingPause(50, 1000);
+    const pause = growingPause(50, longestPause);
     const until = Math.min(api.deadline.at, api.clock.now() + visibleWithin);
     for (;;) {
       try {
@@ -84,10 +85,10 @@ export const app = defineResource({
     if (state.forceDestroy !== true) await refuseWhileInUse(api, appName);
     await api.apps.delete({ appName, force: state.forceDestroy === true ? true : undefined });
     api.shared.appsDeleted.add(appName);
-    const pause = growingPause(50, 1000);
+    const pause = growingPause(50, longestPause);
     for (;;) {
       await api.apps.get({ appName });
-      if (api.clock.now() >= api.deadline.at) {
+      if (api.clock.now() + longestPause >= api.deadline.at) {
         throw new MachinesError(
           "wait-timeout",
           `App ${appName} was not gone within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,

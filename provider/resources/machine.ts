@@ -2,24 +2,24 @@
 import { z } from "zod";
 import { camelKey, toWire } from "../../api/case.ts";
 import { configProblems, machineConfig, type MachineConfig } from "../../api/machineConfig.ts";
-import { machineName, regionCode } from "../../api/names.ts";
+import { appName, machineName, regionCode } from "../../api/names.ts";
 import { isObject, optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { findMachine } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import type { Machine } from "../client/wait.ts";
-import { isNotFound, PartialStateError } from "../core/errors.ts";
+import { isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Problem, type Values } from "../core/resource.ts";
 import { bareId, UNKNOWN } from "../core/values.ts";
-import { createOnce } from "./machineCreate.ts";
-import { config, fromService, toService, type Config } from "./machineSettings.ts";
-import { bringTo, destroyGracefully, liveNow, untilDestroyed } from "./machinePower.ts";
+import { createOnce, isOwnedBy } from "./machineCreate.ts";
+import { config, fromService, modelledInExtra, toService, type Config } from "./machineSettings.ts";
+import { bringTo, destroyGracefully, isJob, liveNow, untilDestroyed } from "./machinePower.ts";
 import { applyChanges } from "./machineUpdate.ts";
 import { regionProblem } from "./region.ts";
 
 const inputs = z.object({
-  app: required(z.string().min(1), "App the Machine runs in: the `id` of an App. Changing it replaces the Machine.", {
+  app: required(appName, "App the Machine runs in: the `id` of an App. Changing it replaces the Machine.", {
     format: "reference",
   }),
   name: computed(machineName).describe(
@@ -45,6 +45,7 @@ const inputs = z.object({
 
 const outputs = z.object({
   name: required(z.string(), "Name of the Machine."),
+  region: optional(z.string(), "Region the Machine runs in."),
   machineId: required(z.string(), "Identifier within the App; stable for life."),
   version: optional(z.string(), "Identifier of the configuration's version, 26 characters."),
   state: required(z.string(), "State of the Machine."),
@@ -72,6 +73,7 @@ const toLive = (app: string, live: Machine, written: Config | undefined) => ({
   app,
   machineId: live.id,
   name: live.name ?? "",
+  region: live.region,
   config: live.config ? fromService(live.config, written) : undefined,
   state: live.state,
   cordoned: live.cordoned,
@@ -89,11 +91,6 @@ const toLive = (app: string, live: Machine, written: Config | undefined) => ({
   updatedAt: live.updatedAt,
 });
 
-/** The inputs that a live Machine's state and region can be read into: only what the program could have written. */
-const asWritten = (live: Machine, state: Partial<MachineInputs> | undefined) => ({
-  region: state === undefined || state.region !== undefined ? live.region : undefined,
-});
-
 export const machine = defineResource({
   name: "Machine",
   summary: "A small VM that runs a container image under a versioned configuration.",
@@ -108,7 +105,7 @@ export const machine = defineResource({
   validate,
   questions: [
     { needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) },
-    { needs: ["name", "app"], ask: ({ name, app }, api) => nameProblem(api, bareId(app), name) },
+    { needs: ["name", "app"], ask: ({ name, app }, api, owner) => nameProblem(api, bareId(app), name, owner) },
   ],
 
   async create({ inputs: wanted, api, progress, owner }) {
@@ -126,42 +123,65 @@ export const machine = defineResource({
       const version = made.version ?? made.instanceId;
       return toLive(
         app,
-        await bringTo({ api, progress }, key, wanted, { target: state ?? "started", version }),
+        await bringTo({ api, progress }, key, wanted, { target: state ?? "started", version, fresh: true }),
         wanted.config,
       );
     } catch (error) {
-      throw new PartialStateError(toLive(app, await liveNow(api, key, made), wanted.config), error);
+      const now = await liveNow(api, key, made);
+      // A job that destroyed itself is nothing that could be repaired in place.
+      if (now.state === "destroyed") throw error;
+      throw new PartialStateError(toLive(app, now, wanted.config), error);
+    } finally {
+      // From here on the engine has the id, or there is nothing to have.
+      api.shared.intents.settle(owner);
     }
   },
 
   async read({ id, state, api }) {
-    const live = await findMachine(api, id.app, id.machineId);
     // A Machine that destroyed itself as told has done its work: it is not gone, and not made again.
-    if (live.state === "destroyed" && state?.config?.autoDestroy !== true) return undefined;
-    return { ...toLive(id.app, live, state?.config), ...asWritten(live, state) };
+    const done = state?.config?.autoDestroy === true && state.machineId !== undefined;
+    try {
+      const live = await findMachine(api, id.app, id.machineId);
+      if (live.state === "destroyed" && !done) return undefined;
+      return toLive(id.app, live, state?.config);
+    } catch (error) {
+      if (!done || !isNotFound(error)) throw error;
+      await api.apps.get({ appName: id.app });
+      return { ...state, name: state.name ?? "", machineId: id.machineId, state: "destroyed" };
+    }
   },
 
   async update({ id, inputs: wanted, old, unfinished, api, progress }) {
     const key = { appName: id.app, machineId: id.machineId };
-    const live = await withLease(api, key, { description: "update by pulumi", progress }, (lease) =>
-      applyChanges({ api, progress }, key, lease, wanted, { ...old, unfinished }, (found) =>
-        toLive(id.app, found, wanted.config),
-      ),
-    );
-    return toLive(id.app, live, wanted.config);
+    // When only part of the change was made, the metadata keys of before and after are both ours to look after.
+    const metadata = { ...old.config.metadata, ...wanted.config.metadata };
+    const partly = (found: Machine) => toLive(id.app, found, { ...wanted.config, metadata });
+    try {
+      const live = await withLease(api, key, { description: "update by pulumi", progress }, (lease) =>
+        applyChanges({ api, progress }, key, lease, wanted, { ...old, unfinished }, partly),
+      );
+      return toLive(id.app, live, wanted.config);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      throw new MachinesError(
+        "api",
+        `Machine ${id.app}/${id.machineId} was destroyed outside of this program: run pulumi refresh, then up makes a new one (${error.message})`,
+        { cause: error },
+      );
+    }
   },
 
   async delete({ id, state, api, progress }) {
     const key = { appName: id.app, machineId: id.machineId };
-    const live = await api.machines.get(key);
-    if (live.state === "destroyed") return;
-    if (live.state === "destroying") return untilDestroyed({ api, progress }, key);
-    await withLease(api, key, { description: "deletion by pulumi", progress }, (lease) =>
-      destroyGracefully({ api, progress }, key, lease, live, {
-        config: state.config,
-        force: state.forceDestroy === true,
-      }),
-    );
+    const { state: now } = await api.machines.get(key);
+    if (now === "destroyed") return;
+    if (now === "destroying") return untilDestroyed({ api, progress }, key);
+    await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
+      // Whoever held the lease before us may have started or stopped it.
+      const live = await api.machines.get(key);
+      const options = { config: state.config, force: state.forceDestroy === true };
+      await destroyGracefully({ api, progress }, key, lease, live, options);
+    });
   },
 });
 
@@ -175,13 +195,22 @@ function volumesOf(values: Values): string[] {
 }
 
 /** Rules that span fields, in the words of a program. */
-function validate({ config: settings }: Partial<MachineInputs>): Problem[] {
+function validate({ config: settings, state }: Partial<MachineInputs>): Problem[] {
   if (!settings) return [];
   const wire = toWire(machineConfig, settings) as MachineConfig;
   const problems = configProblems(wire).map(({ path, message }): Problem => ({
     path: ["config", ...path.map((part) => (typeof part === "string" ? camelKey(part) : part))],
     message: message.replace(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, camelKey),
   }));
+  if (state === "suspended" && isJob(settings)) {
+    problems.push({ path: ["state"], message: "a Machine that ends by itself cannot be kept suspended" });
+  }
+  for (const path of modelledInExtra(settings)) {
+    problems.push({
+      path: ["config", "extra", ...path],
+      message: "is a field this version knows: set it in config itself",
+    });
+  }
   for (const [name, value] of Object.entries(settings.metadata ?? {})) {
     const path = ["config", "metadata", name];
     if (name.startsWith("pulumi-"))
@@ -191,11 +220,16 @@ function validate({ config: settings }: Partial<MachineInputs>): Problem[] {
   return problems;
 }
 
-async function nameProblem(api: Api, appName: string, name: string | undefined): Promise<string | undefined> {
+async function nameProblem(
+  api: Api,
+  appName: string,
+  name: string | undefined,
+  owner: string | undefined,
+): Promise<string | undefined> {
   if (name === undefined) return undefined;
   try {
-    const taken = (await api.machines.list({ appName, summary: true })).find(
-      (other) => other.name === name && other.state !== "destroyed",
+    const taken = (await api.machines.list({ appName })).find(
+      (other) => other.name === name && other.state !== "destroyed" && !isOwnedBy(other, owner),
     );
     return (
       taken &&

@@ -5,7 +5,7 @@ import type { Api } from "../client/api.ts";
 import { growingPause } from "../client/clock.ts";
 import type { Intent } from "../client/intents.ts";
 import { waitForMachine, type Machine } from "../client/wait.ts";
-import { isAmbiguous, isNotFound } from "../core/errors.ts";
+import { ApiError, isAmbiguous, isNotFound } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { fromService, sameVersion, type Config } from "./machineSettings.ts";
 
@@ -35,25 +35,20 @@ export async function createOnce(
   const op = randomBytes(16).toString("hex");
   const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner }) };
   const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
-  const intent =
-    owner === undefined
-      ? undefined
-      : ({ owner, op, endpoint: api.config.endpoint, app: appName, name: body.name ?? "", phase: "sent" } as const);
-  if (intent) intents.write(intent);
+  if (owner !== undefined)
+    intents.write({ owner, op, endpoint: api.config.endpoint, app: appName, name: body.name ?? "" });
   for (let attempt = 1; ; attempt++) {
     try {
-      const made = await api.machines.create({ appName, body: tagged });
-      if (intent) intents.write({ ...intent, phase: "returned" });
-      return made;
+      return await api.machines.create({ appName, body: tagged });
     } catch (error) {
+      // A second request is refused for its name when the first one was applied after all.
+      const refusedAsDouble = attempt > 1 && error instanceof ApiError && error.status === 409;
+      const made = isAmbiguous(error) || refusedAsDouble ? await theOneWith(call, appName, op) : undefined;
+      if (made) return made;
       if (!isAmbiguous(error)) {
-        intents.settle(owner);
+        // After a first request whose fate is open the note stays: the next run looks again.
+        if (attempt === 1) intents.settle(owner);
         throw error;
-      }
-      const made = await theOneWith(call, appName, op);
-      if (made) {
-        if (intent) intents.write({ ...intent, phase: "returned" });
-        return made;
       }
       // Nothing came to light: it was not applied. Sent again with the same tag, so that even a late one would be found.
       if (attempt === attempts) throw error;
@@ -65,6 +60,10 @@ const tagged = async (api: Api, appName: string, op: string): Promise<Machine[]>
   (await api.machines.list({ appName }).catch(noneWithoutApp)).filter(
     ({ config, state }) => config?.metadata?.[opTag] === op && state !== "destroyed",
   );
+
+/** Whether a Machine was made for an owner. */
+export const isOwnedBy = ({ config }: Machine, owner: string | undefined): boolean =>
+  owner !== undefined && config?.metadata?.[ownerTag] === owner;
 
 const noneWithoutApp = (error: unknown): Machine[] => {
   if (isNotFound(error)) return [];
@@ -90,8 +89,8 @@ async function theOneWith({ api, progress }: Call, appName: string, op: string):
 }
 
 /**
- * What a create that was cut off left behind. The same as wanted: it is the one. Otherwise one whose id the engine cannot
- * have is destroyed; one that the engine may know is never touched.
+ * What a create that was cut off left behind; the engine cannot have its id. The same as wanted: it is the one. Otherwise
+ * it is destroyed.
  */
 async function takeUp(
   { api, progress }: Call,
@@ -113,14 +112,7 @@ async function takeUp(
     sameVersion(fromService(found.config, written), written);
   if (fits) {
     progress(`Machine ${found.id} was made by a run that was cut off; it is taken over`);
-    api.shared.intents.write({ ...left, phase: "returned" });
     return found;
-  }
-  if (left.phase === "returned") {
-    progress(
-      `Machine ${left.app}/${found.id} was made by a run that was cut off, and differs from what is wanted now; it is left alone`,
-    );
-    return undefined;
   }
   progress(
     `Machine ${left.app}/${found.id} was made by a run that was cut off, and differs from what is wanted now; it is destroyed`,

@@ -15,7 +15,7 @@ interface Wanted {
 }
 
 /** A Machine that ends by itself: success is exit code 0, not running on. */
-const isJob = ({ schedule, autoDestroy, restart }: Config): boolean =>
+export const isJob = ({ schedule, autoDestroy, restart }: Config): boolean =>
   schedule !== undefined || autoDestroy === true || restart?.policy === "no";
 
 const hasChecks = ({ checks, services }: Config): boolean =>
@@ -29,10 +29,10 @@ export async function bringTo(
   { api, progress }: Call,
   key: MachineKey,
   wanted: Wanted,
-  { target, version, lease }: { target: Power; version: string | undefined; lease?: Lease },
+  { target, version, lease, fresh }: { target: Power; version: string | undefined; lease?: Lease; fresh?: boolean },
 ): Promise<Machine> {
   const wait = (states: readonly ("started" | "stopped" | "suspended" | "failed" | "destroyed" | "settled")[]) =>
-    waitForMachine(api, key, states, { version, progress });
+    waitForMachine(api, key, states, { version, progress, fresh });
   if (target === "stopped") {
     const reached = await wait(["stopped", "failed", "destroyed"]);
     if (reached !== "stopped") throw await failed(api, key, reached, target);
@@ -50,7 +50,7 @@ export async function bringTo(
     if (then !== "suspended") throw await failed(api, key, then, target);
     return api.machines.get(key);
   }
-  return (wanted.waitForChecks ?? hasChecks(wanted.config)) ? waitForChecks(api, key, progress) : live;
+  return (wanted.waitForChecks ?? true) && hasChecks(wanted.config) ? waitForChecks(api, key, progress) : live;
 }
 
 async function ended(api: Api, key: MachineKey, reached: string): Promise<Machine> {

@@ -64,6 +64,16 @@ export function othersMetadata(
 export const sameVersion = (a: Config, b: Config): boolean =>
   equal(canonical(settings, { ...a, metadata: undefined }), canonical(settings, { ...b, metadata: undefined }));
 
+/** Paths in `extra` of fields this version knows: they belong into the configuration itself, where diffs see them. */
+export function modelledInExtra({ extra }: Config): string[][] {
+  const paths = (value: unknown, path: string[]): string[][] => {
+    if (Array.isArray(value)) return value.flatMap((item: unknown, i) => paths(item, [...path, String(i)]));
+    if (isObject(value)) return Object.entries(value).flatMap(([name, inner]) => paths(inner, [...path, name]));
+    return value === undefined ? [] : [path];
+  };
+  return extra === undefined ? [] : paths(modelled(known, fromWire(machineConfig, extra)), []);
+}
+
 /** Top-level fields in which two configurations differ, metadata aside. */
 export function differingFields(a: Config, b: Config): string[] {
   const [left, right] = [a, b].map(

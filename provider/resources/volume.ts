@@ -1,7 +1,7 @@
 // Volumes (spec 2.1, 2.2, 4.4).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
-import { regionCode, volumeName } from "../../api/names.ts";
+import { appName, regionCode, volumeName } from "../../api/names.ts";
 import type { Api } from "../client/api.ts";
 import { growingPause } from "../client/clock.ts";
 import { findVolume, type Volume } from "../client/inventory.ts";
@@ -14,7 +14,7 @@ import { isLeaving } from "./app.ts";
 import { regionProblem } from "./region.ts";
 
 const inputs = z.object({
-  app: required(z.string().min(1), "App that owns the volume: the `id` of an App. Changing it replaces the volume.", {
+  app: required(appName, "App that owns the volume: the `id` of an App. Changing it replaces the volume.", {
     format: "reference",
   }),
   name: computed(volumeName).describe(
@@ -77,6 +77,8 @@ const toLive = (app: string, live: Volume, needsRestart: boolean) => ({
   createdAt: live.createdAt,
 });
 
+/** Milliseconds; the last look is early enough for its answer to be the reason that is told. */
+const longestPause = 1000;
 const usable = ["created", "hydrating"];
 
 export const volume = defineResource({
@@ -119,11 +121,12 @@ export const volume = defineResource({
     const key = { appName: id.app, volumeId: id.volumeId };
     let live = await api.volumes.get(key);
     let needsRestart = old.needsRestart;
-    if (next.sizeGb > (live.sizeGb ?? 0)) {
-      needsRestart = (await extend(api, key, next.sizeGb)) || needsRestart;
-      live = await untilUsable(api, id.app, await api.volumes.get(key), progress);
-    }
     try {
+      live = await untilUsable(api, id.app, live, progress);
+      if (next.sizeGb > (live.sizeGb ?? 0)) {
+        needsRestart = (await extend(api, key, next.sizeGb)) || needsRestart;
+        live = await untilUsable(api, id.app, await api.volumes.get(key), progress);
+      }
       if (live.snapshotRetention !== next.snapshotRetention || live.autoBackupEnabled !== next.autoBackupEnabled) {
         const { snapshotRetention, autoBackupEnabled } = next;
         live = await api.volumes.update({ ...key, body: { snapshotRetention, autoBackupEnabled } });
@@ -141,7 +144,7 @@ export const volume = defineResource({
   async delete({ id, api, progress }) {
     const key = { appName: id.app, volumeId: id.volumeId };
     let said = api.clock.now();
-    const pause = growingPause(100, 1000);
+    const pause = growingPause(100, longestPause);
     for (;;) {
       try {
         await api.volumes.delete(key);
@@ -149,7 +152,7 @@ export const volume = defineResource({
       } catch (error) {
         // The volume is let go a moment after its Machine is gone (bodies 7.1).
         const bound = error instanceof ApiError && error.status === 412;
-        if (!bound || api.clock.now() >= api.deadline.at) throw error;
+        if (!bound || api.clock.now() + longestPause >= api.deadline.at) throw error;
         if (api.clock.now() - said >= 10_000) {
           said = api.clock.now();
           progress(`waiting for the volume to be let go: ${error.reason}`);
@@ -175,11 +178,11 @@ async function extend(api: Api, key: { appName: string; volumeId: string }, size
 async function untilUsable(api: Api, appName: string, made: Volume, progress: Call["progress"]): Promise<Volume> {
   let live = made;
   let said = api.clock.now();
-  const pause = growingPause(50, 1000);
+  const pause = growingPause(50, longestPause);
   while (!usable.includes(live.state ?? "")) {
     if (isLeaving(live.state))
       throw new MachinesError("api", `volume ${made.id} is ${live.state ?? "gone"} and cannot be used`);
-    if (api.clock.now() >= api.deadline.at) {
+    if (api.clock.now() + longestPause >= api.deadline.at) {
       throw new MachinesError(
         "wait-timeout",
         `volume ${made.id} was not usable within ${api.deadline.allowed}: it is ${live.state ?? "in no known state"}. The next up goes on from here.`,

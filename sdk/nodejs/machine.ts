@@ -24,7 +24,7 @@ export class Machine extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Name of the Machine. */
   declare readonly name: pulumi.Output<string>;
-  /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine. */
+  /** Region the Machine runs in. */
   declare readonly region: pulumi.Output<string | undefined>;
   /** Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine. */
   declare readonly config: pulumi.Output<output.MachineConfig>;

@@ -64,11 +64,15 @@ function contextFor(
   opts: pulumi.CustomResourceOptions | undefined,
 ): pulumi.Inputs {
   const { create, update, delete: remove } = opts?.customTimeouts ?? {};
+  // A plain promise: an output would carry the parent as a dependency, and with it all of the parent's children, which
+  // would then wait for one another.
+  const parent = new Promise<string>((resolve) => void pulumi.output(opts?.parent?.urn ?? "").apply(resolve));
+  const owner = parent.then((urn) => ownerHash(type, name, urn));
   return {
     name,
-    owner: pulumi.output(opts?.parent?.urn ?? "").apply((parent) => ownerHash(type, name, parent)),
+    owner,
     timeouts: { create, update, delete: remove },
-    ...(pulumi.runtime.isDryRun() ? { findings: findingsFor(type, args) } : {}),
+    ...(pulumi.runtime.isDryRun() ? { findings: findingsFor(type, args, owner) } : {}),
   };
 }
 
@@ -79,12 +83,20 @@ const ownerHash = (type: string, name: string, parent: string): string =>
     .slice(0, 32);
 
 /** Preview asks the service what only it knows, each question as soon as the inputs it needs are known. */
-function findingsFor(type: string, args: Record<string, unknown>): pulumi.Output<Finding | null>[] {
+function findingsFor(
+  type: string,
+  args: Record<string, unknown>,
+  owner: Promise<string>,
+): pulumi.Output<Finding | null>[] {
   const get = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);
   const warn = (message: string): void => void pulumi.log.warn(message);
   return questionsOf(type).flatMap(({ needs }, index) => {
     if (needs.some((need) => args[need] === undefined || args[need] === null)) return [];
     const wanted = Object.fromEntries(needs.map((need) => [need, args[need]]));
-    return [pulumi.output(wanted).apply((inputs) => ask(type, index, inputs as Record<string, unknown>, get, warn))];
+    return [
+      pulumi
+        .output(wanted)
+        .apply(async (inputs) => ask(type, index, inputs as Record<string, unknown>, await owner, get, warn)),
+    ];
   });
 }

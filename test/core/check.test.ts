@@ -15,6 +15,7 @@ const run = (type: string, news: Values, olds: Values = {}) => {
   return check(resource, olds, news, {
     randomHex: random,
     nameBegun: (owner) => (owner === "cut-off" ? "begun-1234567" : undefined),
+    nameInState: (owner) => (owner === "replaced" ? "fixed" : undefined),
   });
 };
 const machine = (config: Values, rest: Values = {}) =>
@@ -79,7 +80,7 @@ describe("check", () => {
     expect(machine({ services: { protocol: "tcp" } })).toEqual(["config.services: got an object; must be a list"]);
     expect(machine({ env: ["A"] })).toEqual(["config.env: got a list; must be a map"]);
     expect(run("Machine", { app: "a" }).problems[0]).toMatch(/^config: is required/);
-    expect(machine({ guest: 5 })[0]).toMatch(/^config.guest: got 5; must be an object with cpuKind, cpus/);
+    expect(machine({ guest: 5 })[0]).toMatch(/^config.guest: got a number; must be an object with cpuKind, cpus/);
   });
 
   test("values that may be secret are never quoted", () => {
@@ -154,6 +155,24 @@ describe("check", () => {
     expect(run("Volume", { app: "a", name }).problems[0]).toMatch(/^name: got/),
   );
 
+  test("a rule that spans fields waits until all of them are known", () => {
+    expect(machine({ guest: { cpus: UNKNOWN, memoryMb: 4096 } })).toEqual([]);
+    expect(machine({ guest: { cpuKind: UNKNOWN, memoryMb: 4096 } })).toEqual([]);
+    expect(machine({ mounts: [{ volume: "v", path: "/a", extendThresholdPercent: 80, addSizeGb: UNKNOWN }] })).toEqual(
+      [],
+    );
+    expect(machine({ image: UNKNOWN, guest: { memoryMb: 4096 } })[0]).toMatch(/memoryMb/);
+  });
+
+  test("a job cannot be kept suspended, extra cannot set what has a name, an App is no path", () => {
+    expect(machine({ restart: { policy: "no" } }, { state: "suspended" })[0]).toMatch(/^state: /);
+    expect(machine({ extra: { restart: { policy: "no" } } })).toEqual([
+      "config.extra.restart.policy: is a field this version knows: set it in config itself",
+    ]);
+    expect(machine({ extra: { services: [{}, { new_one: 1 }], brand_new: true } })).toEqual([]);
+    expect(run("Volume", { app: "org/app" }).problems[0]).toMatch(/^app: got "org\/app"/);
+  });
+
   test("what is not known yet passes everywhere", () => {
     for (const [type, resource] of Object.entries(resources)) {
       const unknown = Object.fromEntries(Object.keys(resource.inputFields).map((name) => [name, UNKNOWN]));
@@ -220,6 +239,12 @@ describe("what the service said at preview", () => {
     expect(run("App", { name: "taken", __context: { findings } }, { name: "before" }).problems).toEqual([
       "name: the name is taken",
     ]);
+  });
+
+  test("is no objection to a replacement that keeps the name of what it replaces", () => {
+    const own = [{ property: "name", message: "the name is taken" }];
+    expect(run("App", { name: "fixed", __context: { owner: "replaced", findings: own } }).problems).toEqual([]);
+    expect(run("App", { name: "fixed", __context: { owner: "other", findings: own } }).problems).toHaveLength(1);
   });
 
   test("is not kept", () => {

@@ -288,6 +288,87 @@ describe("Machine", () => {
     }
   });
 
+  test("writing down the region it runs in already changes nothing", async () => {
+    const { id, inputs, state } = await make({ config: { image } });
+    const region = String(state["region"]);
+    expect(region).toMatch(/^[a-z]{3}$/);
+    expect(await machine.diff(id, state, await checked({ ...inputs, region }, inputs))).toBe("same");
+    expect(
+      await machine.diff(id, state, await checked({ ...inputs, region: region === "ams" ? "fra" : "ams" }, inputs)),
+    ).not.toBe("same");
+  });
+
+  test("what failed is still to be done after a refresh", async () => {
+    const config = { image, env: { MACHINES_SIMULATE: "crash" } };
+    const inputs = await checked({ config });
+    const failed = await failure(machine.create(inputs));
+    const found = await machine.read(failed.id, failed.properties);
+    expect(await machine.diff(failed.id, found?.state ?? {}, found?.inputs ?? {})).toBe("update");
+  });
+
+  test("a metadata key whose removal failed is removed by the next update", async () => {
+    const { id, inputs, state } = await make({ config: { image, metadata: { keep: "1", gone: "x" } } });
+    const next = await checked({ ...inputs, config: { image, metadata: { keep: "1" } } }, inputs);
+    service.fail({ operation: "machines.patchMetadata", when: "before", status: 400, body: { error: "not now" } });
+    const failed = await failure(machine.update(id, state, next));
+    await machine.update(id, failed.properties, next);
+    expect((await live(state))["config"]?.["metadata"]).not.toHaveProperty("gone");
+  });
+
+  test("one Machine with settings we would refuse does not break the reads of the others", async () => {
+    const { id, state } = await make({ config: { image } });
+    service.fail({
+      operation: "machines.list",
+      when: "after",
+      rewrite: (body) => [
+        { id: "odd", state: "started", incomplete_config: { env: {} } },
+        { id: "odder", state: "started", config: { image: "", schedule: "yearly" } },
+        ...(body as unknown[]),
+      ],
+    });
+    const next = bind("Machine", service, { requestTimeoutSeconds: "22" });
+    expect((await next.read(id, state))?.state).toEqual(state);
+  });
+
+  test("one started by the holder of the lease we waited for is stopped before it is destroyed", async () => {
+    const { id, state } = await make({ config: { image }, state: "stopped" });
+    const { data } = await send<{ data: { nonce: string } }>(service, "POST", at(state, "/lease"), { ttl: 600 });
+    const nonce = { "svc-machine-lease-nonce": data.nonce };
+    const before = service.requests.length;
+    const deleting = machine.delete(id, state);
+    const refused = () => service.requests.slice(before).some(({ status }) => status === 409);
+    await expect.poll(refused).toBe(true);
+    await send(service, "POST", at(state, "/start"), undefined, nonce);
+    await send(service, "DELETE", at(state, "/lease"), undefined, nonce);
+    await deleting;
+    expect(await send<{ state: string }>(service, "GET", at(state))).toMatchObject({ state: "destroyed" });
+  });
+
+  test("a job that destroyed itself is not made again; one that failed is an error that up can get past", async () => {
+    const job = { image, autoDestroy: true };
+    const { id, state } = await make({ config: { ...job, env: { MACHINES_SIMULATE: "exit:0" } } });
+    const found = await machine.read(id, state);
+    expect(found?.state).toMatchObject({ state: "destroyed" });
+    service.fail(
+      { operation: "machines.list", when: "after", rewrite: () => [] },
+      { operation: "machines.get", when: "before", status: 404, body: { error: "machine not found" } },
+    );
+    expect((await bind("Machine", service, { requestTimeoutSeconds: "23" }).read(id, state))?.state).toMatchObject({
+      state: "destroyed",
+    });
+    const failing = await checked({ config: { ...job, env: { MACHINES_SIMULATE: "exit:3" } } });
+    await expect(machine.create(failing)).rejects.not.toBeInstanceOf(InitializationFailed);
+  });
+
+  test("an update of one that was destroyed outside says what to do", async () => {
+    const { id, inputs, state } = await make({ config: { image } });
+    await send(service, "DELETE", `${at(state)}?force=true`);
+    const next = await checked({ ...inputs, config: { image: "registry.example.com/web:7" } }, inputs);
+    await expect(machine.update(id, state, next)).rejects.toThrow(
+      /was destroyed outside of this program: run pulumi refresh/,
+    );
+  });
+
   test("one that is being destroyed or replaced by somebody else is deleted all the same", async () => {
     const slow = await startService({ delays: "realistic" });
     try {

@@ -9,7 +9,8 @@ export function arbitraryOf(field: Field): fc.Arbitrary<unknown> {
   const { shape, meta } = field;
   if (meta.format === "duration") return fc.constantFrom("15s", "1m30s", "90s", "500ms", "1h", "0s");
   if (meta.format === "autostop") return fc.constantFrom("off", "stop", "suspend", true, false);
-  if (meta.format === "reference") return fc.constantFrom("app/vol_1", "vol_1", "vol_2");
+  if (meta.format === "reference")
+    return fc.constantFrom("app/vol_1", "vol_1", "vol-2", "app").filter((id) => shape.schema.safeParse(id).success);
   switch (shape.kind) {
     case "object": {
       const entries = Object.entries(shape.fields);

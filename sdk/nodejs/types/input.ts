@@ -241,7 +241,7 @@ export interface MachineDnsOption {
 export interface MachineFile {
   /** Absolute path of the file in the Machine. */
   guestPath: pulumi.Input<string>;
-  /** Contents in base64; one of this, `secretName` and `imageConfig`. */
+  /** Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`. */
   rawValue?: pulumi.Input<string> | undefined;
   /** App secret that holds the contents in base64. */
   secretName?: pulumi.Input<string> | undefined;

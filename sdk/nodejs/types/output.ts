@@ -240,7 +240,7 @@ export interface MachineDnsOption {
 export interface MachineFile {
   /** Absolute path of the file in the Machine. */
   guestPath: string;
-  /** Contents in base64; one of this, `secretName` and `imageConfig`. */
+  /** Contents in base64, marked secret in the program where they are; one of this, `secretName` and `imageConfig`. */
   rawValue?: string | undefined;
   /** App secret that holds the contents in base64. */
   secretName?: string | undefined;
