@@ -1,0 +1,88 @@
+// What once went wrong with the real engine, and must not again.
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { send } from "../support/around.ts";
+import { counts, Stack } from "../support/stack.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+describe("repairs", () => {
+  let service: TestService;
+  let stack: Stack;
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(inject("installed"), "repairs");
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+  });
+  afterAll(() => service.close());
+
+  const program = (web: string): void =>
+    stack.program(`
+import * as pulumi from "@pulumi/pulumi";
+import * as machines from "pulumi-machines";
+const app = new machines.App("shop", { name: "repairs-shop" });
+class Pair extends pulumi.ComponentResource {
+  constructor(name: string) {
+    super("test:index:Pair", name);
+    for (const half of ["left", "right"])
+      new machines.Machine(\`\${name}-\${half}\`, { app: app.id, config: { image: "registry.example.com/a:1" } }, { parent: this });
+  }
+}
+new Pair("pair");
+${web}
+`);
+  const machines = () =>
+    send<{ id: string; name: string; state: string; region: string }[]>(
+      service,
+      "GET",
+      "/v1/apps/repairs-shop/machines",
+    );
+  const fixed = (region: string) =>
+    program(
+      `new machines.Machine("web", { app: app.id, name: "fixed", region: "${region}", config: { image: "registry.example.com/a:1" } });`,
+    );
+
+  test("two Machines under one component do not wait for each other", async () => {
+    program("");
+    expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 5 });
+  });
+
+  test("a Machine with a fixed name is replaced with the preview before it, and by force", async () => {
+    fixed("ams");
+    await stack.up();
+    fixed("fra");
+    const output = await stack.ok("up", "--yes");
+    expect(counts(output)).toMatchObject({ replaced: 1 });
+    expect((await machines()).filter(({ name }) => name === "fixed")).toMatchObject([
+      { region: "fra", state: "started" },
+    ]);
+    const [before] = (await machines()).filter(({ name }) => name === "fixed");
+    const urn = `urn:pulumi:dev::repairs::pulumi-nodejs:dynamic/machines:Machine::web`;
+    await stack.run(["up", "--yes", "--skip-preview", "--target-replace", urn]);
+    const { web } = await stack.state();
+    const after = (await machines()).filter(({ name }) => name === "fixed");
+    // A fixed name cannot be held by two: the engine's order fails, and what is in the state is what runs.
+    expect(after.map(({ id }) => `repairs-shop/${id}`)).toEqual([web?.id]);
+    expect(after[0]?.id).toBe(before?.id);
+  });
+
+  test("a generated name replaced by force: the new one runs, the old one is gone", async () => {
+    const [before] = (await machines()).filter(({ name }) => name.startsWith("pair-left"));
+    const urn = "urn:pulumi:dev::repairs::test:index:Pair$pulumi-nodejs:dynamic/machines:Machine::pair-left";
+    await stack.ok("up", "--yes", "--skip-preview", "--target-replace", urn);
+    const after = (await machines()).filter(({ name }) => name.startsWith("pair-left"));
+    expect(after).toMatchObject([{ state: "started" }]);
+    expect(after[0]?.id).not.toBe(before?.id);
+    expect((await stack.state())["pair-left"]?.id).toBe(`repairs-shop/${after[0]?.id ?? ""}`);
+  });
+
+  test("after a failed creation refresh works, up still knows that there is something to do, and destroy works", async () => {
+    program(
+      'new machines.Machine("web", { app: app.id, config: { image: "registry.example.com/a:1", env: { MACHINES_SIMULATE: "crash" } } });',
+    );
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/its main process exited \(code 1/);
+    await stack.ok("refresh", "--yes", "--skip-preview");
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/its main process exited \(code 1/);
+    await stack.ok("destroy", "--yes", "--skip-preview");
+    expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
+  });
+});
