@@ -14,10 +14,13 @@ await main(async () => {
   fs.mkdirSync(target, { recursive: true });
   const files = [];
   for (const dir of PACKAGES) {
+    const license = inRoot(dir, "LICENSE"); // npm packs the one beside package.json, and nothing from above
+    fs.copyFileSync(inRoot("LICENSE"), license);
     const packed = await quiet("npm", ["pack", "--json", "--loglevel=error", "--pack-destination", target], {
       cwd: inRoot(dir),
       env,
     });
+    fs.rmSync(license);
     if (packed.code !== 0) throw new Stop(`${packed.output.trim()}\nnpm pack failed in ${dir}.`);
     const { name, version } = JSON.parse(fs.readFileSync(inRoot(dir, "package.json"), "utf8"));
     const file = path.join(target, `${name}-${version}.tgz`);

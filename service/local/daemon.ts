@@ -153,7 +153,12 @@ function spawnService(folder: string, options: LocalOptions): Promise<Running> {
 export async function stopLocal(folder: string): Promise<Running | undefined> {
   const running = findRunning(folder);
   if (!running) return undefined;
-  process.kill(running.pid, "SIGTERM");
+  try {
+    process.kill(running.pid, "SIGTERM");
+  } catch (error) {
+    // It ended by itself since we looked; that leaves only to wait for its lock.
+    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+  }
   for (const end = Date.now() + patience; isLocked(folder); await sleep(pause)) {
     if (Date.now() > end)
       throw new StartError(

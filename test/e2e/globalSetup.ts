@@ -1,7 +1,8 @@
 // Once per run: packs what would be published and installs exactly that in a folder outside the clone. Projects of the
 // tests are folders in it, so Node finds the packages as it does in a user's project.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -13,7 +14,7 @@ declare module "vitest" {
   }
 }
 
-export default function setup(project: TestProject): () => void {
+export default function setup(project: TestProject): () => Promise<void> {
   try {
     execFileSync("pulumi", ["version"], { stdio: "ignore" });
   } catch {
@@ -46,5 +47,6 @@ export default function setup(project: TestProject): () => void {
     installed,
   );
   project.provide("installed", installed);
-  return () => rmSync(installed, { recursive: true, force: true, maxRetries: 3 });
+  // Not synchronously: vitest would not notice meanwhile that its last worker has ended, and report it as hanging.
+  return () => rm(installed, { recursive: true, force: true, maxRetries: 3 });
 }

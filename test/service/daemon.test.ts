@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { findLocal, startLocal } from "../../service/index.ts";
 import { stopLocal } from "../../service/local/daemon.ts";
+import { isLocked } from "../../service/store/lock.ts";
 import { caller } from "./client.ts";
 
 const main = join(__dirname, "../../service/main.ts");
@@ -57,6 +58,12 @@ const isAlive = (pid: number): boolean => {
     return false;
   }
 };
+
+/** Kills a service and waits until the system has taken its locks back: threads of it may still hold them when it is gone. */
+async function kill(data: string, pid: number): Promise<void> {
+  process.kill(pid, "SIGKILL");
+  await vi.waitFor(() => expect(isLocked(data)).toBe(false), { timeout: 5000, interval: 5 });
+}
 
 test("start, status, token, logs, stop", async () => {
   const data = folder();
@@ -131,8 +138,7 @@ test("startLocal gives url and token, finds the same one again, and prints nothi
 test("a service that was killed is started anew, whatever its files still say", async () => {
   const data = folder();
   const first = await startLocal({ data });
-  process.kill(first.pid, "SIGKILL");
-  await vi.waitFor(() => expect(isAlive(first.pid)).toBe(false));
+  await kill(data, first.pid);
   expect(await findLocal({ data })).toBe(undefined);
   const second = await startLocal({ data });
   expect(second.pid).not.toBe(first.pid);
@@ -142,8 +148,7 @@ test("a service that was killed is started anew, whatever its files still say", 
 test("a pid that belongs to somebody else by now is not taken for the service", async () => {
   const data = folder();
   const first = await startLocal({ data });
-  process.kill(first.pid, "SIGKILL");
-  await vi.waitFor(() => expect(isAlive(first.pid)).toBe(false));
+  await kill(data, first.pid);
   writeFileSync(join(data, "service.json"), JSON.stringify({ url: first.url, pid: process.pid, data }));
   expect(await command(["status", "--data", data])).toMatchObject({ code: 3 });
   expect(await command(["stop", "--data", data])).toMatchObject({

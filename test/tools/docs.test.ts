@@ -1,0 +1,56 @@
+// What the documentation points at is there: files, headings in them, and the commands of package.json.
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"], {
+  encoding: "utf8",
+})
+  .trim()
+  .split("\n")
+  .filter((file) => existsSync(file));
+const withoutCode = (text: string): string => text.replaceAll(/^```.*?^```/gms, "");
+
+/** Names GitHub gives to the headings of a file. */
+function anchors(file: string): Set<string> {
+  const seen = new Map<string, number>();
+  const headings = withoutCode(readFileSync(file, "utf8")).matchAll(/^#+ +(.+?) *$/gm);
+  return new Set(
+    [...headings].map(([, heading = ""]) => {
+      const name = heading
+        .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\p{M}\p{Pc} -]/gu, "")
+        .replaceAll(" ", "-");
+      const before = seen.get(name) ?? 0;
+      seen.set(name, before + 1);
+      return before === 0 ? name : `${name}-${before}`;
+    }),
+  );
+}
+
+/** Why a link of a file leads nowhere, if it does. */
+function problem(file: string, link: string): string | undefined {
+  const [path = "", anchor] = link.split("#", 2);
+  const target = path === "" ? file : relative(".", join(dirname(file), decodeURI(path)));
+  if (target.startsWith("..") || !existsSync(target)) return `${link}: there is no ${target}`;
+  if (anchor !== undefined && !anchors(target).has(anchor)) return `${link}: no heading of ${target} is called so`;
+  return undefined;
+}
+
+describe.each(files)("%s", (file) => {
+  const text = readFileSync(file, "utf8");
+
+  test("every relative link leads somewhere", () => {
+    const links = [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link);
+    const relativeLinks = links.filter((link) => !/^[a-z]+:/.test(link));
+    expect(relativeLinks.flatMap((link) => problem(file, link) ?? [])).toEqual([]);
+  });
+
+  test("every npm script it names exists", () => {
+    const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
+    const named = [...text.matchAll(/npm run (?:-s )?([\w:]+)/g)].map(([, name = ""]) => name);
+    expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
+  });
+});
