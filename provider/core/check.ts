@@ -48,7 +48,7 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
 
   const context: Context = withoutUndefined({
     owner: given.owner,
-    timeouts: given.timeouts,
+    timeouts: Object.keys(given.timeouts ?? {}).length > 0 ? given.timeouts : undefined,
     autonamed: autonamed || undefined,
     left: computedLeft(resource, inputs),
   }) as Context;
