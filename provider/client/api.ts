@@ -221,8 +221,8 @@ function parse(operation: Operation, url: string, outcome: Extract<Outcome, { ki
   try {
     json = outcome.text === "" ? undefined : JSON.parse(outcome.text);
   } catch {
-    // Plain actions answer whatever they like (bodies 5.1).
-    if (operation.answer instanceof z.ZodOptional) return undefined;
+    // Plain actions answer whatever they like (bodies 5.1); a page is no answer of the service.
+    if (operation.answer instanceof z.ZodOptional && !/^\s*</.test(outcome.text)) return undefined;
     throw problem("with something that is not JSON");
   }
   const { value } = tidy(operation.answer, json ?? undefined);

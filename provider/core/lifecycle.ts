@@ -79,7 +79,9 @@ export async function read(
 ): Promise<Found | undefined> {
   const parts = resource.id.parse(id);
   const call = callOf(resource, "read", state ?? {}, caller);
-  const live = await presentOnly(call.api, parts[resource.appPart], () => resource.read({ ...call, id: parts, state }));
+  // A get or an import has nothing it could forget: a 404 is answer enough.
+  const app = state === undefined ? undefined : parts[resource.appPart];
+  const live = await presentOnly(call.api, app, () => resource.read({ ...call, id: parts, state }));
   if (!live) return undefined;
   return { id, state: stateFrom(resource, state ?? {}, live, contextOf(state ?? {})) };
 }

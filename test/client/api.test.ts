@@ -178,6 +178,8 @@ describe("answers that are none", () => {
   test("plain actions may answer whatever they like", async () => {
     answer = (_, response) => void response.end("OK");
     await expect(api.machines.stop({ appName: "a", machineId: "m", body: {} })).resolves.toBeUndefined();
+    answer = (_, response) => void response.end("<html>hello</html>");
+    await expect(api.apps.create({ body: { name: "a", orgSlug: "personal" } })).rejects.toThrow(/is not JSON: "<html>/);
   });
 
   test("nulls, unknown fields and durations as numbers are no failure", async () => {
