@@ -116,8 +116,8 @@ describe("waits and leases", () => {
     const key = await machine();
     const renewals = () =>
       service.requests.filter((seen) => seen.path === `${path(key)}/lease` && seen.status === 201).length;
-    await withLease(api, key, { description: "test", progress: silent, ttl: 1 }, async (lease) => {
-      await expect.poll(renewals, { timeout: 10_000 }).toBeGreaterThan(4);
+    await withLease(api, key, { description: "test", progress: silent, ttl: 3 }, async (lease) => {
+      await expect.poll(renewals, { timeout: 20_000 }).toBeGreaterThan(4);
       await api.machines.stop({ ...key, leaseNonce: lease.nonce(), body: {} });
     });
   });
