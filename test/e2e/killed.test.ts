@@ -44,7 +44,17 @@ describe.each(["the CLI alone", "the CLI and everything it started"])("kill -9 o
     stack.program(program);
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
   });
-  afterAll(() => service.close());
+  const left: number[] = [];
+  afterAll(() => {
+    for (const pid of left) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // It has ended already.
+      }
+    }
+    return service.close();
+  });
 
   const machines = () => send<{ id: string; state: string }[]>(service, "GET", "/v1/apps/killed-shop/machines");
 
@@ -61,10 +71,13 @@ describe.each(["the CLI alone", "the CLI and everything it started"])("kill -9 o
     });
     const ended = new Promise((resolve) => cli.on("close", resolve));
     await expect.poll(async () => (await machines()).length, { timeout: 60_000 }).toBe(1);
-    const pids = cli.pid === undefined ? [] : what === "the CLI alone" ? [cli.pid] : family(cli.pid);
+    const started = cli.pid === undefined ? [] : family(cli.pid);
+    const pids = cli.pid === undefined ? [] : what === "the CLI alone" ? [cli.pid] : started;
     for (const pid of pids) process.kill(pid, "SIGKILL");
     await ended;
     const [made] = await machines();
+    // A provider whose CLI is gone would wait for ever; by now it has done all that it can.
+    left.push(...started);
     await stack.ok("cancel", "--yes");
     const output = await stack.ok("up", "--yes", "--skip-preview");
     expect(counts(output)).toMatchObject({ created: 1 });
