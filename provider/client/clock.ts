@@ -20,6 +20,20 @@ export function growingPause(first: number, most: number): () => number {
   };
 }
 
+/** Says what is being waited for every ten seconds, however often the waiter comes by; `after` is when the first is due. */
+export function everyTenSeconds(
+  clock: Clock,
+  say: (message: string) => void,
+  after = 10_000,
+): (message: string) => void {
+  let due = clock.now() + after;
+  return (message) => {
+    if (clock.now() < due) return;
+    due = clock.now() + 10_000;
+    say(message);
+  };
+}
+
 /** The machine's own clock. */
 export const systemClock: Clock = {
   now: Date.now,

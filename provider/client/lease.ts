@@ -1,6 +1,7 @@
 // Leases (bodies 6): short, renewed while we work, always given back, and no write once ours may have expired.
 import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf } from "../core/errors.ts";
 import type { Api } from "./api.ts";
+import { everyTenSeconds } from "./clock.ts";
 import type { MachineKey } from "./wait.ts";
 
 /** Seconds a lease lasts when nobody renews it: how long a killed provider holds up the next run. */
@@ -50,7 +51,7 @@ async function acquire(
   key: MachineKey,
   { description, progress, ttl }: Required<LeaseOptions>,
 ): Promise<HeldLease> {
-  let said = 0;
+  const say = everyTenSeconds(api.clock, progress, 0);
   const since = api.clock.now();
   for (;;) {
     const asked = api.clock.now();
@@ -69,10 +70,7 @@ async function acquire(
       const holder =
         error instanceof ApiError && !isAmbiguous(error) ? error.reason : "a request of ours whose answer was lost";
       if (api.clock.now() + askAgainEvery >= api.deadline.at) throw notFree(api, key, holder, error);
-      if (api.clock.now() - said >= 10_000) {
-        said = api.clock.now();
-        progress(`waiting for the lease of Machine ${key.machineId}: ${holder}`);
-      }
+      say(`waiting for the lease of Machine ${key.machineId}: ${holder}`);
       await api.clock.sleep(askAgainEvery, api.deadline.signal);
     }
   }

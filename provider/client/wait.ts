@@ -1,9 +1,13 @@
 // Waiting for a Machine: held requests chained until the deadline (spec 4.2 wait), never a poll of the list.
 import { ApiError, isNotFound, MachinesError, NetworkError } from "../core/errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
+import { everyTenSeconds } from "./clock.ts";
 
 /** A Machine as programs see it. */
 export type Machine = AnswerOf<"machines", "get">;
+/** The version of a Machine's configuration, under either of its names (bodies 4.2). */
+export const versionOf = (machine: Machine): string | undefined => machine.version ?? machine.instanceId;
+
 /** States a wait can be for. */
 export type WaitState = "started" | "stopped" | "suspended" | "destroyed" | "failed" | "settled";
 
@@ -128,7 +132,7 @@ const everyCheck = 1000;
  * @throws MachinesError `machine-failed` when it stops running meanwhile, `wait-timeout` with the failing checks at the deadline.
  */
 export async function waitForChecks(api: Api, key: MachineKey, progress: (message: string) => void): Promise<Machine> {
-  let said = api.clock.now();
+  const say = everyTenSeconds(api.clock, progress);
   for (;;) {
     const live = await api.machines.get(key);
     if (live.state !== "started")
@@ -147,10 +151,7 @@ export async function waitForChecks(api: Api, key: MachineKey, progress: (messag
         `checks of Machine ${key.machineId} did not pass within ${api.deadline.allowed}: ${list || "none reported yet"}. The next up goes on from here.`,
       );
     }
-    if (api.clock.now() - said >= 10_000) {
-      said = api.clock.now();
-      progress(`waiting for checks: ${list}`);
-    }
+    say(`waiting for checks: ${list}`);
     await api.clock.sleep(everyCheck, api.deadline.signal);
   }
 }

@@ -7,7 +7,7 @@ import { isObject, optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { findMachine } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
-import type { Machine } from "../client/wait.ts";
+import { versionOf, type Machine } from "../client/wait.ts";
 import { isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Problem, type Values } from "../core/resource.ts";
@@ -77,7 +77,7 @@ const toLive = (app: string, live: Machine, written: Config | undefined) => ({
   config: live.config ? fromService(live.config, written) : undefined,
   state: live.state,
   cordoned: live.cordoned,
-  version: live.version ?? live.instanceId,
+  version: versionOf(live),
   privateIp: live.privateIp,
   imageRef: live.imageRef && {
     registry: live.imageRef.registry,
@@ -120,7 +120,7 @@ export const machine = defineResource({
     const made = await createOnce({ api, progress }, owner, app, body, wanted.config);
     const key = { appName: app, machineId: made.id };
     try {
-      const version = made.version ?? made.instanceId;
+      const version = versionOf(made);
       return toLive(
         app,
         await bringTo({ api, progress }, key, wanted, { target: state ?? "started", version, fresh: true }),

@@ -1,7 +1,15 @@
 // Bringing a Machine to a state, and ending it: what is waited for, and when a wait has to end in failure.
 import type { Api } from "../client/api.ts";
 import type { Lease } from "../client/lease.ts";
-import { lastEvent, latestExit, waitForChecks, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import {
+  lastEvent,
+  latestExit,
+  waitForChecks,
+  versionOf,
+  waitForMachine,
+  type Machine,
+  type MachineKey,
+} from "../client/wait.ts";
 import { MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import type { Config } from "./machineSettings.ts";
@@ -104,7 +112,7 @@ export async function destroyGracefully(
       const { signal, timeout } = now.config?.stopConfig ?? config?.stopConfig ?? {};
       if (!atRest.includes(now.state)) {
         await api.machines.stop({ ...key, leaseNonce: lease.nonce(), body: { signal, timeout } });
-        const version = now.version ?? now.instanceId;
+        const version = versionOf(now);
         await waitForMachine(api, key, ["stopped", "failed", "destroyed"], { version, progress });
       }
     } catch (error) {

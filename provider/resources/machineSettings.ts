@@ -4,7 +4,7 @@ import { z } from "zod";
 import { camelSchema, fromWire, toWire, type Camel } from "../../api/case.ts";
 import { machineConfig } from "../../api/machineConfig.ts";
 import { fieldOf, isObject } from "../../api/schema.ts";
-import { canonical, equal, merged, modelled, unmodelled, withBareIds } from "../core/values.ts";
+import { canonical, equal, merged, modelled, unmodelled } from "../core/values.ts";
 
 /** A Machine's configuration as the service has it, camelCase. */
 export type ServiceConfig = Camel<z.infer<typeof machineConfig>>;
@@ -28,9 +28,12 @@ const known = fieldOf(camel);
 /** Metadata keys that are nobody's to manage: the provider's own tags and the platform's. */
 const foreign = (key: string): boolean => /^(pulumi-|fly_)/.test(key);
 
-/** The configuration to post. `others` is metadata that is not ours and stays. */
+/**
+ * The configuration to post. References are bare ids already (core), `others` is
+ * metadata that is not ours and stays.
+ */
 export function toService(written: Config, others: Readonly<Record<string, string>> = {}): ServiceConfig {
-  const { extra, ...rest } = withBareIds(settings, written) as Config;
+  const { extra, ...rest } = written;
   const whole = (extra === undefined ? rest : merged(rest, fromWire(machineConfig, extra))) as ServiceConfig;
   const metadata = { ...others, ...whole.metadata };
   const { metadata: _, ...body } = whole;

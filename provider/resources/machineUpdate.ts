@@ -1,7 +1,7 @@
 // One update of a Machine under its lease: a new version only when the versioned part changed, metadata, cordon and power
 // on their own, and never over the head of somebody who changed the Machine since we last looked.
 import type { Lease } from "../client/lease.ts";
-import { latestExit, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import { latestExit, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { same } from "../core/values.ts";
@@ -129,8 +129,6 @@ async function switchPower({ call, key, lease, wanted, before, changing }: Step,
   }
   return bringTo(call, key, wanted, { target, version: versionOf(before), lease });
 }
-
-const versionOf = (machine: Machine): string | undefined => machine.version ?? machine.instanceId;
 
 const metadataField = (() => {
   const { shape } = fieldOf(config);

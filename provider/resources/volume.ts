@@ -3,7 +3,7 @@ import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName, regionCode, volumeName } from "../../api/names.ts";
 import type { Api } from "../client/api.ts";
-import { growingPause } from "../client/clock.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { findVolume, type Volume } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { waitForMachine } from "../client/wait.ts";
@@ -143,7 +143,7 @@ export const volume = defineResource({
 
   async delete({ id, api, progress }) {
     const key = { appName: id.app, volumeId: id.volumeId };
-    let said = api.clock.now();
+    const say = everyTenSeconds(api.clock, progress);
     const pause = growingPause(100, longestPause);
     for (;;) {
       try {
@@ -153,10 +153,7 @@ export const volume = defineResource({
         // The volume is let go a moment after its Machine is gone (bodies 7.1).
         const bound = error instanceof ApiError && error.status === 412;
         if (!bound || api.clock.now() + longestPause >= api.deadline.at) throw error;
-        if (api.clock.now() - said >= 10_000) {
-          said = api.clock.now();
-          progress(`waiting for the volume to be let go: ${error.reason}`);
-        }
+        say(`waiting for the volume to be let go: ${error.reason}`);
         await api.clock.sleep(pause(), api.deadline.signal);
       }
     }
@@ -177,7 +174,7 @@ async function extend(api: Api, key: { appName: string; volumeId: string }, size
 
 async function untilUsable(api: Api, appName: string, made: Volume, progress: Call["progress"]): Promise<Volume> {
   let live = made;
-  let said = api.clock.now();
+  const say = everyTenSeconds(api.clock, progress);
   const pause = growingPause(50, longestPause);
   while (!usable.includes(live.state ?? "")) {
     if (isLeaving(live.state))
@@ -188,10 +185,7 @@ async function untilUsable(api: Api, appName: string, made: Volume, progress: Ca
         `volume ${made.id} was not usable within ${api.deadline.allowed}: it is ${live.state ?? "in no known state"}. The next up goes on from here.`,
       );
     }
-    if (api.clock.now() - said >= 10_000) {
-      said = api.clock.now();
-      progress(`waiting for volume ${made.id}: it is ${live.state ?? "in no known state"}`);
-    }
+    say(`waiting for volume ${made.id}: it is ${live.state ?? "in no known state"}`);
     await api.clock.sleep(pause(), api.deadline.signal);
     live = await api.volumes.get({ appName, volumeId: made.id });
   }

@@ -1,6 +1,6 @@
 // A Pulumi project with one stack, driven by the real CLI as a user would, on a backend of its own.
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** What a run of the CLI came to. */
@@ -35,10 +35,8 @@ const counted = { created: "+", updated: "~", deleted: "-", replaced: "+-", unch
 export class Stack {
   readonly dir: string;
   readonly env: NodeJS.ProcessEnv;
-  readonly #installed: string;
 
   constructor(installed: string, name: string) {
-    this.#installed = installed;
     this.dir = mkdtempSync(join(installed, `${name}-`));
     mkdirSync(join(this.dir, ".state"));
     const { PULUMI_ACCESS_TOKEN: _, MACHINES_ENDPOINT: __, MACHINES_TOKEN: ___, ...rest } = process.env;
@@ -167,16 +165,6 @@ export class Stack {
     return Object.fromEntries(
       own.map((resource) => [resource.urn.slice(resource.urn.lastIndexOf("::") + 2), resource]),
     );
-  }
-
-  /** Text of a file of the project. */
-  text(file: string): string {
-    return readFileSync(join(this.dir, file), "utf8");
-  }
-
-  /** Folder in which the packages are installed. */
-  get installed(): string {
-    return this.#installed;
   }
 }
 
