@@ -119,6 +119,8 @@ async function call(
   const body = bodyOf(operation, args);
   if (operation.repeat !== "read") forgetLists(shared, args);
   for (let attempt = 0; ; attempt++) {
+    // What is cancelled sends nothing more; what was sent is heard out, unless it is a read.
+    deadline.signal?.throwIfAborted();
     const left = deadline.at - clock.now();
     if (left <= 0)
       throw new MachinesError(

@@ -11,11 +11,11 @@ import { httpTransport } from "./transport.ts";
 const clients = new Map<string, Api>();
 let opened: Intents | undefined;
 
-/** The intents of this process; read from the disk when they are first asked for. */
-export const intents = (): Intents => (opened ??= openIntents((message) => console.error(message)));
+/** The intents of this process; read from the disk when they are first asked for. `warn` hears when that is impossible. */
+export const intents = (warn: (message: string) => void): Intents => (opened ??= openIntents(warn));
 
 /** The client for a configuration. Nothing is sent, and `local` is not started, before the first request. */
-export function clientFor(config: Config): Api {
+export function clientFor(config: Config, warn: (message: string) => void): Api {
   const key = JSON.stringify(config);
   let client = clients.get(key);
   if (!client) {
@@ -24,7 +24,7 @@ export function clientFor(config: Config): Api {
       connect: connector(config),
       transport: httpTransport(),
       clock: systemClock,
-      intents: intents(),
+      intents: intents(warn),
     });
     clients.set(key, client);
   }

@@ -1,5 +1,5 @@
 // One request, one outcome: the only file that talks HTTP.
-import { Agent, request, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 
 /** What is sent. The headers hold the token: nothing may log them. */
 export interface Sent {
@@ -47,9 +47,14 @@ const unsentCodes = new Set([
 /** The transport over undici: connections are kept and reused, redirects are never followed. */
 export function httpTransport(dispatcher?: Dispatcher): Transport {
   const options = { connect: { timeout: 10_000 }, keepAliveTimeout: 30_000, maxResponseSize: largestAnswer };
-  const calls = dispatcher ?? new Agent({ ...options, connections: 64 });
-  const waits = dispatcher ?? new Agent(options);
+  // Loaded with the first request: much of what a provider is started for needs none.
+  const undici = once(async () => {
+    const { Agent, request } = await import("undici");
+    const calls = dispatcher ?? new Agent({ ...options, connections: 64 });
+    return { request, calls, waits: dispatcher ?? new Agent(options) };
+  });
   const send = async (sent: Sent): Promise<Outcome> => {
+    const { request, calls, waits } = await undici();
     const timeout = AbortSignal.timeout(sent.timeout);
     try {
       const answer = await request(sent.url, {
@@ -72,10 +77,16 @@ export function httpTransport(dispatcher?: Dispatcher): Transport {
   };
   return Object.assign(send, {
     close: async () => {
+      const { calls, waits } = await undici();
       await Promise.all([calls.close(), waits.close()]);
     },
   });
 }
+
+const once = <T>(make: () => Promise<T>): (() => Promise<T>) => {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+};
 
 /** A connection that is up can report an unreachable network too: only a failure to connect proves that nothing was sent. */
 function isUnsent(cause: NodeJS.ErrnoException): boolean {

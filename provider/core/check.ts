@@ -20,6 +20,10 @@ export interface Surroundings {
   readonly nameBegun: (owner: string | undefined) => string | undefined;
   /** The name the owner's object has in the state: what is to replace it may keep it. */
   readonly nameInState: (owner: string | undefined) => unknown;
+  /** The name the engine proposes, where it has an opinion: to be fitted, to be taken as it is, or that none be made. */
+  readonly proposal?: { readonly name: string; readonly mode: "propose" | "enforce" | "disable" } | undefined;
+  /** Whether the value at a path is a secret of the program's, which no message may quote. */
+  readonly isSecret?: ((path: readonly (string | number)[]) => boolean) | undefined;
 }
 
 /** Checks new inputs against the resource's declaration and the inputs before (`{}` when there are none). */
@@ -34,9 +38,14 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
     else if (value !== null) define(inputs, name, value);
   }
   const autonamed = fillName(resource, olds, inputs, given, around);
+  if (resource.autoname && inputs[resource.autoname.property] === undefined)
+    problems.push({
+      path: [resource.autoname.property],
+      message: "is required, because pulumi:autonaming is switched off for this resource",
+    });
   for (const [name, field] of Object.entries(resource.inputFields)) {
     if (inputs[name] === undefined && field.default !== undefined) define(inputs, name, field.default);
-    checkValue(field, inputs[name], [name], problems);
+    checkValue(field, inputs[name], [name], { problems, isSecret: around.isSecret }, false);
   }
   if (problems.length === 0)
     problems.push(
@@ -69,34 +78,56 @@ const computedLeft = (resource: Resource, inputs: Values): string[] | undefined 
 /** Makes a name when none is given and says whether the name in `inputs` is a made one. */
 function fillName(resource: Resource, olds: Values, inputs: Values, given: Context, around: Surroundings): boolean {
   if (!resource.autoname) return false;
-  const { property, maxLength, separator } = resource.autoname;
+  const { property } = resource.autoname;
+  const { proposal } = around;
   if (inputs[property] !== undefined) return false;
+  const proposed =
+    proposal?.mode === "enforce"
+      ? proposal.name
+      : proposal?.mode === "propose"
+        ? fitted(resource.autoname, proposal.name, "")
+        : undefined;
   // No opinion on the name is no wish for another one: what is there keeps its name, made or chosen (R1).
   if (olds[property] !== undefined) {
     inputs[property] = olds[property];
-    return contextOf(olds).autonamed ?? false;
+    // A name that would be proposed again is as good as a fixed one (R4).
+    return (contextOf(olds).autonamed ?? false) && proposed !== olds[property];
   }
   const begun = resource.autoname.random ? around.nameBegun(given.owner) : undefined;
   if (begun !== undefined) {
     inputs[property] = begun;
     return true;
   }
-  const suffix = resource.autoname.random ? separator + around.randomHex(7) : "";
-  const base = (given.name ?? resource.name).toLowerCase().replace(/[^a-z0-9]+/g, separator);
-  const trimmed = base
+  if (proposal?.mode === "disable") return false;
+  const suffix = resource.autoname.random ? resource.autoname.separator + around.randomHex(7) : "";
+  inputs[property] = proposed ?? (fitted(resource.autoname, given.name ?? resource.name, suffix) || resource.name.toLowerCase() + suffix);
+  return true;
+}
+
+/** A name in the characters and the length that are allowed; empty when nothing of it is left. */
+function fitted({ maxLength, separator }: NonNullable<Resource["autoname"]>, name: string, suffix: string): string {
+  const base = name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, separator)
     .slice(0, maxLength - suffix.length)
     .replace(new RegExp(`^${separator}+|${separator}+$`, "g"), "");
-  inputs[property] = (trimmed || resource.name.toLowerCase()) + suffix;
-  return true;
+  return base && base + suffix;
+}
+
+/** Where the problems of inputs are put, and which values none of them may quote. */
+interface Findings {
+  readonly problems: Problem[];
+  readonly isSecret: Surroundings["isSecret"];
 }
 
 function checkValue(
   field: Field,
   value: unknown,
   path: readonly (string | number)[],
-  problems: Problem[],
-  quiet = false,
+  found: Findings,
+  quiet: boolean,
 ): void {
+  const { problems } = found;
   if (value === UNKNOWN) return;
   if (value === undefined || value === null) {
     if (!field.optional && field.default === undefined)
@@ -107,7 +138,8 @@ function checkValue(
     return;
   }
   const { shape } = field;
-  const hidden = quiet || field.meta.secret === true || field.meta.sensitive === true;
+  const hidden =
+    quiet || field.meta.secret === true || field.meta.sensitive === true || found.isSecret?.(path) === true;
   // What should have been a list or an object may hold anything: it is never quoted.
   const wrongType = (allowed: string) => problems.push({ path, message: `got ${typeOf(value)}; must be ${allowed}` });
   if (shape.kind === "leaf") {
@@ -116,20 +148,20 @@ function checkValue(
       problems.push({ path, message: `got ${hidden ? typeOf(value) : shown(value)}; ${problem}` });
   } else if (shape.kind === "array") {
     if (!Array.isArray(value)) return void wrongType("a list");
-    value.forEach((item: unknown, i) => checkValue(shape.item, item, [...path, i], problems, hidden));
+    value.forEach((item: unknown, i) => checkValue(shape.item, item, [...path, i], found, hidden));
     if (!hasUnknown(value)) listLimits(shape.schema, value, path, problems);
   } else if (!isObject(value)) {
     wrongType(shape.kind === "record" ? "a map" : `an object with ${Object.keys(shape.fields).slice(0, 6).join(", ")}`);
   } else if (shape.kind === "record") {
     for (const [name, inner] of Object.entries(value))
-      checkValue(shape.value, inner, [...path, name], problems, hidden);
+      checkValue(shape.value, inner, [...path, name], found, hidden);
   } else {
     for (const name of Object.keys(value)) {
       if (!Object.hasOwn(shape.fields, name))
         problems.push({ path: [...path, name], message: unknownProperty(name, Object.keys(shape.fields)) });
     }
     for (const [name, inner] of Object.entries(shape.fields))
-      checkValue(inner, value[name], [...path, name], problems, hidden);
+      checkValue(inner, value[name], [...path, name], found, hidden);
   }
 }
 

@@ -145,5 +145,11 @@ function readEndpoint({ value, source }: { value: string | undefined; source: st
   if (url.username || url.password)
     return wrong(`${source}: must not hold a user or password; the token goes to machines:token`);
   if (url.search || url.hash) return wrong(`${source}: got ${JSON.stringify(value)}; must not hold "?" or "#"`);
-  return (url.origin + url.pathname).replace(/\/+$/, "").replace(/\/v1$/, "");
+  return baseOf(url);
 }
+
+const baseOf = (url: URL): string => (url.origin + url.pathname).replace(/\/+$/, "").replace(/\/v1$/, "");
+
+/** The one spelling of an endpoint; undefined for what is none. */
+export const normalEndpoint = (value: string): string | undefined =>
+  value === "local" ? value : URL.canParse(value) ? baseOf(new URL(value)) : undefined;

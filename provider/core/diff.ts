@@ -55,13 +55,12 @@ function compare(
   }
 }
 
-/** A pattern of `replaceOn` matches what lies at it, below it, and an addition or removal of something that holds it. */
-function asksToReplace(resource: Resource, path: readonly (string | number)[]): boolean {
-  return resource.replaceOn.some((pattern) => {
-    const parts = pattern.split(".");
-    return parts.every((part, i) => i >= path.length || part === "*" || part === String(path[i]));
-  });
-}
+const asksToReplace = (resource: Resource, path: readonly (string | number)[]): boolean =>
+  resource.replaceOn.some((pattern) => matches(pattern.split("."), path));
+
+/** A pattern matches what lies at it, below it, and something that holds it; `*` is any item. */
+export const matches = (pattern: readonly (string | number)[], path: readonly (string | number)[]): boolean =>
+  pattern.every((part, i) => i >= path.length || part === "*" || String(part) === String(path[i]));
 
 /**
  * R4: the engine creates before it deletes, so where old and new would claim the same thing (an id the user chose, a

@@ -12,6 +12,7 @@ export type ErrorCode =
   | "wait-timeout"
   | "machine-failed"
   | "missing-apps"
+  | "cancelled"
   | "refused";
 
 /** Base of every error this package throws on purpose. */

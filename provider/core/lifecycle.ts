@@ -7,12 +7,13 @@ import { dataLoss } from "./check.ts";
 import { diff, type Diff } from "./diff.ts";
 import { isNotFound, MachinesError, PartialStateError } from "./errors.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
-import { inSpellingOf, withBareIds, withoutUndefined } from "./values.ts";
+import { inSpellingOf, same, withBareIds, withoutUndefined } from "./values.ts";
 
 /** How a binding calls core: the client, and who asked for what until when. */
 export interface Caller {
   readonly api: Api;
   readonly progress: (message: string) => void;
+  readonly warn: (message: string) => void;
   readonly signal?: AbortSignal | undefined;
   /** Seconds the engine allows; undefined where it did not say. */
   readonly timeoutSeconds?: number | undefined;
@@ -70,20 +71,38 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   }
 }
 
-/** Reads the object; undefined when it is proved to be gone (R8). */
+/** An object that was read, with the inputs it stands for. */
+export interface Seen extends Found {
+  readonly inputs: Values;
+}
+
+/** Reads the object; undefined when it is proved to be gone (R8). Without a state it is an import or a get. */
 export async function read(
   resource: Resource,
   id: string,
   state: Values | undefined,
   caller: Caller,
-): Promise<Found | undefined> {
+): Promise<Seen | undefined> {
   const parts = resource.id.parse(id);
   const call = callOf(resource, "read", state ?? {}, caller);
   // A get or an import has nothing it could forget: a 404 is answer enough.
   const app = state === undefined ? undefined : parts[resource.appPart];
   const live = await presentOnly(call.api, app, () => resource.read({ ...call, id: parts, state }));
   if (!live) return undefined;
-  return { id, state: stateFrom(resource, state ?? {}, live, contextOf(state ?? {})) };
+  const found = stateFrom(resource, state ?? {}, live, contextOf(state ?? {}));
+  return { id, state: found, inputs: state ? inputsOf(resource, found) : importedInputs(resource, found) };
+}
+
+/** What a program would write down of an object it did not make: no defaults, nothing that steers, nothing that passes. */
+function importedInputs(resource: Resource, state: Values): Values {
+  const told = Object.entries(resource.inputFields).filter(
+    ([name, field]) =>
+      state[name] !== undefined &&
+      kindOf(field) !== "behaviour" &&
+      field.meta["passing"] !== true &&
+      !(field.default !== undefined && same(field, state[name], field.default)),
+  );
+  return Object.fromEntries(told.map(([name]) => [name, state[name]]));
 }
 
 /** Updates the object and answers its whole new state. @throws InitializationFailed when the change was made and what came after failed. */
@@ -136,7 +155,7 @@ export async function remove(resource: Resource, id: string, state: Values, call
 }
 
 /** The inputs a state stands for: what the program wrote, and what drifted from it. */
-export function inputsOf(resource: Resource, state: Values): Values {
+function inputsOf(resource: Resource, state: Values): Values {
   const left = contextOf(state).left ?? [];
   const inputs: Values = {};
   for (const name of Object.keys(resource.inputFields)) {
@@ -204,5 +223,5 @@ function callOf(
     allowed: formatDuration(seconds * 1e9),
     signal: caller.signal,
   };
-  return { api: caller.api.within(deadline), progress: caller.progress };
+  return { api: caller.api.within(deadline), progress: caller.progress, warn: caller.warn };
 }

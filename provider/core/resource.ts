@@ -18,9 +18,9 @@ export type InputKind = "default" | "computed" | "behaviour";
 /** Marks an input that steers the provider and is never sent (R1). */
 export const behaviour = <S extends z.ZodType>(schema: S): S => schema.meta({ kind: "behaviour" });
 
-/** Marks an input about which leaving it out says nothing (R1). */
-export const computed = <S extends z.ZodType>(schema: S): z.ZodOptional<S> =>
-  schema.optional().meta({ kind: "computed" });
+/** Marks an input about which leaving it out says nothing (R1). A `passing` one is left out of what an import writes down. */
+export const computed = <S extends z.ZodType>(schema: S, life: "passing" | "lasting" = "lasting"): z.ZodOptional<S> =>
+  schema.optional().meta({ kind: "computed", passing: life === "passing" });
 
 /** The kind of an input. */
 export const kindOf = (field: Field): InputKind => (field.meta["kind"] as InputKind | undefined) ?? "default";
@@ -69,6 +69,8 @@ export interface Call {
   readonly api: Api;
   /** Says what is being waited for. */
   readonly progress: (message: string) => void;
+  /** Says what the user should know also afterwards. */
+  readonly warn: (message: string) => void;
 }
 
 /** What a handler found: outputs, and the inputs that can be read back, as the service tells them. `undefined` means not told. */
@@ -93,6 +95,11 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
   /** Inputs that together must be unique in the service; when all of them stay, a replacement deletes first (R4). */
   readonly uniqueBy?: readonly Path<I>[];
+  /**
+   * Outputs that an update may move, with the inputs (or paths into them) whose change moves them; `"any"` is every input
+   * that is sent. Preview knows all other outputs.
+   */
+  readonly moves?: { readonly [Output in keyof z.output<O>]?: "any" | readonly (Path<I> | `${Path<I>}.${string}`)[] };
   /** True when old and new would hold on to the same other object (R4). */
   readonly holdsOn?: (old: Values, next: Values) => boolean;
   /** How a name is made when none is given; `random` ends it in random characters (R4). */
@@ -143,6 +150,7 @@ export interface Resource {
   readonly appPart: string;
   readonly replaceOn: readonly string[];
   readonly uniqueBy: readonly string[];
+  readonly moves: Readonly<Record<string, "any" | readonly string[]>>;
   readonly holdsOn: ((old: Values, next: Values) => boolean) | undefined;
   readonly autoname:
     | { readonly property: string; readonly maxLength: number; readonly separator: string; readonly random: boolean }
@@ -177,6 +185,7 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
     description: undefined,
     appPart: "app",
     uniqueBy: [],
+    moves: {},
     holdsOn: undefined,
     autoname: undefined,
     losesData: undefined,

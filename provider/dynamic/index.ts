@@ -6,18 +6,18 @@ import type * as dynamic from "@pulumi/pulumi/dynamic";
 import { clientFor, intents } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
-import { messageOf } from "../core/errors.ts";
 import {
   create,
   guardedDiff,
   InitializationFailed,
-  inputsOf,
   read,
   remove,
   update,
   type Caller,
 } from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
+import { nameInState, rememberName } from "../core/nameMemory.ts";
+import { ask as askService } from "../core/questions.ts";
 import { resources } from "../resources/index.ts";
 
 /** Hexadecimal characters by chance, for generated names. */
@@ -25,6 +25,8 @@ const randomHex = (characters: number): string =>
   randomBytes(Math.ceil(characters / 2))
     .toString("hex")
     .slice(0, characters);
+
+const say = (message: string): void => console.error(message);
 
 /** The dynamic provider of a resource type. The host calls it once per process and type. */
 export function provider(type: string): dynamic.ResourceProvider {
@@ -36,7 +38,7 @@ export function provider(type: string): dynamic.ResourceProvider {
     const found = await config;
     if (found instanceof Error) throw found;
     // Standard error is the one way to the user from here; the host shows it as a message of the stack.
-    return { api: clientFor(found), progress: (message) => console.error(message) };
+    return { api: clientFor(found, say), progress: say, warn: say };
   };
   return {
     configure: (request) => {
@@ -52,8 +54,8 @@ export function provider(type: string): dynamic.ResourceProvider {
       rememberName(resource, olds);
       const { inputs, problems } = check(resource, olds, news, {
         randomHex,
-        nameBegun: (owner) => intents().find(owner)?.name,
-        nameInState: (owner) => (owner === undefined ? undefined : namesInState.get(owner)),
+        nameBegun: (owner) => intents(say).find(owner)?.name,
+        nameInState,
       });
       const reasons = found instanceof Error ? [found.message, ...problems] : problems;
       // The engine prints the value of a property that is named here, secrets included: the path is part of the reason.
@@ -81,9 +83,9 @@ export function provider(type: string): dynamic.ResourceProvider {
           ? props
           : undefined;
         const found = await read(resource, id, state, await caller());
-        if (found) return { id, props: found.state, inputs: inputsOf(resource, found.state) };
+        if (found) return { id, props: found.state, inputs: found.inputs };
         if (state) return {};
-        throw new Error(`there is no ${resource.name} ${JSON.stringify(id)}`);
+        throw new Error(`there is no ${resource.name} ${JSON.stringify(id)}; its id has the form ${resource.id.form}`);
       }),
     update: (id, olds: Values, news: Values) =>
       quietly(async () => ({
@@ -91,14 +93,6 @@ export function provider(type: string): dynamic.ResourceProvider {
       })),
     delete: (id, props: Values) => quietly(async () => remove(resource, id, props, await caller())),
   };
-}
-
-/** Names that resources have in the state, by owner: what is to replace one is checked as if there had been nothing. */
-const namesInState = new Map<string, unknown>();
-
-function rememberName(resource: Resource, olds: Values): void {
-  const { owner } = contextOf(olds);
-  if (owner !== undefined && resource.autoname) namesInState.set(owner, olds[resource.autoname.property]);
 }
 
 /**
@@ -125,9 +119,6 @@ export interface Finding {
 export const questionsOf = (type: string): readonly { readonly needs: readonly string[] }[] =>
   resourceOf(type).questions;
 
-/** Milliseconds a question of preview may take: an answer that is late is no answer. */
-const askedFor = 10_000;
-
 /**
  * Asks the service one question of a type. A failure to ask is no reason to fail: it is told to `warn`.
  * @param index position in {@link questionsOf}
@@ -140,9 +131,9 @@ export async function ask(
   get: (key: string) => string | undefined,
   warn: (message: string) => void,
 ): Promise<Finding | null> {
-  const question = resourceOf(type).questions[index];
-  const about = question?.needs[0];
-  if (!question || about === undefined) return null;
+  const resource = resourceOf(type);
+  const question = resource.questions[index];
+  if (!question) return null;
   let config: Config;
   try {
     config = readConfig(get, process.env);
@@ -150,15 +141,8 @@ export async function ask(
     // Check says what is wrong with the configuration, once per resource.
     return null;
   }
-  try {
-    const patient = clientFor(config);
-    const api = patient.within({ at: patient.clock.now() + askedFor, allowed: `${askedFor / 1000}s` });
-    const message = await question.ask(inputs, api, owner);
-    return message === undefined ? null : { property: about, message };
-  } catch (error) {
-    warn(`${type} ${about}: could not be checked against the service: ${messageOf(error)}`);
-    return null;
-  }
+  const problem = await askService(resource, question, inputs, owner, { api: clientFor(config, warn), warn });
+  return problem ? { property: String(problem.path[0]), message: problem.message } : null;
 }
 
 /** Key under which findings and the rest of the context travel. */

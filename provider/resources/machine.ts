@@ -13,7 +13,7 @@ import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Problem, type Values } from "../core/resource.ts";
 import { bareId, UNKNOWN } from "../core/values.ts";
 import { createOnce, isOwnedBy } from "./machineCreate.ts";
-import { config, fromService, modelledInExtra, toService, type Config } from "./machineSettings.ts";
+import { config, configFields, fromService, modelledInExtra, toService, type Config } from "./machineSettings.ts";
 import { bringTo, destroyGracefully, isJob, liveNow, untilDestroyed } from "./machinePower.ts";
 import { applyChanges } from "./machineUpdate.ts";
 import { regionProblem } from "./region.ts";
@@ -31,7 +31,7 @@ const inputs = z.object({
   config: config.describe(
     "Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.",
   ),
-  state: computed(z.enum(["started", "stopped", "suspended"])).describe(
+  state: computed(z.enum(["started", "stopped", "suspended"]), "passing").describe(
     "Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.",
   ),
   cordoned: z.boolean().default(false).describe("Whether the platform's proxy leaves the Machine out."),
@@ -68,6 +68,11 @@ const outputs = z.object({
 /** What a program declares of a Machine. */
 export type MachineInputs = z.output<typeof inputs>;
 
+/** Inputs whose change makes a new version: the configuration without its metadata. */
+const versioned = Object.keys(configFields)
+  .filter((name) => name !== "metadata")
+  .map((name) => `config.${name}` as const);
+
 /** State from a live Machine; `written` is the configuration whose metadata keys are ours (R6). */
 const toLive = (app: string, live: Machine, written: Config | undefined) => ({
   app,
@@ -100,6 +105,12 @@ export const machine = defineResource({
   id: pathId("app", "machineId"),
   replaceOn: ["app", "name", "region", "config.mounts.*.volume"],
   uniqueBy: ["app", "name"],
+  moves: {
+    version: versioned,
+    state: [...versioned, "state"],
+    imageRef: ["config.image", "config.containers"],
+    updatedAt: "any",
+  },
   holdsOn: (old, next) => volumesOf(old).some((volume) => volumesOf(next).includes(volume)),
   autoname: { property: "name", maxLength: 63, separator: "-", random: true },
   validate,
@@ -108,7 +119,8 @@ export const machine = defineResource({
     { needs: ["name", "app"], ask: ({ name, app }, api, owner) => nameProblem(api, bareId(app), name, owner) },
   ],
 
-  async create({ inputs: wanted, api, progress, owner }) {
+  async create({ inputs: wanted, owner, ...call }) {
+    const { api } = call;
     const { app, name, region, state, cordoned } = wanted;
     const body = {
       name,
@@ -117,13 +129,13 @@ export const machine = defineResource({
       skipLaunch: state === "stopped" || undefined,
       skipServiceRegistration: cordoned || undefined,
     };
-    const made = await createOnce({ api, progress }, owner, app, body, wanted.config);
+    const made = await createOnce(call, owner, app, body, wanted.config);
     const key = { appName: app, machineId: made.id };
     try {
       const version = versionOf(made);
       return toLive(
         app,
-        await bringTo({ api, progress }, key, wanted, { target: state ?? "started", version, fresh: true }),
+        await bringTo(call, key, wanted, { target: state ?? "started", version, fresh: true }),
         wanted.config,
       );
     } catch (error) {
@@ -151,14 +163,15 @@ export const machine = defineResource({
     }
   },
 
-  async update({ id, inputs: wanted, old, unfinished, api, progress }) {
+  async update({ id, inputs: wanted, old, unfinished, ...call }) {
+    const { api, progress } = call;
     const key = { appName: id.app, machineId: id.machineId };
     // When only part of the change was made, the metadata keys of before and after are both ours to look after.
     const metadata = { ...old.config.metadata, ...wanted.config.metadata };
     const partly = (found: Machine) => toLive(id.app, found, { ...wanted.config, metadata });
     try {
       const live = await withLease(api, key, { description: "update by pulumi", progress }, (lease) =>
-        applyChanges({ api, progress }, key, lease, wanted, { ...old, unfinished }, partly),
+        applyChanges(call, key, lease, wanted, { ...old, unfinished }, partly),
       );
       return toLive(id.app, live, wanted.config);
     } catch (error) {
@@ -171,16 +184,17 @@ export const machine = defineResource({
     }
   },
 
-  async delete({ id, state, api, progress }) {
+  async delete({ id, state, ...call }) {
+    const { api, progress } = call;
     const key = { appName: id.app, machineId: id.machineId };
     const { state: now } = await api.machines.get(key);
     if (now === "destroyed") return;
-    if (now === "destroying") return untilDestroyed({ api, progress }, key);
+    if (now === "destroying") return untilDestroyed(call, key);
     await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
       // Whoever held the lease before us may have started or stopped it.
       const live = await api.machines.get(key);
       const options = { config: state.config, force: state.forceDestroy === true };
-      await destroyGracefully({ api, progress }, key, lease, live, options);
+      await destroyGracefully(call, key, lease, live, options);
     });
   },
 });

@@ -71,7 +71,7 @@ const noneWithoutApp = (error: unknown): Machine[] => {
 };
 
 /** The Machine with the tag, once it shows. Of several, made by a request that was sent again, the oldest stays. */
-async function theOneWith({ api, progress }: Call, appName: string, op: string): Promise<Machine | undefined> {
+async function theOneWith({ api, warn }: Call, appName: string, op: string): Promise<Machine | undefined> {
   const until = Math.min(api.deadline.at, api.clock.now() + shownWithin);
   const pause = growingPause(100, 2000);
   for (;;) {
@@ -79,7 +79,7 @@ async function theOneWith({ api, progress }: Call, appName: string, op: string):
       (a.createdAt ?? "") < (b.createdAt ?? "") ? -1 : 1,
     );
     for (const extra of rest) {
-      progress(`a repeated request made Machine ${extra.id} a second time; it is destroyed`);
+      warn(`a repeated request made Machine ${extra.id} a second time; it is destroyed`);
       await api.machines.destroy({ appName, machineId: extra.id, force: true });
     }
     if (first) return first;
@@ -93,7 +93,7 @@ async function theOneWith({ api, progress }: Call, appName: string, op: string):
  * it is destroyed.
  */
 async function takeUp(
-  { api, progress }: Call,
+  { api, progress, warn }: Call,
   left: Intent,
   appName: string,
   body: Body,
@@ -111,10 +111,10 @@ async function takeUp(
     found.config !== undefined &&
     sameVersion(fromService(found.config, written), written);
   if (fits) {
-    progress(`Machine ${found.id} was made by a run that was cut off; it is taken over`);
+    warn(`Machine ${found.id} was made by a run that was cut off; it is taken over`);
     return found;
   }
-  progress(
+  warn(
     `Machine ${left.app}/${found.id} was made by a run that was cut off, and differs from what is wanted now; it is destroyed`,
   );
   const key = { appName: left.app, machineId: found.id };

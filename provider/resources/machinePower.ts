@@ -93,12 +93,13 @@ export async function untilDestroyed({ api, progress }: Call, key: MachineKey): 
 
 /** Takes traffic away, stops with the configured signal and timeout, then destroys; kills only when allowed. */
 export async function destroyGracefully(
-  { api, progress }: Call,
+  call: Call,
   key: MachineKey,
   lease: Lease,
   live: Machine,
   { config, force }: { config: Config | undefined; force: boolean },
 ): Promise<void> {
+  const { api, progress, warn } = call;
   if ((live.config?.services ?? config?.services ?? []).length > 0 && live.cordoned !== true) {
     await api.machines.cordon({ ...key, leaseNonce: lease.nonce() });
   }
@@ -117,10 +118,10 @@ export async function destroyGracefully(
       }
     } catch (error) {
       if (!force) throw error;
-      progress(`stopping Machine ${key.machineId} failed; it is killed, as forceDestroy allows`);
+      warn(`stopping Machine ${key.machineId} failed; it is killed, as forceDestroy allows`);
       kill = true;
     }
   }
   await api.machines.destroy({ ...key, leaseNonce: lease.nonce(), force: kill || undefined });
-  await untilDestroyed({ api, progress }, key);
+  await untilDestroyed(call, key);
 }

@@ -23,6 +23,8 @@ export const config = camel.extend({
 }) as unknown as z.ZodType<Config>;
 
 const settings = fieldOf(config);
+/** Fields of the configuration as a program writes it. */
+export const configFields = settings.shape.kind === "object" ? settings.shape.fields : {};
 const known = fieldOf(camel);
 
 /** Metadata keys that are nobody's to manage: the provider's own tags and the platform's. */

@@ -88,6 +88,7 @@ export const volume = defineResource({
   outputs,
   id: pathId("app", "volumeId"),
   replaceOn: ["app", "name", "region", "encrypted", "fstype"],
+  moves: { currentSizeGb: ["sizeGb"], needsRestart: ["sizeGb"] },
   autoname: { property: "name", maxLength: 30, separator: "_", random: false },
   losesData: "what it holds",
   minutes: { delete: 5 },
@@ -117,7 +118,8 @@ export const volume = defineResource({
     return { ...toLive(id.app, live, state?.needsRestart ?? false), ...asked };
   },
 
-  async update({ id, inputs: next, old, api, progress }) {
+  async update({ id, inputs: next, old, ...call }) {
+    const { api, progress } = call;
     const key = { appName: id.app, volumeId: id.volumeId };
     let live = await api.volumes.get(key);
     let needsRestart = old.needsRestart;
@@ -132,7 +134,7 @@ export const volume = defineResource({
         live = await api.volumes.update({ ...key, body: { snapshotRetention, autoBackupEnabled } });
       }
       if (needsRestart && next.restartOnExtend && live.attachedMachineId) {
-        await restart({ api, progress }, id.app, live.attachedMachineId);
+        await restart(call, id.app, live.attachedMachineId);
         needsRestart = false;
       }
       return toLive(id.app, live, needsRestart);

@@ -37,7 +37,8 @@ describe("creating a Machine exactly once", () => {
   ) => {
     const { intents = restarted(), owner = "owner1", config = written, name } = options;
     const client = jumpingClient(service, intents);
-    const call = { api: client.api, progress: (message: string) => void said.push(message) };
+    const say = (message: string) => void said.push(message);
+    const call = { api: client.api, progress: say, warn: say };
     return { ...client, made: createOnce(call, owner, app, { config, name }, config) };
   };
   const machines = () =>

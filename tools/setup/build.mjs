@@ -1,4 +1,4 @@
-// Compiles the SDK and the service when their sources changed since the last build.
+// Compiles the SDKs and the service and bundles the plugin, when their sources changed since the last build.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
@@ -8,6 +8,7 @@ import { quiet, say, Stop, tail } from "../lib/process.mjs";
 
 const SOURCES = ["api", "provider", "sdk/nodejs", "service"];
 const PROJECTS = ["sdk/nodejs", "service"];
+const PLUGIN = "provider/dist/main.js";
 const MARKER = path.join(cache, "build");
 
 export async function build(env, { force = false } = {}) {
@@ -19,7 +20,7 @@ export async function build(env, { force = false } = {}) {
     say("Building …");
     fs.rmSync(MARKER, { force: true });
     const started = Date.now();
-    const results = await Promise.all(PROJECTS.map((project) => compile(project, env)));
+    const results = await Promise.all([...PROJECTS.map((project) => compile(project, env)), bundle(env)]);
     const failures = results.filter(({ code }) => code !== 0);
     if (failures.length > 0)
       throw new Stop(`${failures.map(({ output }) => tail(output, 60)).join("\n")}\nThe build failed.`);
@@ -37,8 +38,10 @@ const compile = (project, env) =>
     alive: `still compiling ${project}`,
   });
 
+const bundle = (env) => quiet("node", [inRoot("tools/setup/bundle.mjs")], { cwd: inRoot("."), env });
+
 const isBuilt = (hash) =>
-  PROJECTS.every((project) => fs.existsSync(inRoot(project, "dist"))) &&
+  [...PROJECTS.map((project) => `${project}/dist`), PLUGIN].every((at) => fs.existsSync(inRoot(at))) &&
   fs.existsSync(MARKER) &&
   fs.readFileSync(MARKER, "utf8") === hash;
 
@@ -52,6 +55,8 @@ function fingerprint() {
       .update("\0");
   for (const file of [
     "package-lock.json",
+    "pulumi-resource-machines",
+    "tools/setup/bundle.mjs",
     ...fs.readdirSync(inRoot(".")).filter((name) => /^tsconfig.*\.json$/.test(name)),
   ])
     add(file);

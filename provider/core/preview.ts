@@ -1,0 +1,54 @@
+// What create and update will answer, as far as it is known before they run. Pure; no I/O.
+import { diff, matches } from "./diff.ts";
+import { CONTEXT, contextOf, kindOf, type Resource, type Values } from "./resource.ts";
+import { UNKNOWN, withoutUndefined } from "./values.ts";
+
+/** State as it will be, {@link UNKNOWN} where only the run will tell. */
+export interface Previewed {
+  /** Known where all of it is given. */
+  readonly id: string | undefined;
+  readonly state: Values;
+}
+
+/** What a create will answer. */
+export function previewCreate(resource: Resource, inputs: Values): Previewed {
+  const state: Values = {};
+  for (const name of [...Object.keys(resource.inputFields), ...Object.keys(resource.outputFields)])
+    state[name] = inputs[name] ?? (isOptionalInput(resource, name) ? undefined : UNKNOWN);
+  // Made anew when the create runs, unless the engine holds on to the plan.
+  if (resource.autoname && contextOf(inputs).autonamed) state[resource.autoname.property] = UNKNOWN;
+  const known = resource.id.parts.every((part) => typeof state[part] === "string" && state[part] !== UNKNOWN);
+  return { id: known ? resource.id.render(state) : undefined, state: withContext(state, inputs) };
+}
+
+/** An input left out about which the service is never asked stays out of the state. */
+const isOptionalInput = (resource: Resource, name: string): boolean => {
+  const field = resource.inputFields[name];
+  return field !== undefined && !Object.hasOwn(resource.outputFields, name) && kindOf(field) !== "computed";
+};
+
+/** What an update will answer: outputs that the changed inputs cannot move are known. */
+export function previewUpdate(resource: Resource, old: Values, inputs: Values): Values {
+  const sent = diff(resource, old, inputs).changes.filter(({ path }) => {
+    const field = resource.inputFields[String(path[0])];
+    return field !== undefined && kindOf(field) !== "behaviour";
+  });
+  const unfinished = contextOf(old).unfinished === true;
+  const moves = (name: string): boolean => {
+    const by = resource.moves[name];
+    if (by === undefined) return false;
+    if (unfinished) return true;
+    if (by === "any") return sent.length > 0;
+    return sent.some(({ path }) => by.some((pattern) => matches(pattern.split("."), path)));
+  };
+  const state: Values = {};
+  for (const [name, field] of Object.entries(resource.inputFields))
+    state[name] = inputs[name] ?? (kindOf(field) === "computed" ? old[name] : undefined);
+  for (const name of Object.keys(resource.outputFields)) {
+    if (inputs[name] === undefined) state[name] = moves(name) ? UNKNOWN : old[name];
+  }
+  return withContext(state, inputs);
+}
+
+const withContext = (state: Values, inputs: Values): Values =>
+  withoutUndefined(inputs[CONTEXT] === undefined ? state : { ...state, [CONTEXT]: inputs[CONTEXT] });

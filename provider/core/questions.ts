@@ -1,0 +1,57 @@
+// What only the service knows, asked at preview: reads alone, and a failure to ask is no reason to fail.
+import type { Api } from "../client/api.ts";
+import { messageOf } from "./errors.ts";
+import { contextOf, type Problem, type Question, type Resource, type Values } from "./resource.ts";
+import { hasUnknown, same } from "./values.ts";
+
+/** Milliseconds a question may take: an answer that is late is no answer. */
+const askedFor = 10_000;
+
+/** Who asks, and who is told that it was not possible. */
+export interface Asker {
+  readonly api: Api;
+  readonly warn: (message: string) => void;
+}
+
+/** Asks one question; answers why the inputs cannot work. Undefined also when nobody could be asked. */
+export async function ask(
+  resource: Resource,
+  question: Question,
+  inputs: Values,
+  owner: string | undefined,
+  { api, warn }: Asker,
+): Promise<Problem | undefined> {
+  const about = question.needs[0] ?? "";
+  try {
+    const { now } = api.clock;
+    const patient = api.within({ ...api.deadline, at: now() + askedFor, allowed: `${askedFor / 1000}s` });
+    const message = await question.ask(inputs, patient, owner);
+    return message === undefined ? undefined : { path: [about], message };
+  } catch (error) {
+    if (api.deadline.signal?.aborted) throw error;
+    warn(`${resource.name} ${about}: could not be checked against the service: ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+/** Asks everything whose answer could matter: about inputs that are known and new or changed. */
+export async function askAll(
+  resource: Resource,
+  olds: Values,
+  inputs: Values,
+  nameInState: unknown,
+  asker: Asker,
+): Promise<Problem[]> {
+  const { autonamed, owner } = contextOf(inputs);
+  const open = resource.questions.filter(({ needs }) => {
+    const [about = ""] = needs;
+    const field = resource.inputFields[about];
+    if (!field || needs.some((need) => inputs[need] === undefined || hasUnknown(inputs[need]))) return false;
+    const isName = about === resource.autoname?.property;
+    // A made name ends in chance, and the name of what is being replaced is free by then.
+    if (isName && (autonamed || nameInState === inputs[about])) return false;
+    return !same(field, olds[about], inputs[about]);
+  });
+  const answers = await Promise.all(open.map((question) => ask(resource, question, inputs, owner, asker)));
+  return answers.filter((answer) => answer !== undefined);
+}

@@ -1,0 +1,41 @@
+// The way back to the engine, and through it to the user: what a plugin prints itself nobody sees.
+import grpc from "@grpc/grpc-js";
+import engineGrpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
+import type { EngineClient } from "@pulumi/pulumi/proto/engine_grpc_pb.js";
+import engineProto from "@pulumi/pulumi/proto/engine_pb.js";
+
+/** Says something about a resource, or about the whole run where no URN is given. */
+export interface Log {
+  /** Shown beside the resource while it is worked on, and gone afterwards. */
+  status(urn: string, message: string): void;
+  /** Shown in the summary as well. */
+  warn(urn: string, message: string): void;
+}
+
+/** The engine this process belongs to, once its address is known. */
+export interface Engine extends Log {
+  /** Says where the engine is; the first address counts. */
+  attach(address: string): void;
+}
+
+/** An engine that is yet to be attached; until then messages go to standard error. */
+export function engineLog(): Engine {
+  let client: EngineClient | undefined;
+  const send = (severity: 1 | 2, urn: string, message: string, ephemeral: boolean): void => {
+    if (!client) return void process.stderr.write(`${message}\n`);
+    const request = new engineProto.LogRequest();
+    request.setSeverity(severity);
+    request.setUrn(urn);
+    request.setMessage(message);
+    request.setEphemeral(ephemeral);
+    // An engine that is gone has nobody to tell either.
+    client.log(request, () => undefined);
+  };
+  return {
+    attach(address) {
+      client ??= new engineGrpc.EngineClient(address, grpc.credentials.createInsecure());
+    },
+    status: (urn, message) => send(engineProto.LogSeverity.INFO, urn, message, true),
+    warn: (urn, message) => send(engineProto.LogSeverity.WARNING, urn, message, false),
+  };
+}

@@ -1,0 +1,44 @@
+// Errors as the engine understands them: a message, and for an object that is there but not as it should be, its id and state.
+import grpc from "@grpc/grpc-js";
+import any from "google-protobuf/google/protobuf/any_pb.js";
+import type { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import status from "@pulumi/pulumi/proto/status_pb.js";
+import type { InitializationFailed } from "../core/lifecycle.ts";
+import { messageOf } from "../core/errors.ts";
+
+/** An error on its way to the engine. */
+export interface Failure extends Partial<grpc.ServiceError> {
+  readonly code: grpc.status;
+  readonly details: string;
+}
+
+/** The engine's "initialization failed": it keeps the object under its id, and the next up updates it. */
+export class PartialFailure extends Error {
+  readonly failure: Failure;
+  constructor(failure: Failure) {
+    super(failure.details);
+    this.failure = failure;
+  }
+}
+
+/** Packs an object and what went wrong with it into the details of an error. */
+export function initializationFailed({ id, message, reasons }: InitializationFailed, state: Struct): PartialFailure {
+  const detail = new proto.ErrorResourceInitFailed();
+  detail.setId(id);
+  detail.setProperties(state);
+  detail.setReasonsList([...reasons]);
+  const packed = new any.Any();
+  packed.pack(detail.serializeBinary(), "pulumirpc.ErrorResourceInitFailed");
+  const whole = new status.Status();
+  whole.setCode(grpc.status.UNKNOWN);
+  whole.setMessage(message);
+  whole.addDetails(packed);
+  const metadata = new grpc.Metadata();
+  metadata.add("grpc-status-details-bin", Buffer.from(whole.serializeBinary()));
+  return new PartialFailure({ code: grpc.status.UNKNOWN, details: message, metadata });
+}
+
+/** Anything thrown, as an answer. */
+export const failureOf = (error: unknown): Failure =>
+  error instanceof PartialFailure ? error.failure : { code: grpc.status.UNKNOWN, details: messageOf(error) };

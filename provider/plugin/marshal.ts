@@ -1,0 +1,254 @@
+// Property values between the engine's wire format and core's plain JSON: secrets, outputs and unknown values are taken
+// apart on the way in and put back where they were on the way out.
+import struct from "google-protobuf/google/protobuf/struct_pb.js";
+import type { Struct, Value as WireValue } from "google-protobuf/google/protobuf/struct_pb.js";
+import { define, isObject, type Field } from "../../api/schema.ts";
+import { CONTEXT, type Values } from "../core/resource.ts";
+import { equal, fieldAt, UNKNOWN } from "../core/values.ts";
+
+/** The key that says an object stands for something else, and what it may stand for. */
+const signature = "4dabf18193072939515e22adb298388d";
+const secretSignature = "1b47061264138c4ac30d75fd1eb44270";
+const outputSignature = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
+const resourceSignature = "5cf8f73096256a8f31e491e813e4eb8e";
+
+/** How the engine spells a value that is not known yet, by its type. */
+const unknowns = {
+  string: UNKNOWN,
+  boolean: "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
+  number: "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
+  array: "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
+  object: "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
+  asset: "030794c1-ac77-496b-92df-f27374a8bd58",
+  archive: "e48ece36-62e2-4504-bad9-02848725956a",
+} as const;
+const isUnknown = new Set<string>(Object.values(unknowns));
+
+/** What the program said of a value beside the value itself, and of what lies in it. */
+export interface Marks {
+  readonly secret: boolean;
+  /** URNs the value came from, where the engine sent an output. */
+  readonly dependencies: readonly string[] | undefined;
+  readonly within: ReadonlyMap<string | number, Marks>;
+  /** The list these marks were found in; the places of its items may differ in another. */
+  readonly list: readonly unknown[] | undefined;
+}
+
+/** Plain values and what was said of them. */
+export interface Decoded {
+  readonly values: Values;
+  readonly marks: Marks | undefined;
+}
+
+/** Reads a message of properties; none at all is an empty one. */
+export function decode(properties: Struct | undefined): Decoded {
+  if (!properties) return { values: {}, marks: undefined };
+  const { value, marks } = decodeFields(properties);
+  return { values: value as Values, marks };
+}
+
+interface One {
+  readonly value: unknown;
+  readonly marks: Marks | undefined;
+}
+
+function decodeValue(wire: WireValue): One {
+  const { KindCase } = struct.Value;
+  switch (wire.getKindCase()) {
+    case KindCase.STRING_VALUE: {
+      const text = wire.getStringValue();
+      return plain(isUnknown.has(text) ? UNKNOWN : text);
+    }
+    case KindCase.NUMBER_VALUE:
+      return plain(wire.getNumberValue());
+    case KindCase.BOOL_VALUE:
+      return plain(wire.getBoolValue());
+    case KindCase.LIST_VALUE:
+      return decodeList(wire.getListValue()?.getValuesList() ?? []);
+    case KindCase.STRUCT_VALUE: {
+      const inner = wire.getStructValue();
+      return inner ? decodeObject(inner) : plain({});
+    }
+    default:
+      return plain(null);
+  }
+}
+
+const plain = (value: unknown): One => ({ value, marks: undefined });
+
+function decodeList(items: readonly WireValue[]): One {
+  const list: unknown[] = [];
+  const within = new Map<number, Marks>();
+  items.forEach((item, i) => {
+    const { value, marks } = decodeValue(item);
+    list.push(value);
+    if (marks) within.set(i, marks);
+  });
+  return { value: list, marks: within.size > 0 ? { ...unmarked, within, list } : undefined };
+}
+
+const unmarked: Marks = { secret: false, dependencies: undefined, within: new Map(), list: undefined };
+
+function decodeObject(wire: Struct): One {
+  const fields = wire.getFieldsMap();
+  const sig = fields.get(signature)?.getStringValue();
+  const held = fields.get("value");
+  if (sig === secretSignature) {
+    const { value, marks } = held ? decodeValue(held) : plain(null);
+    return { value, marks: { ...unmarked, ...marks, secret: true } };
+  }
+  if (sig === outputSignature) {
+    const { value, marks } = held ? decodeValue(held) : plain(UNKNOWN);
+    const sources = fields.get("dependencies")?.getListValue()?.getValuesList() ?? [];
+    return {
+      value,
+      marks: {
+        ...unmarked,
+        ...marks,
+        secret: marks?.secret === true || fields.get("secret")?.getBoolValue() === true,
+        dependencies: sources.map((source) => source.getStringValue()),
+      },
+    };
+  }
+  if (sig === resourceSignature) {
+    // Inputs that refer to another resource take its id (R5); at preview it may not have one yet.
+    const id = fields.get("id")?.getStringValue();
+    return plain(id === undefined || id === "" || isUnknown.has(id) ? UNKNOWN : id);
+  }
+  return decodeFields(wire);
+}
+
+function decodeFields(wire: Struct): One {
+  const value: Values = {};
+  const within = new Map<string, Marks>();
+  wire.getFieldsMap().forEach((inner: WireValue, name: string) => {
+    const decoded = decodeValue(inner);
+    define(value, name, decoded.value);
+    if (decoded.marks) within.set(name, decoded.marks);
+  });
+  return { value, marks: within.size > 0 ? { ...unmarked, within } : undefined };
+}
+
+/** What is known of a property by its declaration. */
+export type Fields = (name: string) => readonly Field[];
+
+/** Writes values with the marks they came with; what a declaration calls secret becomes secret in any case. */
+export function encode(values: Values, fields: Fields, marks: Marks | undefined): Struct {
+  const message = new struct.Struct();
+  const map = message.getFieldsMap();
+  for (const [name, value] of Object.entries(values)) {
+    if (value === undefined) continue;
+    const known = name === CONTEXT ? [] : fields(name);
+    map.set(name, encodeValue(value, known[0], marks?.within.get(name), known.some(isSecret)));
+  }
+  return message;
+}
+
+const isSecret = ({ meta }: Field): boolean => meta.secret === true;
+
+function encodeValue(
+  value: unknown,
+  field: Field | undefined,
+  marks: Marks | undefined,
+  secret = field !== undefined && isSecret(field),
+): WireValue {
+  const hidden = secret || marks?.secret === true;
+  if (marks?.dependencies) {
+    const output = signed(outputSignature);
+    const map = output.getFieldsMap();
+    if (value !== UNKNOWN) map.set("value", encodePlain(value, field, hidden ? undefined : marks, hidden));
+    if (hidden) map.set("secret", struct.Value.fromJavaScript(true));
+    if (marks.dependencies.length > 0)
+      map.set("dependencies", struct.Value.fromJavaScript([...marks.dependencies] as never));
+    return inValue(output);
+  }
+  // Inside a secret everything is secret already.
+  const inner = encodePlain(value, field, hidden ? undefined : marks, hidden);
+  if (!hidden) return inner;
+  const wrapped = signed(secretSignature);
+  wrapped.getFieldsMap().set("value", inner);
+  return inValue(wrapped);
+}
+
+function encodePlain(
+  value: unknown,
+  field: Field | undefined,
+  marks: Marks | undefined,
+  hidden = false,
+): WireValue {
+  const message = new struct.Value();
+  if (value === UNKNOWN) message.setStringValue(unknownOf(field));
+  else if (typeof value === "string") message.setStringValue(value);
+  else if (typeof value === "number") message.setNumberValue(value);
+  else if (typeof value === "boolean") message.setBoolValue(value);
+  else if (Array.isArray(value)) {
+    const item = field && fieldAt(field, 0);
+    const list = new struct.ListValue();
+    list.setValuesList(
+      value.map((inner: unknown, i) => encodeValue(inner, item, itemMarks(marks, value, i), !hidden && item && isSecret(item))),
+    );
+    message.setListValue(list);
+  } else if (isObject(value)) {
+    const object = new struct.Struct();
+    const map = object.getFieldsMap();
+    for (const [name, inner] of Object.entries(value)) {
+      if (inner === undefined) continue;
+      const known = field && fieldAt(field, name);
+      map.set(name, encodeValue(inner, known, marks?.within.get(name), !hidden && known && isSecret(known)));
+    }
+    message.setStructValue(object);
+  } else message.setNullValue(struct.NullValue.NULL_VALUE);
+  return message;
+}
+
+/**
+ * Marks of the item at a place. In a list that is not the one the marks were found in, an item may have moved: it gets the
+ * marks of all of them, so that nothing secret comes to light.
+ */
+function itemMarks(marks: Marks | undefined, list: readonly unknown[], index: number): Marks | undefined {
+  if (!marks || marks.within.size === 0) return undefined;
+  if (marks.list && equal(marks.list[index], list[index])) return marks.within.get(index);
+  return [...marks.within.values()].reduce<Marks | undefined>(mergedMarks, undefined);
+}
+
+/** The marks of two values laid over each other. */
+export function mergedMarks(a: Marks | undefined, b: Marks | undefined): Marks | undefined {
+  if (!a || !b) return a ?? b;
+  const within = new Map(a.within);
+  for (const [name, inner] of b.within) {
+    const both = mergedMarks(within.get(name), inner);
+    if (both) within.set(name, both);
+  }
+  return { secret: a.secret || b.secret, dependencies: a.dependencies ?? b.dependencies, within, list: a.list ?? b.list };
+}
+
+/** Whether the value at a path is part of a secret. */
+export function isSecretAt(marks: Marks | undefined, path: readonly (string | number)[]): boolean {
+  let at = marks;
+  for (const part of path) {
+    at = at?.within.get(part);
+    if (at?.secret) return true;
+  }
+  return false;
+}
+
+const signed = (sig: string): Struct => {
+  const message = new struct.Struct();
+  message.getFieldsMap().set(signature, struct.Value.fromJavaScript(sig));
+  return message;
+};
+
+const inValue = (object: Struct): WireValue => {
+  const message = new struct.Value();
+  message.setStructValue(object);
+  return message;
+};
+
+function unknownOf(field: Field | undefined): string {
+  const shape = field?.shape;
+  if (!shape) return unknowns.string;
+  if (shape.kind === "array") return unknowns.array;
+  if (shape.kind !== "leaf") return unknowns.object;
+  if (shape.type === "boolean") return unknowns.boolean;
+  return shape.type === "integer" || shape.type === "number" ? unknowns.number : unknowns.string;
+}

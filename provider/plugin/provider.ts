@@ -1,0 +1,373 @@
+// Binding 2: the engine's plugin protocol. Requests are taken apart here and handed to core; what core answers is put
+// together again. Everything a resource is or does is declared in provider/resources.
+import { createHash, randomBytes } from "node:crypto";
+import struct from "google-protobuf/google/protobuf/struct_pb.js";
+import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
+import { clientFor, intents } from "../client/connect.ts";
+import { check, type Surroundings } from "../core/check.ts";
+import type { Config } from "../core/config.ts";
+import { matches, type Change } from "../core/diff.ts";
+import { MachinesError } from "../core/errors.ts";
+import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
+import { nameInState, rememberName } from "../core/nameMemory.ts";
+import { nearest } from "../core/nearest.ts";
+import { previewCreate, previewUpdate } from "../core/preview.ts";
+import { askAll } from "../core/questions.ts";
+import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
+import { pathText, UNKNOWN } from "../core/values.ts";
+import { resources } from "../resources/index.ts";
+import { configFrom, configurationChanges, configurationProblems } from "./configuration.ts";
+import type { Engine } from "./engine.ts";
+import { initializationFailed } from "./failure.ts";
+import { decode, encode, isSecretAt, mergedMarks, type Decoded, type Marks } from "./marshal.ts";
+import { parsePath } from "./propertyPath.ts";
+
+/** What the provider is given by the process it runs in. */
+export interface Host {
+  readonly engine: Engine;
+  /** The package schema, as JSON text. */
+  readonly schema: () => string;
+}
+
+type Unary<Request, Response> = (request: Request) => Promise<Response> | Response;
+
+/** The methods of the protocol this provider has. What it lacks the server answers with "unimplemented". */
+export interface Provider {
+  handshake: Unary<rpc.ProviderHandshakeRequest, rpc.ProviderHandshakeResponse>;
+  getSchema: Unary<rpc.GetSchemaRequest, rpc.GetSchemaResponse>;
+  checkConfig: Unary<rpc.CheckRequest, rpc.CheckResponse>;
+  diffConfig: Unary<rpc.DiffRequest, rpc.DiffResponse>;
+  configure: Unary<rpc.ConfigureRequest, rpc.ConfigureResponse>;
+  invoke: Unary<rpc.InvokeRequest, rpc.InvokeResponse>;
+  check: Unary<rpc.CheckRequest, rpc.CheckResponse>;
+  diff: Unary<rpc.DiffRequest, rpc.DiffResponse>;
+  create: Unary<rpc.CreateRequest, rpc.CreateResponse>;
+  read: Unary<rpc.ReadRequest, rpc.ReadResponse>;
+  update: Unary<rpc.UpdateRequest, rpc.UpdateResponse>;
+  delete: Unary<rpc.DeleteRequest, undefined>;
+  cancel: Unary<unknown, undefined>;
+  attach: Unary<{ getAddress(): string }, undefined>;
+  getPluginInfo: Unary<unknown, InstanceType<typeof pluginProto.PluginInfo>>;
+}
+
+/** Makes the provider of one process; the engine starts one for every configuration. */
+export function createProvider({ engine, schema }: Host): Provider {
+  const cancelled = new AbortController();
+  let configured: Config | undefined;
+
+  const config = (): Config => {
+    if (!configured) throw new MachinesError("configuration", "the provider has not been configured");
+    return configured;
+  };
+  const caller = (urn: string, timeoutSeconds: number): Caller => {
+    const warn = (message: string) => engine.warn(urn, message);
+    return {
+      api: clientFor(config(), warn),
+      progress: (message) => engine.status(urn, message),
+      warn,
+      signal: cancelled.signal,
+      timeoutSeconds: timeoutSeconds > 0 ? timeoutSeconds : undefined,
+    };
+  };
+  /** What the service says of inputs that are new or changed, as the error of a preview. */
+  const refuseFindings = async (resource: Resource, urn: string, olds: Values, inputs: Values): Promise<void> => {
+    const { api, warn, signal } = caller(urn, 0);
+    const asking = { api: api.within({ ...api.deadline, signal }), warn };
+    const problems = await askAll(resource, olds, inputs, nameInState(ownerOf(urn)), asking);
+    if (problems.length > 0)
+      throw new MachinesError(
+        "invalid-input",
+        problems.map(({ path, message }) => `${pathText(path)}: ${message}`).join("; "),
+      );
+  };
+
+  return {
+    handshake(request) {
+      engine.attach(request.getEngineAddress());
+      const response = new proto.ProviderHandshakeResponse();
+      response.setAcceptSecrets(true);
+      response.setAcceptOutputs(true);
+      response.setSupportsAutonamingConfiguration(true);
+      return response;
+    },
+
+    getSchema(request) {
+      if (request.getVersion() !== 0)
+        throw new MachinesError(
+          "invalid-input",
+          `there is no version ${request.getVersion()} of the package schema; ask for 0`,
+        );
+      const response = new proto.GetSchemaResponse();
+      response.setSchema(schema());
+      return response;
+    },
+
+    checkConfig(request) {
+      const { values, marks } = decode(request.getNews());
+      const response = new proto.CheckResponse();
+      response.setInputs(encode(values, () => [], withSecretToken(values, marks)));
+      response.setFailuresList(configurationProblems(values).map(failure));
+      return response;
+    },
+
+    diffConfig(request) {
+      const olds = decode(request.getOldInputs() ?? request.getOlds()).values;
+      const changes = configurationChanges(olds, decode(request.getNews()).values);
+      return diffResponse(
+        changes.map(({ key, kind, replaces }) => ({ path: [key], kind, replaces })),
+        false,
+      );
+    },
+
+    configure(request) {
+      configured = configFrom(decode(request.getArgs()).values);
+      const response = new proto.ConfigureResponse();
+      // For engines that shake no hands.
+      response.setAcceptsecrets(true);
+      response.setAcceptoutputs(true);
+      response.setSupportspreview(true);
+      response.setSupportsAutonamingConfiguration(true);
+      return response;
+    },
+
+    invoke(request) {
+      throw new MachinesError("invalid-input", `there is no function ${JSON.stringify(request.getTok())} in this version`);
+    },
+
+    check(request) {
+      const { resource, urn, name } = about(request);
+      const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
+      const before = owned(olds.values, urn, name);
+      rememberName(resource, before);
+      const { inputs, problems } = check(resource, before, owned(news.values, urn, name), {
+        randomHex: seeded(request.getRandomseed_asU8(), urn),
+        nameBegun: (owner) => intents((message) => engine.warn(urn, message)).find(owner)?.name,
+        nameInState,
+        proposal: proposalOf(request),
+        isSecret: (path) => isSecretAt(news.marks, path),
+      });
+      const response = new proto.CheckResponse();
+      response.setInputs(encoded(resource, inputs, marksOver(olds, news)));
+      response.setFailuresList(problems.map(failure));
+      return response;
+    },
+
+    diff(request) {
+      const { resource, urn, name } = about(request);
+      const [olds, news] = [decode(request.getOlds()).values, decode(request.getNews()).values];
+      const found = guardedDiff(resource, owned(olds, urn, name), owned(news, urn, name));
+      const ignored = request.getIgnorechangesList().map(parsePath);
+      const changes = found.changes.filter(
+        ({ path }) => !ignored.some((pattern) => pattern.length <= path.length && matches(pattern, path)),
+      );
+      const response = diffResponse(changes, found.deleteBeforeReplace);
+      // What failed after the last change is still to be done, also when a refresh came between.
+      if (contextOf(olds).unfinished) response.setChanges(proto.DiffResponse.DiffChanges.DIFF_SOME);
+      return response;
+    },
+
+    async create(request) {
+      const { resource, urn, name } = about(request);
+      const { values, marks } = decode(request.getProperties());
+      const inputs = owned(values, urn, name);
+      const response = new proto.CreateResponse();
+      if (request.getPreview()) {
+        await refuseFindings(resource, urn, {}, inputs);
+        const { id, state } = previewCreate(resource, inputs);
+        response.setId(id ?? "");
+        response.setProperties(encoded(resource, state, marks));
+        return response;
+      }
+      const made = await failingWith(resource, marks, () => create(resource, inputs, caller(urn, request.getTimeout())));
+      response.setId(made.id);
+      response.setProperties(encoded(resource, made.state, marks));
+      return response;
+    },
+
+    async read(request) {
+      const { resource, urn, name } = about(request);
+      const [properties, asked] = [decode(request.getProperties()), decode(request.getInputs())];
+      // A refresh brings the state; an import and a get bring the id alone.
+      const known = Object.keys(properties.values).some((key) => properties.values[key] !== undefined);
+      const state = known ? owned(properties.values, urn, name) : undefined;
+      const id = request.getId();
+      const found = await read(resource, id, state, caller(urn, request.getTimeout()));
+      const response = new proto.ReadResponse();
+      if (!found) {
+        if (state) return response;
+        throw new MachinesError(
+          "invalid-input",
+          `there is no ${resource.name} ${JSON.stringify(id)}; its id has the form ${resource.id.form}`,
+        );
+      }
+      const marks = mergedMarks(properties.marks, asked.marks);
+      response.setId(found.id);
+      response.setProperties(encoded(resource, found.state, marks));
+      response.setInputs(encoded(resource, found.inputs, marks));
+      return response;
+    },
+
+    async update(request) {
+      const { resource, urn, name } = about(request);
+      const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
+      const [old, inputs] = [owned(olds.values, urn, name), owned(news.values, urn, name)];
+      const marks = marksOver(olds, news);
+      const response = new proto.UpdateResponse();
+      if (request.getPreview()) {
+        await refuseFindings(resource, urn, old, inputs);
+        response.setProperties(encoded(resource, previewUpdate(resource, old, inputs), marks));
+        return response;
+      }
+      // A change that stopped half way leaves values of before in place, and what was secret among them.
+      const partly = mergedMarks(marks, olds.marks);
+      const state = await failingWith(resource, partly, () =>
+        update(resource, request.getId(), old, inputs, caller(urn, request.getTimeout())),
+      );
+      response.setProperties(encoded(resource, state, marks));
+      return response;
+    },
+
+    async delete(request) {
+      const { resource, urn, name } = about(request);
+      const state = owned(decode(request.getProperties()).values, urn, name);
+      await remove(resource, request.getId(), state, caller(urn, request.getTimeout()));
+      return undefined;
+    },
+
+    cancel() {
+      cancelled.abort(
+        new MachinesError(
+          "cancelled",
+          "cancelled: nothing more is sent. What was made is kept in the state, and the next up goes on from there.",
+        ),
+      );
+      return undefined;
+    },
+
+    attach(request) {
+      engine.attach(request.getAddress());
+      return undefined;
+    },
+
+    getPluginInfo() {
+      const info = new pluginProto.PluginInfo();
+      info.setVersion((JSON.parse(schema()) as { version: string }).version);
+      return info;
+    },
+  };
+}
+
+/** Which resource a request is about. */
+function about(request: { getUrn(): string }): { resource: Resource; urn: string; name: string } {
+  const urn = request.getUrn();
+  const [, , types = "", ...rest] = urn.split("::");
+  const token = types.slice(types.lastIndexOf("$") + 1);
+  const type = /^machines:index:(\w+)$/.exec(token)?.[1] ?? "";
+  const resource = Object.hasOwn(resources, type) ? resources[type] : undefined;
+  if (!resource) {
+    const meant = nearest(type, Object.keys(resources));
+    throw new MachinesError(
+      "invalid-input",
+      `there is no resource type ${JSON.stringify(token)} in this version${meant === undefined ? "" : `; did you mean machines:index:${meant}?`}`,
+    );
+  }
+  return { resource, urn, name: rest.join("::") };
+}
+
+/** Whose an object is: the program's name for it, which the service is told as a hash alone. */
+const ownerOf = (urn: string): string => createHash("sha256").update(urn).digest("hex").slice(0, 32);
+
+/** Values as core wants them: with what the engine says of the resource in their context. */
+const owned = (values: Values, urn: string, name: string): Values => ({
+  ...values,
+  [CONTEXT]: { ...contextOf(values), owner: ownerOf(urn), name },
+});
+
+/** Values as the engine keeps them: it knows itself what {@link owned} added. */
+function encoded(resource: Resource, values: Values, marks: Marks | undefined): ReturnType<typeof encode> {
+  const { [CONTEXT]: _, ...rest } = values;
+  const { owner: _owner, name: _name, ...context } = contextOf(values);
+  return encode(
+    Object.keys(context).length > 0 ? { ...rest, [CONTEXT]: context } : rest,
+    (name) => {
+      const fields = [resource.inputFields, resource.outputFields].map((known) =>
+        Object.hasOwn(known, name) ? known[name] : undefined,
+      );
+      return fields.filter((field) => field !== undefined);
+    },
+    marks,
+  );
+}
+
+/** The marks of what the program says, and of what it leaves as it was. */
+function marksOver(olds: Decoded, news: Decoded): Marks | undefined {
+  if (!olds.marks) return news.marks;
+  const left = [...olds.marks.within].filter(([name]) => news.values[String(name)] === undefined);
+  return mergedMarks(news.marks, { ...olds.marks, within: new Map(left) });
+}
+
+function withSecretToken(values: Values, marks: Marks | undefined): Marks | undefined {
+  if (values["token"] === undefined) return marks;
+  const token: Marks = { secret: true, dependencies: undefined, within: new Map(), list: undefined };
+  return mergedMarks(marks, { ...token, secret: false, within: new Map([["token", token]]) });
+}
+
+/** The engine prints the value of a property that is named here, secrets included: the path is part of the reason. */
+function failure(reason: string): rpc.CheckFailure {
+  const found = new proto.CheckFailure();
+  found.setReason(reason);
+  return found;
+}
+
+function proposalOf(request: rpc.CheckRequest): Surroundings["proposal"] {
+  const autonaming = request.getAutonaming();
+  if (!autonaming) return undefined;
+  const { Mode } = proto.CheckRequest.AutonamingOptions;
+  const modes = { [Mode.PROPOSE]: "propose", [Mode.ENFORCE]: "enforce", [Mode.DISABLE]: "disable" } as const;
+  return { name: autonaming.getProposedName(), mode: modes[autonaming.getMode()] };
+}
+
+/** Hexadecimal characters that follow from the engine's seed, so that a plan is carried out with the names it showed. */
+function seeded(seed: Uint8Array, urn: string): (characters: number) => string {
+  const chance = seed.length > 0 ? seed : randomBytes(32);
+  return (characters) => createHash("sha256").update(chance).update(urn).digest("hex").slice(0, characters);
+}
+
+function diffResponse(
+  changes: readonly Pick<Change, "path" | "kind" | "replaces">[],
+  deleteBeforeReplace: boolean,
+): rpc.DiffResponse {
+  const { Kind } = proto.PropertyDiff;
+  const kinds = {
+    add: [Kind.ADD, Kind.ADD_REPLACE],
+    update: [Kind.UPDATE, Kind.UPDATE_REPLACE],
+    delete: [Kind.DELETE, Kind.DELETE_REPLACE],
+  } as const;
+  const response = new proto.DiffResponse();
+  const top = (of: typeof changes): string[] => [...new Set(of.map(({ path }) => String(path[0])))];
+  const replaces = top(changes.filter((change) => change.replaces));
+  const { DIFF_SOME, DIFF_NONE } = proto.DiffResponse.DiffChanges;
+  response.setChanges(changes.length > 0 ? DIFF_SOME : DIFF_NONE);
+  response.setDiffsList(top(changes));
+  response.setReplacesList(replaces);
+  response.setDeletebeforereplace(deleteBeforeReplace && replaces.length > 0);
+  response.setHasdetaileddiff(true);
+  for (const { path, kind, replaces: asks } of changes) {
+    const detail = new proto.PropertyDiff();
+    detail.setKind(kinds[kind][asks ? 1 : 0]);
+    detail.setInputdiff(true);
+    response.getDetaileddiffMap().set(pathText(path), detail);
+  }
+  return response;
+}
+
+async function failingWith<T>(resource: Resource, marks: Marks | undefined, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof InitializationFailed)) throw error;
+    throw initializationFailed(error, encoded(resource, error.properties, marks));
+  }
+}

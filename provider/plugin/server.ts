@@ -1,0 +1,77 @@
+// The process around the provider: one gRPC server on loopback, whose port is the one thing printed to standard output.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import grpc from "@grpc/grpc-js";
+import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
+import { engineLog } from "./engine.ts";
+import { failureOf } from "./failure.ts";
+import { createProvider, type Provider } from "./provider.ts";
+import empty from "google-protobuf/google/protobuf/empty_pb.js";
+
+/** Milliseconds work in flight has to come to an end when the process is told to; the engine kills it after five seconds. */
+const grace = 4000;
+
+/** Serves until the engine ends it. `folder` holds the package schema. */
+export async function serve(args: readonly string[], folder: string): Promise<void> {
+  const engine = engineLog();
+  const address = engineAddress(args);
+  if (address !== undefined) engine.attach(address);
+  let schema: string | undefined;
+  const provider = createProvider({
+    engine,
+    schema: () => (schema ??= readFileSync(join(folder, "schema.json"), "utf8")),
+  });
+
+  const working = new Set<Promise<unknown>>();
+  const server = new grpc.Server({ "grpc.max_receive_message_length": -1, "grpc.max_send_message_length": -1 });
+  const methods = Object.entries(provider) as [string, (request: unknown) => unknown][];
+  const handlers = methods.map(([name, method]): [string, grpc.handleUnaryCall<unknown, unknown>] => [
+    name,
+    (call, answer) => {
+      const work = Promise.resolve()
+        .then(() => method(call.request))
+        .then(
+          (response) => answer(null, response ?? new empty.Empty()),
+          (error: unknown) => answer(failureOf(error)),
+        )
+        .finally(() => working.delete(work));
+      working.add(work);
+    },
+  ]);
+  server.addService(
+    providerGrpc.ResourceProviderService as unknown as grpc.ServiceDefinition,
+    Object.fromEntries(handlers),
+  );
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    );
+  });
+  process.stdout.write(`${port}\n`);
+  endWithTheEngine(provider, working, address !== undefined);
+}
+
+/** What the engine passes on: its address, after flags of its own. */
+function engineAddress(args: readonly string[]): string | undefined {
+  const tracing = args.indexOf("--tracing");
+  return args.find((arg, i) => !arg.startsWith("-") && (tracing < 0 || i !== tracing + 1));
+}
+
+/** The engine ends us with a signal, or by dying; what is under way may come to its end, as after a cancellation. */
+function endWithTheEngine(provider: Provider, working: ReadonlySet<Promise<unknown>>, hasEngine: boolean): void {
+  let ending = false;
+  const end = (): void => {
+    if (ending) return;
+    ending = true;
+    void provider.cancel(undefined);
+    setTimeout(() => process.exit(0), grace).unref();
+    void Promise.allSettled(working).then(() => process.exit(0));
+  };
+  process.on("SIGINT", end);
+  process.on("SIGTERM", end);
+  const engine = process.ppid;
+  if (hasEngine)
+    setInterval(() => {
+      if (process.ppid !== engine) end();
+    }, 1000).unref();
+}
