@@ -5,7 +5,10 @@ import { bin, inRoot } from "./lib/paths.mjs";
 import { main, quiet, say, Stop } from "./lib/process.mjs";
 import { setup } from "./setup/index.mjs";
 
-const PACKAGES = ["sdk/nodejs", "service"];
+const PACKAGES = ["sdk/nodejs", "sdk/nodejs-plugin", "service"];
+// The plugin is the same on all of them; an engine that downloads it asks for the archive of its own platform.
+const PLATFORMS = ["darwin-amd64", "darwin-arm64", "linux-amd64", "linux-arm64"];
+const { version } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs/package.json"), "utf8"));
 
 await main(async () => {
   const { env } = await setup();
@@ -22,13 +25,40 @@ await main(async () => {
     });
     fs.rmSync(license);
     if (packed.code !== 0) throw new Stop(`${packed.output.trim()}\nnpm pack failed in ${dir}.`);
-    const { name, version } = JSON.parse(fs.readFileSync(inRoot(dir, "package.json"), "utf8"));
-    const file = path.join(target, `${name}-${version}.tgz`);
+    const own = JSON.parse(fs.readFileSync(inRoot(dir, "package.json"), "utf8"));
+    const file = path.join(target, `${own.name}-${own.version}.tgz`);
     if (!fs.existsSync(file)) throw new Stop(`npm pack did not write ${file}.`);
     const lint = await quiet(path.join(bin, "publint"), ["run", file, "--strict"], { cwd: inRoot(dir), env });
-    if (lint.code !== 0) throw new Stop(`${lint.output.trim()}\n${name} is not fit to be published.`);
+    if (lint.code !== 0) throw new Stop(`${lint.output.trim()}\n${own.name} is not fit to be published.`);
     files.push(file);
   }
-  for (const file of files) console.log(file);
-  say(`\nIn a project of yours:\n  npm install @pulumi/pulumi ${files.join(" ")}`);
+  const archives = await packPlugin(target, env);
+  for (const file of [...files, ...archives]) console.log(file);
+  const [sdk, plugin, service] = files;
+  const here = `${process.platform}-${process.arch === "arm64" ? "arm64" : "amd64"}`;
+  say(`
+In a TypeScript project of yours:
+  npm install @pulumi/pulumi ${sdk} ${service}
+or, on the plugin:
+  npm install @pulumi/pulumi ${plugin} ${service}
+The plugin alone, for programs in any language:
+  pulumi plugin install resource machines ${version} --file ${archives.find((file) => file.includes(here))}`);
 });
+
+/** The archives of a release, as `pulumi plugin install` takes them. */
+async function packPlugin(target, env) {
+  const first = path.join(target, `pulumi-resource-machines-v${version}-${PLATFORMS[0]}.tar.gz`);
+  const from = inRoot("sdk/nodejs-plugin/plugin");
+  // With a PulumiPlugin.yaml the installation would look for npm dependencies, and fail because there are none.
+  const contents = fs.readdirSync(from).filter((name) => !["PulumiPlugin.yaml", "package.json"].includes(name));
+  const { code, output } = await quiet("tar", ["-czf", first, "-C", from, ...contents], { env });
+  if (code !== 0) throw new Stop(`${output.trim()}\ntar failed.`);
+  return [
+    first,
+    ...PLATFORMS.slice(1).map((platform) => {
+      const file = first.replace(PLATFORMS[0], platform);
+      fs.copyFileSync(first, file);
+      return file;
+    }),
+  ];
+}

@@ -1,6 +1,8 @@
 // One client per endpoint and token for the whole process, so that connections, pacing and caches are shared.
+import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { Config } from "../core/config.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
 import { createApi, type Api, type ClientParts } from "./api.ts";
@@ -43,21 +45,34 @@ function connector({ endpoint, token }: Config): ClientParts["connect"] {
   };
 }
 
-/** What `machines-service` exports and this provider uses; the package is found in the user's project, never bundled. */
+/** The embedded service as its package exports it. It is found in the user's project, never bundled. */
 interface LocalService {
   startLocal(): Promise<{ url: string; token: string }>;
 }
 
 async function startLocal(): Promise<{ url: string; token: string }> {
   const require = createRequire(join(process.cwd(), "package.json"));
-  let service: LocalService;
   try {
-    service = require("machines-service") as LocalService;
+    require.resolve("machines-service");
+  } catch {
+    return startCommand();
+  }
+  return (require("machines-service") as LocalService).startLocal();
+}
+
+/** For programs in other languages, whose projects hold no npm packages. */
+async function startCommand(): Promise<{ url: string; token: string }> {
+  const run = async (...args: string[]) => (await promisify(execFile)("machines-service", args)).stdout.trim();
+  try {
+    const { url } = JSON.parse(await run("start", "--json")) as { url: string };
+    return { url, token: await run("token") };
   } catch (error) {
+    const { code, stderr } = error as NodeJS.ErrnoException & { stderr?: string };
     throw new MachinesError(
       "configuration",
-      `machines:endpoint is "local", but the embedded service is not installed in this project: run \`npm install machines-service\` (${messageOf(error).split("\n")[0]})`,
+      code === "ENOENT"
+        ? 'machines:endpoint is "local", but the embedded service is not installed: run `npm install machines-service` in this project, or `npm install --global machines-service` for projects without npm packages'
+        : `the embedded service did not start: ${stderr?.trim() || messageOf(error)}`,
     );
   }
-  return service.startLocal();
 }

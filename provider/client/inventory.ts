@@ -30,10 +30,13 @@ async function fromList<T extends { id: string }>(
   }
 }
 
+/** The App's Machines; many who ask at a time share one list. */
+export const listMachines = (api: Api, appName: string): Promise<readonly Machine[]> =>
+  listed(api, `machines/${appName}`, () => api.machines.list({ appName }));
+
 /** A live Machine, from the App's list where it holds it. @throws ApiError 404 when there is none. */
 export async function findMachine(api: Api, appName: string, machineId: string): Promise<Machine> {
-  const ask = () => listed(api, `machines/${appName}`, () => api.machines.list({ appName }));
-  return (await fromList(ask, machineId)) ?? (await api.machines.get({ appName, machineId }));
+  return (await fromList(() => listMachines(api, appName), machineId)) ?? (await api.machines.get({ appName, machineId }));
 }
 
 /** A volume, from the App's list where it holds it. @throws ApiError 404 when there is none. */

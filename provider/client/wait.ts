@@ -32,11 +32,14 @@ export async function waitForMachine(
   options: { version?: string | undefined; progress: (message: string) => void; fresh?: boolean | undefined },
 ): Promise<string> {
   const since = api.clock.now();
-  const timer = setInterval(() => {
-    options.progress(
-      `waiting for Machine ${key.machineId} to be ${states[0]} for ${Math.round((api.clock.now() - since) / 1000)} s`,
-    );
-  }, 10_000);
+  let ended = false;
+  const tell = async (): Promise<void> => {
+    const live = await lookNow(api, key);
+    const found = live ? `: it is ${live.state}; ${lastEvent(live)}` : "";
+    const waited = Math.round((api.clock.now() - since) / 1000);
+    if (!ended) options.progress(`waiting for Machine ${key.machineId} to be ${states[0]} for ${waited} s${found}`);
+  };
+  const timer = setInterval(() => void tell(), 10_000);
   try {
     for (;;) {
       const left = Math.ceil((api.deadline.at - api.clock.now()) / 1000);
@@ -64,17 +67,24 @@ export async function waitForMachine(
       if (took < 1000) await api.clock.sleep(1000 - took, api.deadline.signal);
     }
   } finally {
+    ended = true;
     clearInterval(timer);
   }
 }
+
+/** The Machine as it is, if it answers soon. */
+const lookNow = (api: Api, key: MachineKey): Promise<Machine | undefined> =>
+  api
+    .within({ at: api.clock.now() + 5000, allowed: "5s" })
+    .machines.get(key)
+    .catch(() => undefined);
 
 /** A hold that ended without an answer to the question: not yet, or cut off by something in between (F09). */
 const endedEarly = (error: unknown): boolean =>
   (error instanceof ApiError && (error.status === 408 || error.status >= 500)) || error instanceof NetworkError;
 
 async function timedOut(api: Api, key: MachineKey, states: readonly WaitState[]): Promise<MachinesError> {
-  const grace = api.within({ at: api.clock.now() + 5000, allowed: "5s" });
-  const live = await grace.machines.get(key).catch(() => undefined);
+  const live = await lookNow(api, key);
   const last = live ? ` It is ${live.state}; ${lastEvent(live)}.` : "";
   return new MachinesError(
     "wait-timeout",
@@ -133,6 +143,7 @@ const everyCheck = 1000;
  */
 export async function waitForChecks(api: Api, key: MachineKey, progress: (message: string) => void): Promise<Machine> {
   const say = everyTenSeconds(api.clock, progress);
+  const since = api.clock.now();
   for (;;) {
     const live = await api.machines.get(key);
     if (live.state !== "started")
@@ -151,7 +162,7 @@ export async function waitForChecks(api: Api, key: MachineKey, progress: (messag
         `checks of Machine ${key.machineId} did not pass within ${api.deadline.allowed}: ${list || "none reported yet"}. The next up goes on from here.`,
       );
     }
-    say(`waiting for checks: ${list}`);
+    say(`waiting for checks for ${Math.round((api.clock.now() - since) / 1000)} s: ${list}`);
     await api.clock.sleep(everyCheck, api.deadline.signal);
   }
 }

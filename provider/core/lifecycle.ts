@@ -6,6 +6,7 @@ import { formatDuration, parseDuration } from "../../api/schema.ts";
 import { dataLoss } from "./check.ts";
 import { diff, type Diff } from "./diff.ts";
 import { isNotFound, MachinesError, PartialStateError } from "./errors.ts";
+import { refuseReplacement } from "./memory.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
 import { inSpellingOf, same, withBareIds, withoutUndefined } from "./values.ts";
 
@@ -52,6 +53,7 @@ export function guardedDiff(resource: Resource, state: Values, news: Values): Di
 
 /** Creates the object. @throws InitializationFailed when it exists and what came after failed. */
 export async function create(resource: Resource, inputs: Values, caller: Caller): Promise<Found> {
+  refuseReplacement(resource, inputs);
   const make = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, contextOf(inputs));
     return { id: resource.id.render(state), state };
@@ -116,7 +118,7 @@ export async function update(
   const parts = resource.id.parse(id);
   const make = (live: Values) =>
     stateFrom(resource, inputs, { ...outputsOf(resource, old), ...live }, contextOf(inputs));
-  if (steersOnly(resource, old, inputs)) return make(old);
+  if (!isSent(resource, old, inputs)) return make(old);
   try {
     const call = callOf(resource, "update", inputs, caller);
     return make(
@@ -135,18 +137,21 @@ export async function update(
   }
 }
 
-/** R1: a change of behaviour inputs alone rewrites state, because delete sees nothing else, and sends nothing. */
-function steersOnly(resource: Resource, old: Values, inputs: Values): boolean {
-  const { changes } = diff(resource, old, inputs);
-  if (changes.length === 0 || contextOf(old).unfinished) return false;
-  return changes.every(({ path }) => {
+/**
+ * R1: a change of behaviour inputs alone rewrites state, because delete sees nothing else, and sends nothing. The same when
+ * nothing changed but how the engine keeps it.
+ */
+function isSent(resource: Resource, old: Values, inputs: Values): boolean {
+  if (contextOf(old).unfinished) return true;
+  return diff(resource, old, inputs).changes.some(({ path }) => {
     const field = resource.inputFields[String(path[0])];
-    return field !== undefined && kindOf(field) === "behaviour";
+    return field === undefined || kindOf(field) !== "behaviour";
   });
 }
 
 /** Deletes the object; one that is proved to be gone already is done (R8). */
 export async function remove(resource: Resource, id: string, state: Values, caller: Caller): Promise<void> {
+  refuseReplacement(resource, state);
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
   await presentOnly(call.api, parts[resource.appPart], () =>

@@ -168,7 +168,8 @@ export const pathText = (path: readonly (string | number)[]): string =>
   path
     .map((part, i) => {
       if (typeof part === "number") return `[${part}]`;
-      if (!/^[A-Za-z_$][\w$]*$/.test(part)) return `[${JSON.stringify(part)}]`;
+      // As the engine reads it: nothing but a quote is escaped.
+      if (!/^[A-Za-z_$][\w$]*$/.test(part)) return `["${part.replaceAll('"', '\\"')}"]`;
       return i === 0 ? part : `.${part}`;
     })
     .join("");

@@ -16,7 +16,7 @@ import {
   type Caller,
 } from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
-import { nameInState, rememberName } from "../core/nameMemory.ts";
+import { nameInState, remember } from "../core/memory.ts";
 import { ask as askService } from "../core/questions.ts";
 import { resources } from "../resources/index.ts";
 
@@ -51,7 +51,7 @@ export function provider(type: string): dynamic.ResourceProvider {
     },
     check: async (olds: Values, news: Values) => {
       const found = await config;
-      rememberName(resource, olds);
+      remember(resource, olds, news);
       const { inputs, problems } = check(resource, olds, news, {
         randomHex,
         nameBegun: (owner) => intents(say).find(owner)?.name,

@@ -21,6 +21,7 @@ export interface Engine extends Log {
 /** An engine that is yet to be attached; until then messages go to standard error. */
 export function engineLog(): Engine {
   let client: EngineClient | undefined;
+  const warned = new Set<string>();
   const send = (severity: 1 | 2, urn: string, message: string, ephemeral: boolean): void => {
     if (!client) return void process.stderr.write(`${message}\n`);
     const request = new engineProto.LogRequest();
@@ -36,6 +37,11 @@ export function engineLog(): Engine {
       client ??= new engineGrpc.EngineClient(address, grpc.credentials.createInsecure());
     },
     status: (urn, message) => send(engineProto.LogSeverity.INFO, urn, message, true),
-    warn: (urn, message) => send(engineProto.LogSeverity.WARNING, urn, message, false),
+    warn(urn, message) {
+      // The engine may ask the same more than once in a run; the user is told once.
+      const said = JSON.stringify([urn, message]);
+      if (!warned.has(said)) send(engineProto.LogSeverity.WARNING, urn, message, false);
+      warned.add(said);
+    },
   };
 }

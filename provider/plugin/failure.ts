@@ -6,6 +6,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import status from "@pulumi/pulumi/proto/status_pb.js";
 import type { InitializationFailed } from "../core/lifecycle.ts";
 import { messageOf } from "../core/errors.ts";
+import { withoutSecrets, withoutSecretsOf, type Telling } from "./redaction.ts";
 
 /** An error on its way to the engine. */
 export interface Failure extends Partial<grpc.ServiceError> {
@@ -23,11 +24,13 @@ export class PartialFailure extends Error {
 }
 
 /** Packs an object and what went wrong with it into the details of an error. */
-export function initializationFailed({ id, message, reasons }: InitializationFailed, state: Struct): PartialFailure {
+export function initializationFailed(failed: InitializationFailed, state: Struct): PartialFailure {
+  const { id } = failed;
+  const [message = "", ...reasons] = [failed.message, ...failed.reasons].map((text) => withoutSecrets([state], text));
   const detail = new proto.ErrorResourceInitFailed();
   detail.setId(id);
   detail.setProperties(state);
-  detail.setReasonsList([...reasons]);
+  detail.setReasonsList(reasons);
   const packed = new any.Any();
   packed.pack(detail.serializeBinary(), "pulumirpc.ErrorResourceInitFailed");
   const whole = new status.Status();
@@ -39,6 +42,8 @@ export function initializationFailed({ id, message, reasons }: InitializationFai
   return new PartialFailure({ code: grpc.status.UNKNOWN, details: message, metadata });
 }
 
-/** Anything thrown, as an answer. */
-export const failureOf = (error: unknown): Failure =>
-  error instanceof PartialFailure ? error.failure : { code: grpc.status.UNKNOWN, details: messageOf(error) };
+/** Anything thrown, as the answer to a request. */
+export const failureOf = (error: unknown, request: Telling): Failure =>
+  error instanceof PartialFailure
+    ? error.failure
+    : { code: grpc.status.UNKNOWN, details: withoutSecretsOf(request, messageOf(error)) };

@@ -232,6 +232,25 @@ export function isSecretAt(marks: Marks | undefined, path: readonly (string | nu
   return false;
 }
 
+/** Paths of what the program calls a secret now, and `marks` of the state do not. */
+export function cameToBeSecret(
+  marks: Marks | undefined,
+  news: Marks | undefined,
+  state: unknown,
+  path: readonly (string | number)[] = [],
+): (readonly (string | number)[])[] {
+  if (!news || marks?.secret || state === undefined) return [];
+  if (news.secret) return [path];
+  return [...news.within].flatMap(([name, inner]) =>
+    cameToBeSecret(
+      marks?.within.get(name),
+      inner,
+      isObject(state) || Array.isArray(state) ? (state as Record<string | number, unknown>)[name] : undefined,
+      [...path, name],
+    ),
+  );
+}
+
 const signed = (sig: string): Struct => {
   const message = new struct.Struct();
   message.getFieldsMap().set(signature, struct.Value.fromJavaScript(sig));

@@ -1,10 +1,10 @@
 // Property paths as people write them in `ignoreChanges`: `config.env["A.B"]`, `config.services[*].ports`.
 
-/** The parts of a path; `*` is any item. */
+/** The parts of a path; `*` is any item. Read as the engine reads it: in quotes nothing but a quote is escaped. */
 export function parsePath(text: string): (string | number)[] {
   const parts: (string | number)[] = [];
-  for (const [, quoted, index, name] of text.matchAll(/\["((?:[^"\\]|\\.)*)"\]|\[(\d+|\*)\]|([^.[\]]+)/g)) {
-    if (quoted !== undefined) parts.push(JSON.parse(`"${quoted}"`) as string);
+  for (const [, quoted, index, name] of text.matchAll(/\["((?:\\"|[^"])*)"\]|\[(\d+|\*)\]|([^.[\]]+)/g)) {
+    if (quoted !== undefined) parts.push(quoted.replaceAll('\\"', '"'));
     else if (index !== undefined) parts.push(index === "*" ? index : Number(index));
     else if (name !== undefined) parts.push(name);
   }

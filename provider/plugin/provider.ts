@@ -11,7 +11,7 @@ import type { Config } from "../core/config.ts";
 import { matches, type Change } from "../core/diff.ts";
 import { MachinesError } from "../core/errors.ts";
 import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
-import { nameInState, rememberName } from "../core/nameMemory.ts";
+import { nameInState, refuseReplacement, remember } from "../core/memory.ts";
 import { nearest } from "../core/nearest.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { askAll } from "../core/questions.ts";
@@ -21,8 +21,9 @@ import { resources } from "../resources/index.ts";
 import { configFrom, configurationChanges, configurationProblems } from "./configuration.ts";
 import type { Engine } from "./engine.ts";
 import { initializationFailed } from "./failure.ts";
-import { decode, encode, isSecretAt, mergedMarks, type Decoded, type Marks } from "./marshal.ts";
+import { cameToBeSecret, decode, encode, isSecretAt, mergedMarks, type Decoded, type Marks } from "./marshal.ts";
 import { parsePath } from "./propertyPath.ts";
+import { withoutSecretsOf } from "./redaction.ts";
 
 /** What the provider is given by the process it runs in. */
 export interface Host {
@@ -115,6 +116,12 @@ export function createProvider({ engine, schema }: Host): Provider {
     diffConfig(request) {
       const olds = decode(request.getOldInputs() ?? request.getOlds()).values;
       const changes = configurationChanges(olds, decode(request.getNews()).values);
+      const moved = changes.filter(({ replaces }) => replaces).map(({ key }) => key);
+      if (moved.length > 0)
+        engine.warn(
+          request.getUrn(),
+          `another ${moved.join(" and ")} is another place: every resource of this provider is made anew there and deleted here. What volumes hold is not moved.`,
+        );
       return diffResponse(
         changes.map(({ key, kind, replaces }) => ({ path: [key], kind, replaces })),
         false,
@@ -140,7 +147,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       const { resource, urn, name } = about(request);
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
       const before = owned(olds.values, urn, name);
-      rememberName(resource, before);
+      remember(resource, before, news.values);
       const { inputs, problems } = check(resource, before, owned(news.values, urn, name), {
         randomHex: seeded(request.getRandomseed_asU8(), urn),
         nameBegun: (owner) => intents((message) => engine.warn(urn, message)).find(owner)?.name,
@@ -150,21 +157,25 @@ export function createProvider({ engine, schema }: Host): Provider {
       });
       const response = new proto.CheckResponse();
       response.setInputs(encoded(resource, inputs, marksOver(olds, news)));
-      response.setFailuresList(problems.map(failure));
+      response.setFailuresList(problems.map((problem) => failure(withoutSecretsOf(request, problem))));
       return response;
     },
 
     diff(request) {
       const { resource, urn, name } = about(request);
-      const [olds, news] = [decode(request.getOlds()).values, decode(request.getNews()).values];
-      const found = guardedDiff(resource, owned(olds, urn, name), owned(news, urn, name));
+      const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
+      const found = guardedDiff(resource, owned(olds.values, urn, name), owned(news.values, urn, name));
       const ignored = request.getIgnorechangesList().map(parsePath);
       const changes = found.changes.filter(
         ({ path }) => !ignored.some((pattern) => pattern.length <= path.length && matches(pattern, path)),
       );
-      const response = diffResponse(changes, found.deleteBeforeReplace);
+      // The engine would leave in the clear what the state holds so, after an import for instance.
+      const sealed = cameToBeSecret(olds.marks, news.marks, olds.values)
+        .filter((path) => !changes.some((change) => matches(change.path, path)))
+        .map((path) => ({ path, kind: "update", replaces: false }) as const);
+      const response = diffResponse([...changes, ...sealed], found.deleteBeforeReplace);
       // What failed after the last change is still to be done, also when a refresh came between.
-      if (contextOf(olds).unfinished) response.setChanges(proto.DiffResponse.DiffChanges.DIFF_SOME);
+      if (contextOf(olds.values).unfinished) response.setChanges(proto.DiffResponse.DiffChanges.DIFF_SOME);
       return response;
     },
 
@@ -174,6 +185,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       const inputs = owned(values, urn, name);
       const response = new proto.CreateResponse();
       if (request.getPreview()) {
+        refuseReplacement(resource, inputs);
         await refuseFindings(resource, urn, {}, inputs);
         const { id, state } = previewCreate(resource, inputs);
         response.setId(id ?? "");

@@ -6,6 +6,7 @@ import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import { engineLog } from "./engine.ts";
 import { failureOf } from "./failure.ts";
 import { createProvider, type Provider } from "./provider.ts";
+import type { Telling } from "./redaction.ts";
 import empty from "google-protobuf/google/protobuf/empty_pb.js";
 
 /** Milliseconds work in flight has to come to an end when the process is told to; the engine kills it after five seconds. */
@@ -32,7 +33,7 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
         .then(() => method(call.request))
         .then(
           (response) => answer(null, response ?? new empty.Empty()),
-          (error: unknown) => answer(failureOf(error)),
+          (error: unknown) => answer(failureOf(error, call.request as Telling)),
         )
         .finally(() => working.delete(work));
       working.add(work);

@@ -5,7 +5,7 @@ import { configProblems, machineConfig, type MachineConfig } from "../../api/mac
 import { appName, machineName, regionCode } from "../../api/names.ts";
 import { isObject, optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
-import { findMachine } from "../client/inventory.ts";
+import { findMachine, listMachines } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { versionOf, type Machine } from "../client/wait.ts";
 import { isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
@@ -242,7 +242,7 @@ async function nameProblem(
 ): Promise<string | undefined> {
   if (name === undefined) return undefined;
   try {
-    const taken = (await api.machines.list({ appName })).find(
+    const taken = (await listMachines(api, appName)).find(
       (other) => other.name === name && other.state !== "destroyed" && !isOwnedBy(other, owner),
     );
     return (

@@ -69,6 +69,10 @@ export function othersMetadata(
 export const sameVersion = (a: Config, b: Config): boolean =>
   equal(canonical(settings, { ...a, metadata: undefined }), canonical(settings, { ...b, metadata: undefined }));
 
+/** Whether two configurations say the same of the metadata. */
+export const sameMetadata = (a: Config, b: Config): boolean =>
+  equal(canonical(settings, { metadata: a.metadata }), canonical(settings, { metadata: b.metadata }));
+
 /** Paths in `extra` of fields this version knows: they belong into the configuration itself, where diffs see them. */
 export function modelledInExtra({ extra }: Config): string[][] {
   const paths = (value: unknown, path: string[]): string[][] => {

@@ -4,14 +4,12 @@ import type { Lease } from "../client/lease.ts";
 import { latestExit, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
-import { same } from "../core/values.ts";
-import { fieldOf } from "../../api/schema.ts";
 import { bringTo, liveNow, type Power } from "./machinePower.ts";
 import {
-  config,
   differingFields,
   fromService,
   othersMetadata,
+  sameMetadata,
   sameVersion,
   toService,
   type Config,
@@ -75,7 +73,7 @@ async function steps(step: Step): Promise<Machine> {
   const target = powerFor(wanted, before);
   const versioned = !sameVersion(current, wanted.config);
   const live = versioned ? await newVersion(step, target) : before;
-  if (!versioned && !same(metadataField, current.metadata, wanted.config.metadata)) await patchMetadata(step);
+  if (!versioned && !sameMetadata(current, wanted.config)) await patchMetadata(step);
   if (live.cordoned !== undefined && live.cordoned !== wanted.cordoned) {
     changing();
     await call.api.machines[wanted.cordoned ? "cordon" : "uncordon"]({ ...key, leaseNonce: lease.nonce() });
@@ -129,13 +127,6 @@ async function switchPower({ call, key, lease, wanted, before, changing }: Step,
   }
   return bringTo(call, key, wanted, { target, version: versionOf(before), lease });
 }
-
-const metadataField = (() => {
-  const { shape } = fieldOf(config);
-  const field = shape.kind === "object" ? shape.fields["metadata"] : undefined;
-  if (!field) throw new Error("the configuration has no metadata");
-  return field;
-})();
 
 /** R10: with `state` left out the power stays as it is; a Machine that failed or crashed was not stopped by anybody. */
 function powerFor(wanted: Wanted, live: Machine): Power {

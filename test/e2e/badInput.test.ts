@@ -3,21 +3,21 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, makeMachine, send } from "../support/around.ts";
-import { Stack } from "../support/stack.ts";
+import { bindings, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const program = (body: string): string => `import * as machines from "pulumi-machines";\n${body}\n`;
 const app = program('new machines.App("shop");');
 const image = "registry.example.com/shop:1.0.0";
 
-describe("bad configuration", () => {
+describe.each(bindings)("bad configuration on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   let html: Server;
 
   beforeAll(async () => {
     service = await startService();
-    stack = new Stack(inject("installed"), "badconfig");
+    stack = new Stack(inject("installed"), "badconfig", binding);
     stack.program(app);
     await stack.init({});
     html = createServer((_, response) =>
@@ -95,13 +95,13 @@ describe("bad configuration", () => {
   });
 });
 
-describe("what only the service knows is asked at preview", () => {
+describe.each(bindings)("what only the service knows is asked at preview of %s", (binding) => {
   let service: TestService;
   let stack: Stack;
 
   beforeAll(async () => {
     service = await startService();
-    stack = new Stack(inject("installed"), "asked");
+    stack = new Stack(inject("installed"), "asked", binding);
     stack.program(app);
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
     await makeApp(service, "taken");

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
-import { counts, Stack } from "../support/stack.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const program = `
@@ -34,13 +34,16 @@ function family(pid: number): number[] {
   return [...below(pid), pid];
 }
 
-describe.each(["the CLI alone", "the CLI and everything it started"])("kill -9 of %s during a create", (what) => {
+const victims = ["the CLI alone", "the CLI and everything it started"];
+const cases = bindings.flatMap((binding) => victims.map((what) => [what, binding] as const));
+
+describe.each(cases)("kill -9 of %s during a create on %s", (what, binding) => {
   let service: TestService;
   let stack: Stack;
 
   beforeAll(async () => {
     service = await startService();
-    stack = new Stack(inject("installed"), "killed");
+    stack = new Stack(inject("installed"), "killed", binding);
     stack.program(program);
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
   });

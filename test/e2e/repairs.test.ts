@@ -1,16 +1,16 @@
 // What once went wrong with the real engine, and must not again.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
-import { counts, Stack } from "../support/stack.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-describe("repairs", () => {
+describe.each(bindings)("repairs on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
 
   beforeAll(async () => {
     service = await startService();
-    stack = new Stack(inject("installed"), "repairs");
+    stack = new Stack(inject("installed"), "repairs", binding);
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
   });
   afterAll(() => service.close());
@@ -56,7 +56,7 @@ ${web}
       { region: "fra", state: "started" },
     ]);
     const [before] = (await machines()).filter(({ name }) => name === "fixed");
-    const urn = `urn:pulumi:dev::repairs::pulumi-nodejs:dynamic/machines:Machine::web`;
+    const urn = stack.urn("Machine", "web");
     await stack.run(["up", "--yes", "--skip-preview", "--target-replace", urn]);
     const { web } = await stack.state();
     const after = (await machines()).filter(({ name }) => name === "fixed");
@@ -67,7 +67,7 @@ ${web}
 
   test("a generated name replaced by force: the new one runs, the old one is gone", async () => {
     const [before] = (await machines()).filter(({ name }) => name.startsWith("pair-left"));
-    const urn = "urn:pulumi:dev::repairs::test:index:Pair$pulumi-nodejs:dynamic/machines:Machine::pair-left";
+    const urn = stack.urn("Machine", "pair-left", "test:index:Pair");
     await stack.ok("up", "--yes", "--skip-preview", "--target-replace", urn);
     const after = (await machines()).filter(({ name }) => name.startsWith("pair-left"));
     expect(after).toMatchObject([{ state: "started" }]);

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
-import { Stack } from "../support/stack.ts";
+import { bindings, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const canary = "c4n4ry-secret-value";
@@ -27,14 +27,14 @@ const filesBelow = (dir: string): string[] =>
     statSync(join(dir, name)).isDirectory() ? filesBelow(join(dir, name)) : [join(dir, name)],
   );
 
-describe("secrets", () => {
+describe.each(bindings)("secrets on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   const seen: string[] = [];
 
   beforeAll(async () => {
     service = await startService();
-    stack = new Stack(inject("installed"), "secrets");
+    stack = new Stack(inject("installed"), "secrets", binding);
     stack.program(program("registry.example.com/a:1", canary));
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
   });

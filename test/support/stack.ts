@@ -31,12 +31,28 @@ export interface StateOf {
 
 const counted = { created: "+", updated: "~", deleted: "-", replaced: "+-", unchanged: "" } as const;
 
+/** A way a program comes by the resources; the value is the package it imports. */
+export type Binding = "pulumi-machines" | "pulumi-machines-plugin";
+/** Both of them, for tests that hold for both. */
+export const bindings: readonly Binding[] = ["pulumi-machines", "pulumi-machines-plugin"];
+
+/** What a project's Pulumi.yaml says of the plugin, as the docs have it. */
+const pluginFrom = (folder: string): string => `plugins:
+  providers:
+    - name: machines
+      path: ${folder}/pulumi-machines-plugin/plugin
+`;
+
 /** A project folder below `installed` with stack `dev`. */
 export class Stack {
   readonly dir: string;
   readonly env: NodeJS.ProcessEnv;
+  readonly name: string;
+  readonly binding: Binding;
 
-  constructor(installed: string, name: string) {
+  constructor(installed: string, name: string, binding: Binding = "pulumi-machines") {
+    this.name = name;
+    this.binding = binding;
     this.dir = mkdtempSync(join(installed, `${name}-`));
     mkdirSync(join(this.dir, ".state"));
     const { PULUMI_ACCESS_TOKEN: _, MACHINES_ENDPOINT: __, MACHINES_TOKEN: ___, ...rest } = process.env;
@@ -48,7 +64,7 @@ export class Stack {
       PULUMI_SKIP_UPDATE_CHECK: "true",
       PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
     };
-    writeFileSync(join(this.dir, "Pulumi.yaml"), `name: ${name}\nruntime: nodejs\n`);
+    writeFileSync(join(this.dir, "Pulumi.yaml"), this.#project("nodejs"));
     writeFileSync(join(this.dir, "package.json"), JSON.stringify({ name, private: true, main: "index.ts" }));
     writeFileSync(
       join(this.dir, "tsconfig.json"),
@@ -66,6 +82,19 @@ export class Stack {
     );
   }
 
+  /** Text of Pulumi.yaml. */
+  #project(runtime: string): string {
+    const plugin = this.binding === "pulumi-machines-plugin" ? pluginFrom("../node_modules") : "";
+    return `name: ${this.name}\nruntime: ${runtime}\n${plugin}`;
+  }
+
+  /** The engine's name of a resource of ours; `within` is the type of the component around it. */
+  urn(type: string, name: string, within?: string): string {
+    const token =
+      this.binding === "pulumi-machines" ? `pulumi-nodejs:dynamic/machines:${type}` : `machines:index:${type}`;
+    return `urn:pulumi:dev::${this.name}::${within === undefined ? "" : `${within}$`}${token}::${name}`;
+  }
+
   /** Makes the stack and sets its configuration. */
   async init(config: Readonly<Record<string, string>>): Promise<void> {
     await this.ok("stack", "init", "dev");
@@ -73,9 +102,9 @@ export class Stack {
       await this.ok("config", "set", ...(key.endsWith("token") ? ["--secret"] : []), key, value);
   }
 
-  /** Writes the program. */
+  /** Writes the program; it imports `pulumi-machines`, whatever the binding is. */
   program(text: string): void {
-    writeFileSync(join(this.dir, "index.ts"), text);
+    writeFileSync(join(this.dir, "index.ts"), text.replace('from "pulumi-machines"', `from "${this.binding}"`));
   }
 
   /** Copies an example of the repository into the project, package.json left out: the packed packages are installed. */
