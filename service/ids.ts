@@ -116,6 +116,7 @@ export function createIds(random: RandomBytes, lastUlid?: string): Ids {
     zone: () => hex(2),
     privateIp: () => `fdaa:0:${hex(2)}:a7b:${hex(2)}:${hex(2)}:${hex(2)}:2`,
     nonce: () => hex(16),
-    accessToken: () => Buffer.from(random(32)).toString("base64url"),
+    // Never with a dash first: a command line would take that for a flag.
+    accessToken: () => `mcs_${Buffer.from(random(32)).toString("base64url")}`,
   };
 }

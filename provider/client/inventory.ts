@@ -36,7 +36,9 @@ export const listMachines = (api: Api, appName: string): Promise<readonly Machin
 
 /** A live Machine, from the App's list where it holds it. @throws ApiError 404 when there is none. */
 export async function findMachine(api: Api, appName: string, machineId: string): Promise<Machine> {
-  return (await fromList(() => listMachines(api, appName), machineId)) ?? (await api.machines.get({ appName, machineId }));
+  return (
+    (await fromList(() => listMachines(api, appName), machineId)) ?? (await api.machines.get({ appName, machineId }))
+  );
 }
 
 /** A volume, from the App's list where it holds it. @throws ApiError 404 when there is none. */

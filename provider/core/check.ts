@@ -100,7 +100,9 @@ function fillName(resource: Resource, olds: Values, inputs: Values, given: Conte
   }
   if (proposal?.mode === "disable") return false;
   const suffix = resource.autoname.random ? resource.autoname.separator + around.randomHex(7) : "";
-  inputs[property] = proposed ?? (fitted(resource.autoname, given.name ?? resource.name, suffix) || resource.name.toLowerCase() + suffix);
+  inputs[property] =
+    proposed ??
+    (fitted(resource.autoname, given.name ?? resource.name, suffix) || resource.name.toLowerCase() + suffix);
   return true;
 }
 
@@ -153,8 +155,7 @@ function checkValue(
   } else if (!isObject(value)) {
     wrongType(shape.kind === "record" ? "a map" : `an object with ${Object.keys(shape.fields).slice(0, 6).join(", ")}`);
   } else if (shape.kind === "record") {
-    for (const [name, inner] of Object.entries(value))
-      checkValue(shape.value, inner, [...path, name], found, hidden);
+    for (const [name, inner] of Object.entries(value)) checkValue(shape.value, inner, [...path, name], found, hidden);
   } else {
     for (const name of Object.keys(value)) {
       if (!Object.hasOwn(shape.fields, name))

@@ -31,10 +31,7 @@ export function pathId<const Parts extends string>(...parts: readonly Parts[]): 
         );
       if (wrong) {
         const shown = JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id);
-        throw new MachinesError(
-          "invalid-input",
-          `${shown} is no id of this resource; it has the form ${form}`,
-        );
+        throw new MachinesError("invalid-input", `${shown} is no id of this resource; it has the form ${form}`);
       }
       return Object.fromEntries(parts.map((part, i) => [part, found[i]])) as Record<Parts, string>;
     },

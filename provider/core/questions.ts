@@ -23,8 +23,7 @@ export async function ask(
 ): Promise<Problem | undefined> {
   const about = question.needs[0] ?? "";
   try {
-    const { now } = api.clock;
-    const patient = api.within({ ...api.deadline, at: now() + askedFor, allowed: `${askedFor / 1000}s` });
+    const patient = api.within({ ...api.deadline, at: api.clock.now() + askedFor, allowed: `${askedFor / 1000}s` });
     const message = await question.ask(inputs, patient, owner);
     return message === undefined ? undefined : { path: [about], message };
   } catch (error) {

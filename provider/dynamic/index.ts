@@ -6,15 +6,7 @@ import type * as dynamic from "@pulumi/pulumi/dynamic";
 import { clientFor, intents } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
-import {
-  create,
-  guardedDiff,
-  InitializationFailed,
-  read,
-  remove,
-  update,
-  type Caller,
-} from "../core/lifecycle.ts";
+import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
 import { nameInState, remember } from "../core/memory.ts";
 import { ask as askService } from "../core/questions.ts";

@@ -17,7 +17,7 @@ const reader =
   (key: string): string | undefined => {
     const value = values[key];
     if (value === undefined || value === null) return undefined;
-    return typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean);
+    return typeof value === "string" ? value : JSON.stringify(value);
   };
 
 /** Reads the configuration an instance is given. @throws MachinesError `configuration` */

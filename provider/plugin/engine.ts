@@ -12,6 +12,8 @@ export interface Log {
   warn(urn: string, message: string): void;
 }
 
+type Severity = (typeof engineProto.LogSeverity)[keyof typeof engineProto.LogSeverity];
+
 /** The engine this process belongs to, once its address is known. */
 export interface Engine extends Log {
   /** Says where the engine is; the first address counts. */
@@ -22,7 +24,7 @@ export interface Engine extends Log {
 export function engineLog(): Engine {
   let client: EngineClient | undefined;
   const warned = new Set<string>();
-  const send = (severity: 1 | 2, urn: string, message: string, ephemeral: boolean): void => {
+  const send = (severity: Severity, urn: string, message: string, ephemeral: boolean): void => {
     if (!client) return void process.stderr.write(`${message}\n`);
     const request = new engineProto.LogRequest();
     request.setSeverity(severity);

@@ -69,7 +69,8 @@ function decodeValue(wire: WireValue): One {
       const inner = wire.getStructValue();
       return inner ? decodeObject(inner) : plain({});
     }
-    default:
+    case KindCase.NULL_VALUE:
+    case KindCase.KIND_NOT_SET:
       return plain(null);
   }
 }
@@ -170,12 +171,7 @@ function encodeValue(
   return inValue(wrapped);
 }
 
-function encodePlain(
-  value: unknown,
-  field: Field | undefined,
-  marks: Marks | undefined,
-  hidden = false,
-): WireValue {
+function encodePlain(value: unknown, field: Field | undefined, marks: Marks | undefined, hidden = false): WireValue {
   const message = new struct.Value();
   if (value === UNKNOWN) message.setStringValue(unknownOf(field));
   else if (typeof value === "string") message.setStringValue(value);
@@ -185,7 +181,9 @@ function encodePlain(
     const item = field && fieldAt(field, 0);
     const list = new struct.ListValue();
     list.setValuesList(
-      value.map((inner: unknown, i) => encodeValue(inner, item, itemMarks(marks, value, i), !hidden && item && isSecret(item))),
+      value.map((inner: unknown, i) =>
+        encodeValue(inner, item, itemMarks(marks, value, i), !hidden && item && isSecret(item)),
+      ),
     );
     message.setListValue(list);
   } else if (isObject(value)) {
@@ -219,7 +217,12 @@ export function mergedMarks(a: Marks | undefined, b: Marks | undefined): Marks |
     const both = mergedMarks(within.get(name), inner);
     if (both) within.set(name, both);
   }
-  return { secret: a.secret || b.secret, dependencies: a.dependencies ?? b.dependencies, within, list: a.list ?? b.list };
+  return {
+    secret: a.secret || b.secret,
+    dependencies: a.dependencies ?? b.dependencies,
+    within,
+    list: a.list ?? b.list,
+  };
 }
 
 /** Whether the value at a path is part of a secret. */

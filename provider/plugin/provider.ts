@@ -1,7 +1,6 @@
 // Binding 2: the engine's plugin protocol. Requests are taken apart here and handed to core; what core answers is put
 // together again. Everything a resource is or does is declared in provider/resources.
 import { createHash, randomBytes } from "node:crypto";
-import struct from "google-protobuf/google/protobuf/struct_pb.js";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
@@ -16,7 +15,7 @@ import { nearest } from "../core/nearest.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { askAll } from "../core/questions.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
-import { pathText, UNKNOWN } from "../core/values.ts";
+import { pathText } from "../core/values.ts";
 import { resources } from "../resources/index.ts";
 import { configFrom, configurationChanges, configurationProblems } from "./configuration.ts";
 import type { Engine } from "./engine.ts";
@@ -140,7 +139,10 @@ export function createProvider({ engine, schema }: Host): Provider {
     },
 
     invoke(request) {
-      throw new MachinesError("invalid-input", `there is no function ${JSON.stringify(request.getTok())} in this version`);
+      throw new MachinesError(
+        "invalid-input",
+        `there is no function ${JSON.stringify(request.getTok())} in this version`,
+      );
     },
 
     check(request) {
@@ -192,7 +194,9 @@ export function createProvider({ engine, schema }: Host): Provider {
         response.setProperties(encoded(resource, state, marks));
         return response;
       }
-      const made = await failingWith(resource, marks, () => create(resource, inputs, caller(urn, request.getTimeout())));
+      const made = await failingWith(resource, marks, () =>
+        create(resource, inputs, caller(urn, request.getTimeout())),
+      );
       response.setId(made.id);
       response.setProperties(encoded(resource, made.state, marks));
       return response;

@@ -39,17 +39,14 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
       working.add(work);
     },
   ]);
-  server.addService(
-    providerGrpc.ResourceProviderService as unknown as grpc.ServiceDefinition,
-    Object.fromEntries(handlers),
-  );
+  server.addService(providerGrpc.ResourceProviderService, Object.fromEntries(handlers));
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) =>
       error ? reject(error) : resolve(bound),
     );
   });
   process.stdout.write(`${port}\n`);
-  endWithTheEngine(provider, working, address !== undefined);
+  endWithTheEngine(provider, { server, working }, address !== undefined);
 }
 
 /** What the engine passes on: its address, after flags of its own. */
@@ -58,15 +55,21 @@ function engineAddress(args: readonly string[]): string | undefined {
   return args.find((arg, i) => !arg.startsWith("-") && (tracing < 0 || i !== tracing + 1));
 }
 
+interface Serving {
+  readonly server: grpc.Server;
+  readonly working: ReadonlySet<Promise<unknown>>;
+}
+
 /** The engine ends us with a signal, or by dying; what is under way may come to its end, as after a cancellation. */
-function endWithTheEngine(provider: Provider, working: ReadonlySet<Promise<unknown>>, hasEngine: boolean): void {
+function endWithTheEngine(provider: Provider, { server, working }: Serving, hasEngine: boolean): void {
   let ending = false;
   const end = (): void => {
     if (ending) return;
     ending = true;
     void provider.cancel(undefined);
     setTimeout(() => process.exit(0), grace).unref();
-    void Promise.allSettled(working).then(() => process.exit(0));
+    // The work first, which goes on when nobody listens any more; then its answers, which are still being sent.
+    void Promise.allSettled(working).then(() => server.tryShutdown(() => process.exit(0)));
   };
   process.on("SIGINT", end);
   process.on("SIGTERM", end);

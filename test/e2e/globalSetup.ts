@@ -29,7 +29,9 @@ export default function setup(project: TestProject): () => Promise<void> {
     }
   };
   run("node", ["tools/package.mjs"], process.cwd());
-  const packages = readdirSync("packages").filter((file) => file.endsWith(".tgz")).map((file) => join(process.cwd(), "packages", file));
+  const packages = readdirSync("packages")
+    .filter((file) => file.endsWith(".tgz"))
+    .map((file) => join(process.cwd(), "packages", file));
   const installed = mkdtempSync(join(tmpdir(), "pulumi-machines-e2e-"));
   writeFileSync(join(installed, "package.json"), JSON.stringify({ name: "e2e", private: true }));
   run(

@@ -1,6 +1,6 @@
 // A Pulumi project with one stack, driven by the real CLI as a user would, on a backend of its own.
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** What a run of the CLI came to. */
@@ -48,7 +48,7 @@ export class Stack {
   readonly dir: string;
   readonly env: NodeJS.ProcessEnv;
   readonly name: string;
-  readonly binding: Binding;
+  binding: Binding;
 
   constructor(installed: string, name: string, binding: Binding = "pulumi-machines") {
     this.name = name;
@@ -105,6 +105,17 @@ export class Stack {
   /** Writes the program; it imports `pulumi-machines`, whatever the binding is. */
   program(text: string): void {
     writeFileSync(join(this.dir, "index.ts"), text.replace('from "pulumi-machines"', `from "${this.binding}"`));
+  }
+
+  /** The program as it stands. */
+  read(): string {
+    return readFileSync(join(this.dir, "index.ts"), "utf8").replace(`from "${this.binding}"`, 'from "pulumi-machines"');
+  }
+
+  /** Goes on with another binding; the program is written anew afterwards. */
+  switchTo(binding: Binding): void {
+    this.binding = binding;
+    writeFileSync(join(this.dir, "Pulumi.yaml"), this.#project("nodejs"));
   }
 
   /** Copies an example of the repository into the project, package.json left out: the packed packages are installed. */

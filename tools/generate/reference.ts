@@ -67,8 +67,8 @@ function resourcePage(schema: PackageSpec, name: string, resource: ResourceSpec)
   );
   const types = [...typesIn(schema, [...Object.values(resource.inputProperties), ...Object.values(outputs)])];
   const sections = types.map((token) => {
-    const { properties = {}, required = [] } = schema.types[token] ?? {};
-    return `### ${nameOf(token)}\n\n${rows(schema, properties, required)}\n`;
+    const { description = "", properties = {}, required = [] } = schema.types[token] ?? {};
+    return `### ${nameOf(token)}\n\n${description === "" ? "" : `${description}\n\n`}${rows(schema, properties, required)}\n`;
   });
   return [
     banner,

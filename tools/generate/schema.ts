@@ -3,6 +3,8 @@ import { configKeys } from "../../provider/core/config.ts";
 import { kindOf, type Resource } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/resources/index.ts";
 import type { Field, Shape } from "../../api/schema.ts";
+import { enumName } from "./enumName.ts";
+import { languages, packageInfo } from "./packageInfo.ts";
 
 /** A property in Pulumi's package schema, as far as we use it. */
 export interface Property {
@@ -25,7 +27,7 @@ export interface TypeSpec {
   description?: string;
   properties?: Record<string, Property>;
   required?: string[];
-  enum?: { value: string }[];
+  enum?: { name: string; value: string }[];
 }
 
 /** A resource. */
@@ -35,11 +37,14 @@ export interface ResourceSpec {
   required: string[];
   inputProperties: Record<string, Property>;
   requiredInputs: string[];
+  aliases: { type: string }[];
 }
 
 /** The package. */
 export interface PackageSpec {
   [key: string]: unknown;
+  config: { variables: Record<string, Property> };
+  provider: { description: string; inputProperties: Record<string, Property> };
   types: Record<string, TypeSpec>;
   resources: Record<string, ResourceSpec>;
 }
@@ -52,11 +57,24 @@ const singular = (name: string): string =>
     .replace(/(?<=[^s])s$/, "");
 const token = (name: string): string => `machines:index:${name}`;
 
+/** Names that Pulumi's generators give to something else: in Go, `MachineState` is what a Machine is looked up by. */
+const taken: Readonly<Record<string, string>> = { MachineState: "MachinePowerState" };
+
+/** A place where a type is used. */
+interface Use {
+  /** Type and property. */
+  readonly place: string;
+  /** Whether the property is of the type itself, not a list or a map of it. */
+  readonly single: boolean;
+  readonly description: string | undefined;
+}
+
 /** The package schema for a version. */
 export function packageSchema(version: string): PackageSpec {
   const types: Record<string, TypeSpec> = {};
   const seen = new Map<string, Shape>();
   const made = new Map<Shape["schema"], string>();
+  const uses = new Map<string, Use[]>();
 
   const claim = (name: string, shape: Shape): string => {
     const other = seen.get(name);
@@ -66,32 +84,43 @@ export function packageSchema(version: string): PackageSpec {
     return name;
   };
 
-  const typeOf = (field: Field, name: string): Property => {
+  const reference = (name: string, use: Use): Property => {
+    uses.set(name, [...(uses.get(name) ?? []), use]);
+    return { $ref: `#/types/${token(name)}` };
+  };
+
+  const typeOf = (field: Field, name: string, use: Use): Property => {
     const { shape } = field;
-    if (shape.kind === "array") return { type: "array", items: typeOf(shape.item, singular(name)) };
-    if (shape.kind === "record") return { type: "object", additionalProperties: typeOf(shape.value, singular(name)) };
+    const within = { ...use, single: false };
+    if (shape.kind === "array") return { type: "array", items: typeOf(shape.item, singular(name), within) };
+    if (shape.kind === "record")
+      return { type: "object", additionalProperties: typeOf(shape.value, singular(name), within) };
     if (shape.kind === "object") {
       const known = made.get(shape.schema);
-      const given = field.meta.typeName ?? name;
+      const given = known ?? field.meta.typeName ?? name;
       if (known === undefined) {
         made.set(shape.schema, claim(given, shape));
         types[token(given)] = objectType(shape, given);
       }
-      return { $ref: `#/types/${token(known ?? given)}` };
+      return reference(given, use);
     }
     if (shape.values) {
-      types[token(claim(name, shape))] = { type: "string", enum: shape.values.map((value) => ({ value })) };
-      return { $ref: `#/types/${token(name)}` };
+      const given = claim(taken[name] ?? name, shape);
+      types[token(given)] = {
+        type: "string",
+        enum: shape.values.map((value) => ({ name: enumName(value), value })),
+      };
+      return reference(given, use);
     }
     if (shape.type === "stringOrBoolean") return { oneOf: [{ type: "string" }, { type: "boolean" }] };
     return shape.type === "any" ? { $ref: "pulumi.json#/Any" } : { type: shape.type };
   };
 
-  const property = (field: Field, name: string): Property => {
+  const property = (field: Field, owner: string, key: string, name: string): Property => {
     const { description, secret, deprecationMessage } = field.meta;
     const standard = field.default;
     return {
-      ...typeOf(field, name),
+      ...typeOf(field, name, { place: `${owner}.${key}`, single: true, description }),
       ...(description === undefined ? {} : { description: describe(field) }),
       ...(standard === undefined ? {} : { default: standard }),
       ...(secret ? { secret } : {}),
@@ -105,7 +134,9 @@ export function packageSchema(version: string): PackageSpec {
     const base = name.replace(/Config$/, "") || name;
     return {
       type: "object",
-      properties: Object.fromEntries(entries.map(([key, field]) => [key, property(field, base + pascal(key))])),
+      properties: Object.fromEntries(
+        entries.map(([key, field]) => [key, property(field, name, key, base + pascal(key))]),
+      ),
       required: entries.filter(([, field]) => !field.optional).map(([key]) => key),
     };
   };
@@ -117,7 +148,8 @@ export function packageSchema(version: string): PackageSpec {
       inputs.map(([key, field]) => [
         key,
         {
-          ...property(field, resource.name + pascal(key)),
+          ...property(field, resource.name, key, resource.name + pascal(key)),
+          // Not replaceOnChanges: with it, the engine replaces for a value that is unknown at preview, too.
           ...(replacing.has(key) ? { willReplaceOnChanges: true } : {}),
         },
       ]),
@@ -125,7 +157,9 @@ export function packageSchema(version: string): PackageSpec {
     const outputs = Object.entries(resource.outputFields);
     const properties = {
       ...Object.fromEntries(Object.entries(inputProperties).map(([key, { default: _, ...rest }]) => [key, rest])),
-      ...Object.fromEntries(outputs.map(([key, field]) => [key, property(field, resource.name + pascal(key))])),
+      ...Object.fromEntries(
+        outputs.map(([key, field]) => [key, property(field, resource.name, key, resource.name + pascal(key))]),
+      ),
     };
     const always = [
       ...inputs.filter(([, field]) => !field.optional || field.default !== undefined),
@@ -140,10 +174,36 @@ export function packageSchema(version: string): PackageSpec {
       requiredInputs: inputs
         .filter(([, field]) => !field.optional && field.default === undefined && kindOf(field) === "default")
         .map(([key]) => key),
+      // What the dynamic binding made stays the same resource when a program changes over to the plugin.
+      aliases: [{ type: `pulumi-nodejs:dynamic/machines:${resource.name}` }],
     };
   };
 
-  const variables = Object.fromEntries(
+  const resourceSpecs = Object.fromEntries(
+    Object.values(resources).map((resource) => [token(resource.name), resourceSpec(resource)]),
+  );
+  for (const [name, found] of uses) {
+    const type = types[token(name)];
+    if (type) types[token(name)] = { ...described(found), ...type };
+  }
+  markReplacing(types, resourceSpecs);
+  return {
+    ...packageInfo(version),
+    config: { variables: configVariables() },
+    provider: {
+      description:
+        "How the service is reached. Whatever is left out comes from the environment; what is not there either has its default.",
+      inputProperties: providerInputs(),
+    },
+    types: Object.fromEntries(Object.entries(types).sort(([a], [b]) => (a < b ? -1 : 1))),
+    resources: resourceSpecs,
+    language: languages,
+  };
+}
+
+/** The stack's configuration, as programs read it. */
+const configVariables = (): Record<string, Property> =>
+  Object.fromEntries(
     Object.entries(configKeys).map(([key, spec]) => [
       key,
       {
@@ -156,25 +216,47 @@ export function packageSchema(version: string): PackageSpec {
     ]),
   );
 
-  const resourceSpecs = Object.fromEntries(
-    Object.values(resources).map((resource) => [token(resource.name), resourceSpec(resource)]),
+/**
+ * What a provider of one's own takes. Without defaults: an SDK would write them into the stack, the token from the
+ * environment in clear text (Node.js), and take a 0 for nothing. The provider reads the environment itself.
+ */
+const providerInputs = (): Record<string, Property> =>
+  Object.fromEntries(
+    Object.entries(configKeys).map(([key, spec]) => [
+      key,
+      {
+        type: spec.type,
+        description: `${spec.description} Environment: \`${spec.environment}\`.${"default" in spec ? ` Default: \`${spec.default}\`.` : ""}`,
+        ...("secret" in spec ? { secret: true } : {}),
+      },
+    ]),
   );
-  return {
-    name: "machines",
-    displayName: "Machines",
-    version,
-    description: "Apps, Machines and volumes of the Machines Control Service.",
-    keywords: ["pulumi", "machines", "category/infrastructure", "kind/native"],
-    license: "Apache-2.0",
-    config: { variables },
-    provider: { description: "How the provider reaches the service.", inputProperties: variables },
-    types: Object.fromEntries(Object.entries(types).sort(([a], [b]) => (a < b ? -1 : 1))),
-    resources: resourceSpecs,
-  };
+
+/** What a type is, in the words of the property that is of it. */
+function described([first, ...others]: readonly Use[]): { description?: string } {
+  if (first?.description === undefined) return {};
+  if (first.single) return { description: first.description };
+  const places = [first, ...others].map(({ place }) => `\`${place}\``);
+  return { description: `One of ${places.join(", ")}. ${first.description}` };
+}
+
+/** Marks the properties inside an input whose change replaces the resource; those at the top are marked already. */
+function markReplacing(types: Record<string, TypeSpec>, specs: Record<string, ResourceSpec>): void {
+  const at = (property: Property | undefined, name: string): Property | undefined =>
+    name === "*"
+      ? (property?.items ?? property?.additionalProperties)
+      : types[property?.$ref?.replace("#/types/", "") ?? ""]?.properties?.[name];
+  for (const { name, replaceOn } of Object.values(resources)) {
+    for (const [first = "", ...rest] of replaceOn.map((path) => path.split("."))) {
+      const property = rest.reduce(at, specs[token(name)]?.inputProperties[first]);
+      if (!property) throw new Error(`${name} replaces on ${[first, ...rest].join(".")}, which it does not have`);
+      if (rest.length > 0) property.willReplaceOnChanges = true;
+    }
+  }
 }
 
 /** The description with the documented default of a field of the wire. */
 function describe({ meta: { description, wireDefault } }: Field): string {
   const text = description ?? "";
-  return wireDefault === undefined ? text : `${text} Default: ${JSON.stringify(wireDefault)}.`;
+  return wireDefault === undefined ? text : `${text} Default: \`${JSON.stringify(wireDefault)}\`.`;
 }

@@ -60,12 +60,12 @@ function typesFile(schema: PackageSpec, input: boolean): string {
     (entry): entry is [string, TypeSpec & { properties: Record<string, Property> }] =>
       entry[1].properties !== undefined,
   );
-  const body = types.map(([token, { properties, required }]) => {
+  const body = types.map(([token, { description, properties, required }]) => {
     const lines = Object.entries(properties).map(
       ([name, property]) =>
         `${doc("  ", property)}  ${name}${required?.includes(name) ? "" : "?"}: ${typeText(schema, property, input, "")}${required?.includes(name) ? "" : " | undefined"};\n`,
     );
-    return `export interface ${nameOf(token)} {\n${lines.join("")}}\n`;
+    return `${doc("", { description })}export interface ${nameOf(token)} {\n${lines.join("")}}\n`;
   });
   return `${banner}${input ? 'import type * as pulumi from "@pulumi/pulumi";\n' : ""}\n${body.join("\n")}`;
 }

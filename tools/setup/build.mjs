@@ -6,8 +6,9 @@ import { withLock } from "../lib/lock.mjs";
 import { bin, cache, inRoot, state } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
 
-const SOURCES = ["api", "provider", "sdk/nodejs", "service"];
-const PROJECTS = ["sdk/nodejs", "service"];
+const SOURCES = ["api", "provider", "sdk/nodejs", "sdk/nodejs-plugin", "service"];
+const PROJECTS = ["sdk/nodejs", "sdk/nodejs-plugin", "service"];
+const OUTPUTS = new Set(["dist", "node_modules"]);
 const PLUGIN = "provider/dist/main.js";
 const MARKER = path.join(cache, "build");
 
@@ -66,7 +67,7 @@ function fingerprint() {
       .readdirSync(inRoot(dir), { withFileTypes: true })
       .toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
       const at = path.join(dir, entry.name);
-      if (entry.isDirectory() && entry.name !== "dist" && entry.name !== "node_modules") walk(at);
+      if (entry.isDirectory() && !OUTPUTS.has(entry.name) && at !== "sdk/nodejs-plugin/plugin") walk(at);
       if (entry.isFile() && /\.(ts|json)$/.test(entry.name)) add(at);
     }
   };

@@ -14,9 +14,16 @@ const bundle = await rolldown({
   external: ["@grpc/proto-loader"],
   onLog: (level, log, handle) => handle(level === "warn" ? "error" : level, log),
 });
-const { output } = await bundle.write({ dir: dist, entryFileNames: "main.js", format: "cjs", codeSplitting: false, minify: true });
+const { output } = await bundle.write({
+  dir: dist,
+  entryFileNames: "main.js",
+  format: "cjs",
+  codeSplitting: false,
+  minify: true,
+});
 await bundle.close();
-if (output.length !== 1) throw new Error(`one file was expected, not ${output.map(({ fileName }) => fileName).join(", ")}`);
+if (output.length !== 1)
+  throw new Error(`one file was expected, not ${output.map(({ fileName }) => fileName).join(", ")}`);
 
 // A single letter beyond ASCII makes V8 keep the whole text in twice the memory.
 const main = path.join(dist, "main.js");
@@ -30,7 +37,13 @@ fs.copyFileSync(inRoot("provider/schema.json"), path.join(dist, "schema.json"));
 const plugin = inRoot("sdk/nodejs-plugin/plugin");
 const { version, license } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs/package.json"), "utf8"));
 fs.rmSync(plugin, { recursive: true, force: true });
-for (const file of ["pulumi-resource-machines", "PulumiPlugin.yaml", "LICENSE", "provider/dist/main.js", "provider/dist/schema.json"]) {
+for (const file of [
+  "pulumi-resource-machines",
+  "PulumiPlugin.yaml",
+  "LICENSE",
+  "provider/dist/main.js",
+  "provider/dist/schema.json",
+]) {
   fs.mkdirSync(path.dirname(path.join(plugin, file)), { recursive: true });
   fs.copyFileSync(inRoot(file), path.join(plugin, file)); // with its mode
 }

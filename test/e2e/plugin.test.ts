@@ -1,0 +1,358 @@
+// What only the plugin can do, with the real CLI: import, several places in one program, ^C, changing over to it, and
+// running from where Pulumi keeps its plugins.
+import { spawn } from "node:child_process";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
+import { counts, Stack } from "../support/stack.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/shop:1.0.0";
+const plugin = "pulumi-machines-plugin";
+const start = 'import * as pulumi from "@pulumi/pulumi";\nimport * as machines from "pulumi-machines";\n';
+
+const writesOf = (service: TestService, from: number): string[] =>
+  service.requests.slice(from).flatMap(({ method, path }) => (method === "GET" ? [] : [`${method} ${path}`]));
+
+describe("import", () => {
+  let service: TestService;
+  let stack: Stack;
+  const ids: Record<string, string> = {};
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(inject("installed"), "import", plugin);
+    stack.program("export {};");
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await makeApp(service, "old-shop");
+    const volume = await makeVolume(service, "old-shop", "ams");
+    const machine = await makeMachine(service, "old-shop", {
+      name: "web",
+      region: "ams",
+      config: {
+        image,
+        env: { GREETING: "hello", PASSWORD: "hush-hush" },
+        restart: { policy: "on-failure", max_retries: 3 },
+        mounts: [{ volume, path: "/data" }],
+        services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 80, handlers: ["http"] }] }],
+        metadata: { role: "web" },
+      },
+    });
+    await send(service, "GET", `/v1/apps/old-shop/machines/${machine}/wait?state=started`);
+    Object.assign(ids, { app: "old-shop", volume: `old-shop/${volume}`, machine: `old-shop/${machine}` });
+  });
+  afterAll(() => service.close());
+
+  const program = (changes: { greeting?: string; options?: string } = {}): void =>
+    stack.program(`${start}
+new machines.App("shop", { name: "old-shop" }${changes.options === undefined ? "" : `, { import: "old-shop" }`});
+new machines.Volume("data", { app: "old-shop", name: "data", region: "ams", sizeGb: 1 }${changes.options === undefined ? "" : `, { import: "${ids["volume"]}" }`});
+new machines.Machine("web", {
+  app: "old-shop",
+  name: "web",
+  region: "ams",
+  config: {
+    image: "${image}",
+    env: { GREETING: "${changes.greeting ?? "hello"}", PASSWORD: "hush-hush" },
+    restart: { policy: "on-failure", maxRetries: 3 },
+    mounts: [{ volume: "${ids["volume"]?.split("/")[1]}", path: "/data" }],
+    services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }] }],
+    metadata: { role: "web" },
+  },
+}${changes.options === undefined ? "" : `, { import: "${ids["machine"]}" }`});`);
+
+  test("by id alone, then a program that says what was imported previews clean, and nothing was written", async () => {
+    const before = service.requests.length;
+    const flags = ["--yes", "--skip-preview", "--generate-code=false", "--protect=false"];
+    await stack.ok("import", "machines:index:App", "shop", ids["app"] ?? "", ...flags);
+    await stack.ok("import", "machines:index:Volume", "data", ids["volume"] ?? "", ...flags);
+    await stack.ok("import", "machines:index:Machine", "web", ids["machine"] ?? "", ...flags);
+    const { shop, data, web } = await stack.state();
+    expect(shop?.inputs).toEqual({ name: "old-shop", network: expect.anything(), organization: "personal" });
+    expect(data?.inputs).toEqual({ app: "old-shop", name: "data", region: "ams", sizeGb: 1 });
+    expect(web?.inputs).toEqual({
+      app: "old-shop",
+      name: "web",
+      region: "ams",
+      config: {
+        image,
+        env: { GREETING: "hello", PASSWORD: "hush-hush" },
+        restart: { policy: "on-failure", maxRetries: 3 },
+        mounts: [{ volume: ids["volume"]?.split("/")[1], path: "/data" }],
+        services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }] }],
+        metadata: { role: "web" },
+      },
+    });
+    program();
+    expect(await stack.preview()).toEqual({});
+    expect(counts(await stack.up())).toEqual({ unchanged: 4 });
+    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 4 });
+    expect(writesOf(service, before)).toEqual([]);
+  });
+
+  test("a value the program calls secret is sealed in the state by the next up, without a request", async () => {
+    expect(await stack.ok("stack", "export")).toContain("hush-hush");
+    const before = service.requests.length;
+    stack.program(stack.read().replace('PASSWORD: "hush-hush"', 'PASSWORD: pulumi.secret("hush-hush")'));
+    expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 3 });
+    expect(await stack.ok("stack", "export")).not.toContain("hush-hush");
+    expect(await stack.preview()).toEqual({});
+    expect(writesOf(service, before)).toEqual([]);
+  });
+
+  test("an id of the wrong form, of nothing, and of something destroyed is refused with the form", async () => {
+    const gone = await makeMachine(service, "old-shop", { config: { image } });
+    await send(service, "DELETE", `/v1/apps/old-shop/machines/${gone}?force=true`);
+    for (const id of ["old-shop", "old-shop/3d8d413b29d089", `old-shop/${gone}`]) {
+      const output = await stack.fails("import", "machines:index:Machine", "other", id, "--yes");
+      expect(output).toMatch(/(is no id of this resource|there is no Machine).* the form <app>\/<machineId>/);
+    }
+    expect(Object.keys(await stack.state())).not.toContain("other");
+  });
+
+  test("the option import says what differs, and up imports and changes it", async () => {
+    await stack.ok("state", "delete", stack.urn("Machine", "web"), "--yes");
+    await stack.ok("state", "delete", stack.urn("Volume", "data"), "--yes");
+    await stack.ok("state", "delete", stack.urn("App", "shop"), "--yes");
+    program({ greeting: "hi", options: "import" });
+    const { web } = await stack.preview();
+    expect(web?.changes).toEqual(["config.env.GREETING"]);
+    await stack.up();
+    const live = await send<{ config: { env: Record<string, string> } }>(
+      service,
+      "GET",
+      `/v1/apps/old-shop/machines/${ids["machine"]?.split("/")[1] ?? ""}`,
+    );
+    expect(live.config.env["GREETING"]).toBe("hi");
+    expect(await stack.preview()).toEqual({});
+    await stack.ok("destroy", "--yes", "--skip-preview");
+    expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
+  });
+});
+
+describe("several places in one program", () => {
+  let here: TestService;
+  let there: TestService;
+  let stack: Stack;
+
+  beforeAll(async () => {
+    [here, there] = await Promise.all([startService(), startService()]);
+    stack = new Stack(inject("installed"), "places", plugin);
+    await stack.init({});
+  });
+  afterAll(() => Promise.all([here.close(), there.close()]));
+
+  const program = (second: { url: string; token: string } = there, more = ""): void =>
+    stack.program(`${start}
+const here = new machines.Provider("here", { endpoint: "${here.url}", token: "${here.token}", retries: 3 });
+const there = new machines.Provider("there", { endpoint: "${second.url}", token: "${second.token}" });
+const one = new machines.App("one", { name: "first-place" }, { provider: here });
+const two = new machines.App("two", { name: "second-place" }, { provider: there });
+new machines.Volume("data", { app: two.id, region: "ams" }, { provider: there });
+${more}`);
+  const names = async ({ url, token }: TestService): Promise<string[]> =>
+    (await send<{ apps: { name: string }[] }>({ url, token }, "GET", "/v1/apps?org_slug=personal")).apps.map(
+      ({ name }) => name,
+    );
+
+  test("each resource is where its provider says, and tokens are secrets in the state", async () => {
+    program();
+    await stack.up();
+    expect([await names(here), await names(there)]).toEqual([["first-place"], ["second-place"]]);
+    const state = await stack.ok("stack", "export");
+    for (const { token } of [here, there]) expect(state).not.toContain(token);
+    expect(await stack.preview()).toEqual({});
+  });
+
+  test("another spelling of the endpoint and another token change nothing of the resources", async () => {
+    program({ url: `${there.url}/v1/`, token: there.token });
+    expect(await stack.preview()).toEqual({});
+    program();
+  });
+
+  test("another endpoint is another place: the preview warns and shows it, and what holds data is refused", async () => {
+    program(here);
+    const output = await stack.fails("preview");
+    expect(output).toMatch(/another endpoint is another place/);
+    expect(output).toMatch(
+      /the Volume would be replaced together with its provider .*what it holds destroyed; set allowDataLoss: true/,
+    );
+    expect(await stack.fails("up", "--yes")).toMatch(/the Volume would be replaced/);
+    expect([await names(here), await names(there)], "nothing was made").toEqual([["first-place"], ["second-place"]]);
+    program();
+    expect(await stack.preview()).toEqual({});
+  });
+
+  test("a token that is known only later: the resources behind it preview as unknown", async () => {
+    program(
+      there,
+      `const late = one.appId.apply(() => "${here.token}");
+const third = new machines.Provider("third", { endpoint: "${here.url}", token: late });
+new machines.App("three", { name: "third-place" }, { provider: third });`,
+    );
+    await stack.ok("destroy", "--yes", "--skip-preview");
+    const steps = await stack.preview();
+    expect(steps["three"]?.op).toBe("create");
+    await stack.up();
+    expect((await names(here)).toSorted()).toEqual(["first-place", "third-place"]);
+    await stack.ok("destroy", "--yes", "--skip-preview");
+    expect([await names(here), await names(there)]).toEqual([[], []]);
+  });
+
+  test("a wrong argument of a provider is refused at preview, by name", async () => {
+    stack.program(`${start}
+new machines.Provider("wrong", { endpoint: "machines.example.com", token: "t", retires: 3 } as machines.ProviderArgs);`);
+    const output = await stack.fails("preview");
+    expect(output).toMatch(/machines:endpoint: got "machines\.example\.com"; must begin with http/);
+  });
+});
+
+describe("^C during a create", () => {
+  let service: TestService;
+  let stack: Stack;
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(inject("installed"), "cancel", plugin);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+  });
+  afterAll(() => service.close());
+
+  const program = (env: Record<string, string>, more: Record<string, unknown> = {}): void =>
+    stack.program(`${start}
+const app = new machines.App("shop", { name: "cancel-shop" });
+new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
+      image,
+      env,
+      checks: { up: { type: "tcp", port: 80, interval: "5s", timeout: "1s" } },
+      ...more,
+    })} });`);
+  const machines = () => send<{ id: string; version: string }[]>(service, "GET", "/v1/apps/cancel-shop/machines");
+
+  /** Runs up, and sends ^C once the condition holds. */
+  async function interrupt(when: () => Promise<boolean>): Promise<{ took: number; output: string }> {
+    const cli = spawn("pulumi", ["up", "--yes", "--skip-preview", "--non-interactive", "--color", "never"], {
+      cwd: stack.dir,
+      env: stack.env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    for (const stream of [cli.stdout, cli.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
+    const ended = new Promise((resolve) => cli.on("close", resolve));
+    await expect.poll(when, { timeout: 60_000 }).toBe(true);
+    const since = Date.now();
+    cli.kill("SIGINT");
+    await ended;
+    return { took: Date.now() - since, output };
+  }
+  /** Whether the provider has come to looking at the checks, which will never pass. */
+  const looks = (from: number) => async (): Promise<boolean> =>
+    service.requests.slice(from).filter(({ method, path }) => method === "GET" && /machines\/\w+$/.test(path)).length >
+    2;
+
+  test("the wait ends, the id is in the state, and the next up goes on", async () => {
+    program({ MACHINES_SIMULATE: "checks:critical" });
+    const { took, output } = await interrupt(looks(service.requests.length));
+    expect(output).toMatch(/cancelled: nothing more is sent/);
+    expect(took).toBeLessThan(4000);
+    const [made, ...others] = await machines();
+    expect(others).toEqual([]);
+    expect((await stack.state())["web"]?.id).toBe(`cancel-shop/${made?.id ?? ""}`);
+    program({});
+    expect(counts(await stack.up())).toMatchObject({ updated: 1 });
+    expect((await machines()).map(({ id }) => id)).toEqual([made?.id]);
+    expect(await stack.preview()).toEqual({});
+  });
+
+  test("during an update the lease is given back, and the next up goes on", async () => {
+    const [before] = await machines();
+    program({ MACHINES_SIMULATE: "checks:critical", MORE: "1" });
+    await interrupt(looks(service.requests.length));
+    const lease = send(service, "GET", `/v1/apps/cancel-shop/machines/${before?.id ?? ""}/lease`);
+    await expect(lease).rejects.toThrow(/404/);
+    program({ MORE: "1" });
+    expect(counts(await stack.up())).toMatchObject({ updated: 1 });
+    expect((await machines()).map(({ id }) => id)).toEqual([before?.id]);
+    await stack.ok("destroy", "--yes", "--skip-preview");
+  });
+});
+
+describe("from the dynamic binding to the plugin", () => {
+  test("changing the import changes nothing, and the stack goes on from there", async () => {
+    const service = await startService();
+    try {
+      const stack = new Stack(inject("installed"), "switch");
+      await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+      const program = (greeting: string): string => `${start}
+const app = new machines.App("shop");
+const data = new machines.Volume("data", { app: app.id, region: "ams" });
+class Half extends pulumi.ComponentResource {
+  constructor(name: string) {
+    super("test:index:Half", name);
+    new machines.Machine(\`\${name}-web\`, {
+      app: app.id,
+      region: "ams",
+      config: {
+        image: "${image}",
+        env: { GREETING: "${greeting}", PASSWORD: pulumi.secret("hush-hush") },
+        mounts: [{ volume: data.id, path: "/data" }],
+      },
+    }, { parent: this });
+  }
+}
+new Half("half");`;
+      stack.program(program("hello"));
+      await stack.up();
+      stack.switchTo(plugin);
+      stack.program(program("hello"));
+      const before = service.requests.length;
+      expect(await stack.preview()).toEqual({});
+      expect(counts(await stack.up())).toEqual({ unchanged: 5 });
+      expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 5 });
+      expect(writesOf(service, before)).toEqual([]);
+      stack.program(program("hi"));
+      expect((await stack.preview())["half-web"]?.changes).toEqual(["config.env.GREETING"]);
+      expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 4 });
+      expect(await stack.ok("stack", "export")).not.toMatch(/hush-hush/);
+      await stack.ok("destroy", "--yes", "--skip-preview");
+      expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
+    } finally {
+      await service.close();
+    }
+  });
+});
+
+describe("a plugin that Pulumi keeps itself", () => {
+  test("is installed from the release archive, and a stack runs on it", async () => {
+    const service = await startService();
+    try {
+      const stack = new Stack(inject("installed"), "kept", plugin);
+      stack.env["PULUMI_HOME"] = join(stack.dir, ".pulumi-home");
+      stack.env["PULUMI_IGNORE_AMBIENT_PLUGINS"] = "true"; // the clone's own is on the PATH of npm scripts
+      writeFileSync(join(stack.dir, "Pulumi.yaml"), "name: kept\nruntime: nodejs\n");
+      const platform = `${process.platform}-${process.arch === "arm64" ? "arm64" : "amd64"}.tar.gz`;
+      const archive = readdirSync("packages").find((name) => name.endsWith(platform)) ?? "";
+      const version = /-v(.+?)-/.exec(archive)?.[1] ?? "";
+      await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+      stack.program(`${start}new machines.App("shop");`);
+      expect(await stack.fails("preview"), "not there yet").toMatch(/machines/);
+      await stack.ok(
+        "plugin",
+        "install",
+        "resource",
+        "machines",
+        version,
+        "--file",
+        join(process.cwd(), "packages", archive),
+      );
+      expect(counts(await stack.up())).toEqual({ created: 2 });
+      expect(await stack.ok("plugin", "ls")).toMatch(
+        new RegExp(`machines +resource +${version.replaceAll(".", "\\.")}`),
+      );
+      await stack.ok("destroy", "--yes", "--skip-preview");
+      expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
+    } finally {
+      await service.close();
+    }
+  });
+});

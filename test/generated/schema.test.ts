@@ -1,0 +1,156 @@
+// The package schema says everything that the declarations say, and nothing that Pulumi's generators would take wrongly.
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import type { Field } from "../../api/schema.ts";
+import { configKeys } from "../../provider/core/config.ts";
+import { resources } from "../../provider/resources/index.ts";
+import { enumName } from "../../tools/generate/enumName.ts";
+import { packageSchema, type Property } from "../../tools/generate/schema.ts";
+
+const committed = readFileSync("provider/schema.json", "utf8");
+const { version } = JSON.parse(readFileSync("sdk/nodejs/package.json", "utf8")) as { version: string };
+const schema = packageSchema(version);
+const all = Object.values(resources);
+const token = (name: string): string => `machines:index:${name}`;
+
+/** Every property there is, by where it is. */
+const properties: [string, Property][] = [
+  ...Object.entries(schema.config.variables).map(([name, property]): [string, Property] => [
+    `config.${name}`,
+    property,
+  ]),
+  ...Object.entries(schema.provider.inputProperties).map(([name, property]): [string, Property] => [
+    `provider.${name}`,
+    property,
+  ]),
+  ...Object.entries(schema.resources).flatMap(([at, { inputProperties, properties }]) => [
+    ...Object.entries(inputProperties).map(([name, property]): [string, Property] => [
+      `${at}.${name} (input)`,
+      property,
+    ]),
+    ...Object.entries(properties).map(([name, property]): [string, Property] => [`${at}.${name}`, property]),
+  ]),
+  ...Object.entries(schema.types).flatMap(([at, { properties = {} }]) =>
+    Object.entries(properties).map(([name, property]): [string, Property] => [`${at}.${name}`, property]),
+  ),
+];
+
+describe("the package", () => {
+  test("is what is committed, however often it is made", () => {
+    expect(`${JSON.stringify(packageSchema(version), null, 2)}\n`).toBe(committed);
+    expect(JSON.stringify(packageSchema(version))).toBe(JSON.stringify(schema));
+  });
+
+  test("says who made it, where it is and how it is listed", () => {
+    for (const key of [
+      "displayName",
+      "description",
+      "homepage",
+      "repository",
+      "license",
+      "publisher",
+      "pluginDownloadURL",
+    ])
+      expect(schema[key], key).toMatch(/\S/);
+    expect(schema["keywords"]).toEqual(expect.arrayContaining(["category/infrastructure", "kind/native"]));
+    expect(schema["version"]).toBe(version);
+  });
+
+  test("has the same version in every language", () => {
+    const languages = schema["language"] as Record<string, { respectSchemaVersion?: boolean }>;
+    expect(Object.keys(languages).sort()).toEqual(["csharp", "go", "java", "nodejs", "python"]);
+    for (const [name, language] of Object.entries(languages)) expect(language.respectSchemaVersion, name).toBe(true);
+  });
+});
+
+describe("every description is there:", () => {
+  test("of resources", () => {
+    for (const [at, { description }] of Object.entries(schema.resources)) expect(description, at).toMatch(/\w.*\.$/s);
+  });
+  test("of types", () => {
+    for (const [at, { description }] of Object.entries(schema.types)) expect(description, at).toMatch(/\w.*\.$/s);
+  });
+  test("of properties", () => {
+    for (const [at, { description }] of properties) expect(description, at).toMatch(/\w.*\.$/s);
+  });
+});
+
+describe("enums", () => {
+  const enums = Object.entries(schema.types).filter(([, type]) => type.enum);
+
+  test("name every value, each differently", () => {
+    expect(enums.length).toBeGreaterThan(10);
+    for (const [at, { enum: values = [] }] of enums) {
+      for (const { name } of values) expect(name, at).toMatch(/^[A-Z][A-Za-z0-9_]*$/);
+      expect(new Set(values.map(({ name }) => name.toLowerCase())).size, at).toBe(values.length);
+    }
+  });
+
+  test.each([
+    ["on-failure", "OnFailure"],
+    ["app_name", "AppName"],
+    ["SIGUSR1", "SIGUSR1"],
+    ["TLSv1.2", "Tlsv1_2"],
+    ["http", "Http"],
+  ])("%s is called %s", (value, name) => {
+    expect(enumName(value)).toBe(name);
+  });
+});
+
+describe("configuration", () => {
+  test("comes from the environment where the stack does not say", () => {
+    for (const [name, key] of Object.entries(configKeys)) {
+      expect(key.environment, name).toMatch(/^MACHINES_[A-Z_]+$/);
+      expect(schema.config.variables[name]?.defaultInfo?.environment, name).toEqual([key.environment]);
+      expect(schema.provider.inputProperties[name]?.description, name).toContain(key.environment);
+    }
+  });
+
+  // SDKs write defaults into the stack, and the one for Node.js does not mark as secret what it takes from the environment.
+  test("of a provider of one's own is left to the provider where the program does not say", () => {
+    for (const [name, property] of Object.entries(schema.provider.inputProperties)) {
+      expect(property.default, name).toBeUndefined();
+      expect(property.defaultInfo, name).toBeUndefined();
+    }
+  });
+
+  test("keeps the token secret", () => {
+    const secret = (found: Record<string, Property>) => Object.keys(found).filter((name) => found[name]?.secret);
+    expect(secret(schema.config.variables)).toEqual(["token"]);
+    expect(secret(schema.provider.inputProperties)).toEqual(["token"]);
+  });
+});
+
+describe.each(all)("$name", ({ name, inputFields, outputFields, replaceOn }) => {
+  const spec = schema.resources[token(name)];
+  const marked = (fields: Readonly<Record<string, Field>>, mark: "secret") =>
+    Object.keys(fields).filter((key) => fields[key]?.meta[mark]);
+
+  test("marks as secret what is declared so", () => {
+    const secret = (found: Record<string, Property> = {}) => Object.keys(found).filter((key) => found[key]?.secret);
+    expect(secret(spec?.inputProperties)).toEqual(marked(inputFields, "secret"));
+    expect(new Set(secret(spec?.properties))).toEqual(new Set(marked({ ...inputFields, ...outputFields }, "secret")));
+  });
+
+  test("has every input as an output, and promises the required ones", () => {
+    expect(Object.keys(spec?.properties ?? {})).toEqual(expect.arrayContaining(Object.keys(inputFields)));
+    const required = Object.keys(outputFields).filter((key) => !outputFields[key]?.optional);
+    expect(spec?.required).toEqual(expect.arrayContaining([...required, ...(spec?.requiredInputs ?? [])]));
+  });
+
+  // With replaceOnChanges the engine would replace for a value that is unknown at preview: the provider decides that.
+  test("says what replaces it, and has the engine decide nothing", () => {
+    const top = replaceOn.filter((path) => !path.includes("."));
+    const found = Object.entries(spec?.inputProperties ?? {}).filter(([, property]) => property.willReplaceOnChanges);
+    expect(found.map(([key]) => key).sort()).toEqual(top.toSorted());
+    expect(committed).not.toContain('"replaceOnChanges"');
+  });
+
+  test("leaves alone the names that Pulumi's generators give", () => {
+    for (const suffix of ["", "Args", "State"]) expect(schema.types[token(name + suffix)]).toBeUndefined();
+  });
+});
+
+test("a property inside an input is marked when its change replaces", () => {
+  expect(schema.types[token("MachineMount")]?.properties?.["volume"]?.willReplaceOnChanges).toBe(true);
+});

@@ -1,0 +1,123 @@
+// The SDKs that Pulumi's generators write: what we count on in them. That they compile is for the checks to say.
+import { readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as pulumi from "@pulumi/pulumi";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { pulumiSdks } from "../../tools/generate/pulumiSdks.ts";
+import { packageSchema } from "../../tools/generate/schema.ts";
+import { pythonEnvironment } from "../../tools/setup/python.mjs";
+import { sdkGenerator } from "../../tools/setup/sdkGenerator.mjs";
+
+const text = (path: string): string => readFileSync(path, "utf8");
+const json = (path: string): Record<string, unknown> => JSON.parse(text(path)) as Record<string, unknown>;
+const { version, engines } = json("sdk/nodejs/package.json") as { version: string; engines: unknown };
+const plugin = { resource: true, name: "machines", version, server: packageSchema(version)["pluginDownloadURL"] };
+
+describe("every SDK", () => {
+  test("has the version of this repository and asks for the plugin of that version", () => {
+    expect(json("sdk/nodejs-plugin/package.json")).toMatchObject({ version, pulumi: plugin });
+    expect(json("sdk/python/pulumi_machines/pulumi-plugin.json")).toEqual(plugin);
+    expect(json("sdk/go/machines/pulumi-plugin.json")).toEqual(plugin);
+    expect(text("sdk/python/pyproject.toml")).toContain(`version = "${version}"`);
+    expect(text("sdk/go/machines/internal/pulumiUtilities.go")).toContain(`semver.MustParse("${version}")`);
+  });
+
+  test("has a class for every resource", () => {
+    for (const token of Object.keys(packageSchema(version).resources)) {
+      expect(text("sdk/nodejs-plugin/index.ts")).toContain(`"${token}"`);
+      expect(text("sdk/python/pulumi_machines/__init__.py")).toContain(`"${token}"`);
+      expect(text("sdk/go/machines/init.go")).toContain(`"${token}"`);
+    }
+  });
+
+  // The module is found by its path alone, and Pulumi looks for the plugin at its root.
+  test("for Go is a module of its own, where its import path says", () => {
+    const [, module] = /^module (\S+)$/m.exec(text("sdk/go/machines/go.mod")) ?? [];
+    expect(module).toMatch(/\/sdk\/go\/machines$/);
+    expect(text("sdk/go/machines/app.go")).toContain(`"${module}/internal"`);
+  });
+
+  test("writes nothing from the environment into a provider's inputs", () => {
+    expect(text("sdk/nodejs-plugin/provider.ts")).not.toContain("getEnv");
+    expect(text("sdk/python/pulumi_machines/provider.py")).not.toContain("get_env");
+    expect(text("sdk/go/machines/provider.go")).not.toContain("GetEnvOrDefault");
+  });
+
+  // The SDK makes a member of the enum of the text it gets, and fails for a text it does not know.
+  test("for Python takes and gives text where the service may answer a value that is new to us", () => {
+    const enums = Object.entries(packageSchema(version).types).filter(([, type]) => type.enum);
+    const [outputs, inputs] = [
+      text("sdk/python/pulumi_machines/outputs.py"),
+      text("sdk/python/pulumi_machines/_inputs.py"),
+    ];
+    for (const [token] of enums) {
+      const name = token.slice(token.lastIndexOf(":") + 1);
+      expect(outputs).not.toMatch(new RegExp(`-> .*'${name}'`));
+      expect(inputs).not.toMatch(new RegExp(`(?<!_builtins\\.str, )'${name}'\\]`));
+    }
+  });
+
+  test("is generated the same every time, and as it is committed", async () => {
+    // Without a PATH there is no Go to build it with: what the checks have built is used, or nothing.
+    const { program } = await sdkGenerator({ ...process.env, PATH: "" });
+    if (program === undefined) return;
+    const files = pulumiSdks(program, packageSchema(version), engines);
+    expect(pulumiSdks(program, packageSchema(version), engines)).toEqual(files);
+    const stale = Object.entries(files).filter(([path, content]) => text(path) !== content);
+    expect(stale.map(([path]) => path)).toEqual([]);
+    expect(readdirSync("sdk/go/machines").filter((name) => name.endsWith(".go")).length).toBeGreaterThan(5);
+  });
+});
+
+test("the classes of the plugin's SDK register what the provider declares", async () => {
+  const registered: pulumi.runtime.MockResourceArgs[] = [];
+  await pulumi.runtime.setMocks({
+    newResource: (args) => {
+      registered.push(args);
+      return { id: `${args.name}-id`, state: args.inputs as Record<string, unknown> };
+    },
+    call: ({ inputs }) => inputs as Record<string, unknown>,
+  });
+  const machines = await import("pulumi-machines-plugin");
+  const provider = new machines.Provider("there", { endpoint: "https://there.example.com", token: "t0p" });
+  const app = new machines.App("hello", {}, { provider });
+  const volume = new machines.Volume("data", { app: app.id, region: "ams" });
+  const size = await new Promise((resolve) => volume.sizeGb.apply(resolve));
+
+  expect(size).toBe(3);
+  expect(registered.map(({ type }) => type).sort()).toEqual([
+    "machines:index:App",
+    "machines:index:Volume",
+    "pulumi:providers:machines",
+  ]);
+  const inputsOf = (name: string) =>
+    (registered.find((one) => one.name === name)?.inputs ?? {}) as Record<string, unknown>;
+  expect(inputsOf("data")).toMatchObject({ app: "hello-id", region: "ams", fstype: "ext4" });
+  expect(inputsOf("there")).toMatchObject({ endpoint: "https://there.example.com" });
+  expect(inputsOf("there")["organization"]).toBeUndefined(); // nothing but what was given
+});
+
+describe("where a language is not there", () => {
+  let empty = "";
+  let before: string | undefined;
+  beforeAll(async () => {
+    empty = await mkdtemp(join(tmpdir(), "pulumi-machines-nothing-"));
+    before = process.env["XDG_CACHE_HOME"];
+    process.env["XDG_CACHE_HOME"] = empty;
+  });
+  afterAll(async () => {
+    if (before === undefined) delete process.env["XDG_CACHE_HOME"];
+    else process.env["XDG_CACHE_HOME"] = before;
+    await rm(empty, { recursive: true, force: true });
+  });
+
+  test("the reason is said instead of a failure", async () => {
+    const env = { ...process.env, PATH: empty };
+    expect(await sdkGenerator(env)).toEqual({ reason: expect.stringMatching(/needs Go 1\.\d+ or newer/) as string });
+    expect(await pythonEnvironment(env)).toEqual({
+      reason: expect.stringMatching(/needs Python 3\.\d+ or newer/) as string,
+    });
+  });
+});

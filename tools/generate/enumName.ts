@@ -1,0 +1,13 @@
+// What an enum's value is called in the SDKs.
+
+/**
+ * A value in PascalCase: `on-failure` is `OnFailure`, `TLSv1.2` is `Tlsv1_2`. Generators make names of their own for values
+ * without, some of them as they find them (`On_failure`). What is spelt in capitals, such as a signal, is left so.
+ */
+export function enumName(value: string): string {
+  if (/^[A-Z][A-Z0-9]*$/.test(value)) return value;
+  return value
+    .split(/[^A-Za-z0-9]+/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1).toLowerCase())
+    .reduce((name, word) => name + (/\d$/.test(name) && /^\d/.test(word) ? "_" : "") + word, "");
+}

@@ -1,0 +1,94 @@
+// Checks of the SDKs that Pulumi's generators write: whether they compile, and the programs of their READMEs and of the
+// examples with them. A check whose language is not there is left out, with the reason.
+import fs from "node:fs";
+import path from "node:path";
+import { goEnvironment, goProblem, isOffline } from "../setup/sdkGenerator.mjs";
+import { inPythonEnvironment, pythonEnvironment } from "../setup/python.mjs";
+import { bin, cache, inRoot } from "./paths.mjs";
+import { quiet } from "./process.mjs";
+
+const GO_SDK = "sdk/go/machines";
+
+/** By name; each answers how it ended (`code`, `output`) or why it was left out (`reason`). */
+export const sdkChecks = { "SDK for Go": checkGo, "SDK for Python": checkPython, "SDK of the plugin": checkPlugin };
+
+async function checkGo(env) {
+  const reason = await goProblem(env);
+  if (reason !== undefined) return { reason };
+  const sdk = inRoot(GO_SDK);
+  const mod = fs.readFileSync(path.join(sdk, "go.mod"), "utf8");
+  const [, module] = /^module (\S+)$/m.exec(mod) ?? [];
+  const [version] = /^go \S+$/m.exec(mod) ?? [];
+  const program = scratch("go", {
+    "go.mod": `module hello\n\n${version}\n\nrequire ${module} v0.0.0\n\nreplace ${module} => ${sdk}\n`,
+    "go.sum": fs.readFileSync(path.join(sdk, "go.sum"), "utf8"),
+    "main.go": codeOf(`${GO_SDK}/README.md`, "go"),
+  });
+  const go = (cwd, ...args) => quiet("go", args, { cwd, env: goEnvironment(env), alive: "still compiling the Go SDK" });
+  const { code, output } = await inTurn([
+    () => go(sdk, "vet", "./..."),
+    () => go(sdk, "build", "./..."),
+    () => go(program, "vet", "-mod=mod", "./..."), // what it needs, beyond what it names, go adds itself
+    ...examplesWith("go.mod").map((dir) => () => go(dir, "vet", "./...")),
+  ]);
+  if (code !== 0 && isOffline(output))
+    return { reason: "its Go modules cannot be downloaded: check the network and GOPROXY" };
+  return { code, output };
+}
+
+async function checkPython(env) {
+  const { dir, reason } = await pythonEnvironment(env);
+  if (dir === undefined) return { reason };
+  const program = scratch("python", { "__main__.py": codeOf("sdk/python/README.md", "python") });
+  const config = ["--config-file", inRoot("tools/python/mypy.ini"), "--cache-dir", path.join(cache, "mypy")];
+  const mypy = (...args) =>
+    quiet(path.join(dir, "bin/mypy"), [...config, ...args], { cwd: inRoot("."), env: inPythonEnvironment(dir, env) });
+  // Programs are all called __main__, and two of a name cannot be checked at once.
+  const programs = [program, ...examplesWith("__main__.py")].map((at) => path.join(at, "__main__.py"));
+  return inTurn([() => mypy("-p", "pulumi_machines"), ...programs.map((file) => () => mypy(file))]);
+}
+
+/** The SDK itself is compiled by the build. */
+async function checkPlugin(env) {
+  const tsconfig = {
+    extends: inRoot("sdk/nodejs-plugin/tsconfig.json"),
+    compilerOptions: { noEmit: true, rootDir: "." },
+  };
+  const program = scratch("plugin", {
+    "tsconfig.json": JSON.stringify({ ...tsconfig, include: ["index.ts"], exclude: [] }),
+    "index.ts": codeOf("sdk/nodejs-plugin/README.md", "ts"),
+  });
+  return inTurn([
+    () => quiet(path.join(bin, "tsc"), ["-p", program], { cwd: inRoot("."), env }),
+    () => quiet(path.join(bin, "publint"), ["run", "sdk/nodejs-plugin", "--strict"], { cwd: inRoot("."), env }),
+  ]);
+}
+
+/** One after the other, up to the first that fails. */
+async function inTurn(steps) {
+  for (const step of steps) {
+    const result = await step();
+    if (result.code !== 0) return result;
+  }
+  return { code: 0, output: "" };
+}
+
+/** A folder of our own with these files; what else is in it is kept. */
+function scratch(name, files) {
+  const dir = path.join(cache, "readme", name);
+  fs.mkdirSync(dir, { recursive: true });
+  for (const [file, text] of Object.entries(files)) fs.writeFileSync(path.join(dir, file), text);
+  return dir;
+}
+
+/** The code of a language that a document shows. */
+function codeOf(file, language) {
+  const blocks = fs.readFileSync(inRoot(file), "utf8").matchAll(/^```(\w+)\n(.*?)^```$/gms);
+  return [...blocks].flatMap(([, found, code]) => (found === language ? [code] : [])).join("\n");
+}
+
+const examplesWith = (file) =>
+  fs
+    .readdirSync(inRoot("examples"))
+    .map((name) => inRoot("examples", name))
+    .filter((dir) => fs.existsSync(path.join(dir, file)));

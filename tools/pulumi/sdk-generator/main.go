@@ -1,0 +1,166 @@
+// Command sdk-generator checks a Pulumi package schema with Pulumi's own binder and writes the SDKs that Pulumi's own
+// generators make of it. It reads one file and writes to the directories it is given; it needs neither the network nor
+// plugins.
+//
+//	sdk-generator [-python DIR] [-go DIR] [-nodejs DIR] SCHEMA
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/blang/semver"
+	"github.com/hashicorp/hcl/v2"
+	golang "github.com/pulumi/pulumi/pkg/v3/codegen/go"
+	"github.com/pulumi/pulumi/pkg/v3/codegen/nodejs"
+	"github.com/pulumi/pulumi/pkg/v3/codegen/python"
+	"github.com/pulumi/pulumi/pkg/v3/codegen/schema"
+)
+
+// The name that stands in the banner of the generated files.
+const tool = "the Pulumi SDK Generator"
+
+type generator func(pkg *schema.Package) (map[string][]byte, error)
+
+var generators = map[string]generator{
+	"python": func(pkg *schema.Package) (map[string][]byte, error) {
+		return python.GeneratePackage(tool, pkg, nil, noOtherPackages{})
+	},
+	"go": func(pkg *schema.Package) (map[string][]byte, error) {
+		return golang.GeneratePackage(tool, pkg, nil)
+	},
+	"nodejs": func(pkg *schema.Package) (map[string][]byte, error) {
+		return nodejs.GeneratePackage(tool, pkg, nil, nil, false, noOtherPackages{})
+	},
+}
+
+func main() {
+	targets := map[string]*string{}
+	for language := range generators {
+		targets[language] = flag.String(language, "", "directory to write the SDK for "+language+" to")
+	}
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: sdk-generator [-python DIR] [-go DIR] [-nodejs DIR] SCHEMA")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := run(flag.Arg(0), targets); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(file string, targets map[string]*string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := checkForm(text); err != nil {
+		return fmt.Errorf("%s is not of the form of a package schema: %w", file, err)
+	}
+	if _, err := bind(file, text); err != nil {
+		return err
+	}
+	for language, generate := range generators {
+		if *targets[language] == "" {
+			continue
+		}
+		// A generator changes the package it is given, so each gets its own.
+		pkg, err := bind(file, text)
+		if err != nil {
+			return err
+		}
+		files, err := generate(pkg)
+		if err != nil {
+			return fmt.Errorf("generating the SDK for %s: %w", language, err)
+		}
+		if err := write(*targets[language], files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkForm validates the text itself. The binder validates what it has read, which lacks every key it does not know.
+func checkForm(text []byte) error {
+	var raw any
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return err
+	}
+	if err := schema.MetaSchema.Validate(raw); err != nil {
+		return fmt.Errorf("%#v", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(&schema.PackageSpec{})
+}
+
+// bind fails on warnings too: whoever writes a schema can avoid them.
+func bind(file string, text []byte) (*schema.Package, error) {
+	var spec schema.PackageSpec
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return nil, err
+	}
+	pkg, diagnostics, err := schema.BindSpec(spec, noOtherPackages{}, schema.ValidationOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if len(diagnostics) > 0 {
+		for _, diagnostic := range diagnostics {
+			kind := "error"
+			if diagnostic.Severity == hcl.DiagWarning {
+				kind = "warning"
+			}
+			fmt.Fprintf(os.Stderr, "%s: %s %s\n", kind, diagnostic.Summary, diagnostic.Detail)
+		}
+		return nil, fmt.Errorf("%s: %d faults", file, len(diagnostics))
+	}
+	return pkg, nil
+}
+
+func write(dir string, files map[string][]byte) error {
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noOtherPackages stands for the packages a schema may refer to: ours refers to none.
+type noOtherPackages struct{}
+
+func (noOtherPackages) refuse(name string) error {
+	return fmt.Errorf("the schema refers to the package %s; it must not refer to any other", name)
+}
+
+func (l noOtherPackages) LoadPackage(name string, _ *semver.Version) (*schema.Package, error) {
+	return nil, l.refuse(name)
+}
+
+func (l noOtherPackages) LoadPackageV2(_ context.Context, d *schema.PackageDescriptor) (*schema.Package, error) {
+	return nil, l.refuse(d.Name)
+}
+
+func (l noOtherPackages) LoadPackageReference(name string, _ *semver.Version) (schema.PackageReference, error) {
+	return nil, l.refuse(name)
+}
+
+func (l noOtherPackages) LoadPackageReferenceV2(
+	_ context.Context, d *schema.PackageDescriptor,
+) (schema.PackageReference, error) {
+	return nil, l.refuse(d.Name)
+}

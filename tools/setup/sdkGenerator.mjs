@@ -1,0 +1,82 @@
+// Builds tools/pulumi/sdk-generator, which makes the SDKs for Python, Go and the plugin, once into the per-user cache.
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { withLock } from "../lib/lock.mjs";
+import { inRoot } from "../lib/paths.mjs";
+import { quiet, say, Stop, tail } from "../lib/process.mjs";
+import { userCache } from "./userCache.mjs";
+
+const SOURCE = "tools/pulumi/sdk-generator";
+const PROGRAM = "sdk-generator";
+
+/**
+ * The generator's program; or why there is none: not everybody who works here needs Go.
+ * @returns {Promise<{ program: string, reason?: undefined } | { program?: undefined, reason: string }>}
+ */
+export async function sdkGenerator(env) {
+  const dir = path.join(userCache("The generator of the SDKs"), `${PROGRAM}-${sourceHash()}`);
+  const program = path.join(dir, PROGRAM);
+  if (fs.existsSync(program)) return { program };
+  const problem = await goProblem(env);
+  if (problem !== undefined) return { reason: problem };
+  return withLock(`${dir}.lock`, "building the generator of the SDKs", async () => {
+    if (fs.existsSync(program)) return { program }; // another set-up was faster
+    const reason = await build(dir, env);
+    return reason === undefined ? { program } : { reason };
+  });
+}
+
+/** Why Go cannot be used, if it cannot. */
+export async function goProblem(env) {
+  const { stdout } = await quiet("go", ["version"], { env });
+  const [, major, minor] = /go(\d+)\.(\d+)/.exec(stdout) ?? [];
+  // From 1.21 on, go fetches the toolchain that a module asks for.
+  if (Number(major) > 1 || Number(minor) >= 21) return undefined;
+  return `it needs Go 1.21 or newer (https://go.dev/dl/)${major === undefined ? "" : `; this is ${stdout.trim()}`}`;
+}
+
+/** Whatever the user has set for other work with Go must not leak in; and without cgo, no C compiler is needed. */
+export function goEnvironment({ GOOS: _os, GOARCH: _arch, GOFLAGS: _flags, ...env }) {
+  return { ...env, GOWORK: "off", GO111MODULE: "on", CGO_ENABLED: "0" };
+}
+
+/** Whether what a program printed says that the network is at fault. */
+export const isOffline = (output) =>
+  /dial tcp|no such host|i\/o timeout|connection refused|TLS handshake|proxyconnect|unreachable|EOF|GOPROXY=off|reading https?:/.test(
+    output,
+  );
+
+/** Builds in a directory beside, then moves it into place. Returns why that cannot be done here, if it cannot. */
+async function build(dir, env) {
+  const prefix = `${dir}.tmp-`;
+  for (const name of fs.readdirSync(path.dirname(dir)))
+    if (name.startsWith(path.basename(prefix))) remove(path.join(path.dirname(dir), name)); // of an interrupted run
+  const temporary = fs.mkdtempSync(prefix);
+  say("Building the generator of the SDKs from Pulumi's Go modules; this takes some minutes, once …");
+  try {
+    const flags = ["-mod=readonly", "-ldflags", "-s -w"];
+    const { code, output } = await quiet("go", ["build", ...flags, "-o", path.join(temporary, PROGRAM), "."], {
+      cwd: inRoot(SOURCE),
+      env: goEnvironment(env),
+      alive: "still building the generator of the SDKs",
+    });
+    if (code !== 0 && isOffline(output)) return "its Go modules cannot be downloaded: check the network and GOPROXY";
+    if (code !== 0) throw new Stop(`${tail(output)}\nBuilding the generator of the SDKs (${SOURCE}) failed.`);
+    remove(dir);
+    fs.renameSync(temporary, dir);
+    return undefined;
+  } finally {
+    remove(temporary);
+  }
+}
+
+/** A name for exactly this build. */
+function sourceHash() {
+  const hash = createHash("sha256").update(`${os.platform()} ${os.arch()}\n`);
+  for (const name of ["go.mod", "go.sum", "main.go"]) hash.update(fs.readFileSync(inRoot(SOURCE, name)));
+  return hash.digest("hex").slice(0, 12);
+}
+
+const remove = (dir) => fs.rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
