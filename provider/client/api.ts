@@ -51,6 +51,8 @@ export interface Shared {
   readonly appsSeen: Set<string>;
   /** Apps this process has deleted itself. */
   readonly appsDeleted: Set<string>;
+  /** How many deletions are under way in an App, its own included. */
+  readonly deletions: Map<string, number>;
   /** Lists that reads are served from, by key; see inventory.ts. */
   readonly lists: Map<string, { readonly at: number; readonly list: Promise<readonly unknown[]> }>;
   /** Creates that were begun, on disk. */
@@ -82,6 +84,7 @@ export function createApi(parts: ClientParts): Api {
   const shared: Shared = {
     appsSeen: new Set(),
     appsDeleted: new Set(),
+    deletions: new Map(),
     lists: new Map(),
     intents: parts.intents,
     facts: new Map(),

@@ -154,9 +154,14 @@ export async function remove(resource: Resource, id: string, state: Values, call
   refuseReplacement(resource, state);
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
-  await presentOnly(call.api, parts[resource.appPart], () =>
-    resource.delete({ ...call, id: parts, state: forHandler(resource, state) }),
-  );
+  const app = parts[resource.appPart] ?? "";
+  const { deletions } = call.api.shared;
+  deletions.set(app, (deletions.get(app) ?? 0) + 1);
+  try {
+    await presentOnly(call.api, app, () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) }));
+  } finally {
+    deletions.set(app, (deletions.get(app) ?? 1) - 1);
+  }
 }
 
 /** The inputs a state stands for: what the program wrote, and what drifted from it. */

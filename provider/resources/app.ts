@@ -3,7 +3,7 @@ import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName } from "../../api/names.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
-import { growingPause } from "../client/clock.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { ApiError, isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource } from "../core/resource.ts";
@@ -30,6 +30,8 @@ const outputs = z.object({
   appId: optional(z.string(), "Opaque identifier within the platform."),
 });
 
+/** Milliseconds in which the deletion of an App's Machines and volumes has begun, when it is part of the same run. */
+const othersBeginWithin = 2000;
 const visibleWithin = 60_000;
 const longestPause = 1000;
 
@@ -53,9 +55,10 @@ export const app = defineResource({
   autoname: { property: "name", maxLength: 62, separator: "-", random: true },
   questions: [{ needs: ["name"], ask: ({ name }, api) => nameProblem(api, name) }],
 
-  async create({ inputs: { name, organization, network }, api }) {
+  async create({ inputs: { name, organization, network }, api, progress }) {
     const appName = name ?? "";
     await api.apps.create({ body: { name: appName, orgSlug: organization ?? api.config.organization, network } });
+    const say = everyTenSeconds(api.clock, progress);
     const pause = growingPause(50, longestPause);
     const until = Math.min(api.deadline.at, api.clock.now() + visibleWithin);
     for (;;) {
@@ -66,6 +69,7 @@ export const app = defineResource({
         const late = isNotFound(error) || (error instanceof ApiError && error.status === 401);
         if (!late || api.clock.now() >= until)
           throw new PartialStateError({ name: appName, organization, network }, error);
+        say(`waiting for App ${appName} to show`);
         await api.clock.sleep(pause(), api.deadline.signal);
       }
     }
@@ -80,11 +84,12 @@ export const app = defineResource({
     return toLive(await api.apps.get({ appName: id.name }), old.organization);
   },
 
-  async delete({ id, state, api }) {
+  async delete({ id, state, api, progress }) {
     const appName = id.name;
     if (state.forceDestroy !== true) await refuseWhileInUse(api, appName);
     await api.apps.delete({ appName, force: state.forceDestroy === true ? true : undefined });
     api.shared.appsDeleted.add(appName);
+    const say = everyTenSeconds(api.clock, progress);
     const pause = growingPause(50, longestPause);
     for (;;) {
       await api.apps.get({ appName });
@@ -94,15 +99,36 @@ export const app = defineResource({
           `App ${appName} was not gone within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,
         );
       }
+      say(`waiting for App ${appName} to be gone`);
       await api.clock.sleep(pause(), api.deadline.signal);
     }
   },
 });
 
-/** Deleting an App takes everything in it along: what this deletion was not told to take stops it. */
+/**
+ * Deleting an App takes everything in it along: what this deletion was not told to take stops it. What this run deletes
+ * itself may be on its way only: programs that name the App by a plain string delete all of it at once.
+ */
 async function refuseWhileInUse(api: Api, appName: string): Promise<void> {
+  const pause = growingPause(50, longestPause);
+  let until = api.clock.now() + othersBeginWithin;
+  for (;;) {
+    const held = await heldBy(api, appName);
+    if (held.length === 0) return;
+    if ((api.shared.deletions.get(appName) ?? 0) > 1) until = api.clock.now() + othersBeginWithin;
+    if (api.clock.now() >= Math.min(until, api.deadline.at - longestPause)) {
+      throw new MachinesError(
+        "refused",
+        `App ${appName} still holds what this deletion would take along: ${held.join(", ")}. Delete or import these first, or set forceDestroy: true on the App and run up before the deletion.`,
+      );
+    }
+    await api.clock.sleep(pause(), api.deadline.signal);
+  }
+}
+
+async function heldBy(api: Api, appName: string): Promise<string[]> {
   const [machines, volumes] = await Promise.all([api.machines.list({ appName }), api.volumes.list({ appName })]);
-  const held = [
+  return [
     ...machines
       .filter(({ state }) => state !== "destroyed" && state !== "destroying")
       .map(({ id, name }) => `Machine ${name ?? id} (${appName}/${id})`),
@@ -110,12 +136,6 @@ async function refuseWhileInUse(api: Api, appName: string): Promise<void> {
       .filter(({ state }) => !isLeaving(state))
       .map(({ id, name }) => `volume ${name ?? id} (${appName}/${id})`),
   ];
-  if (held.length > 0) {
-    throw new MachinesError(
-      "refused",
-      `App ${appName} still holds what this deletion would take along: ${held.join(", ")}. Delete or import these first, or set forceDestroy: true on the App and run up before the deletion.`,
-    );
-  }
 }
 
 /** Whether a volume is on its way out and only kept to be restored (bodies 7.1). */

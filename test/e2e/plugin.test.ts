@@ -33,7 +33,7 @@ describe("import", () => {
       config: {
         image,
         env: { GREETING: "hello", PASSWORD: "hush-hush" },
-        restart: { policy: "on-failure", max_retries: 3 },
+        restart: { policy: "always" },
         mounts: [{ volume, path: "/data" }],
         services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 80, handlers: ["http"] }] }],
         metadata: { role: "web" },
@@ -55,7 +55,7 @@ new machines.Machine("web", {
   config: {
     image: "${image}",
     env: { GREETING: "${changes.greeting ?? "hello"}", PASSWORD: "hush-hush" },
-    restart: { policy: "on-failure", maxRetries: 3 },
+    restart: { policy: "always" },
     mounts: [{ volume: "${ids["volume"]?.split("/")[1]}", path: "/data" }],
     services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }] }],
     metadata: { role: "web" },
@@ -78,7 +78,7 @@ new machines.Machine("web", {
       config: {
         image,
         env: { GREETING: "hello", PASSWORD: "hush-hush" },
-        restart: { policy: "on-failure", maxRetries: 3 },
+        restart: { policy: "always" },
         mounts: [{ volume: ids["volume"]?.split("/")[1], path: "/data" }],
         services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }] }],
         metadata: { role: "web" },
