@@ -55,8 +55,9 @@ async function checkPlugin(env) {
     compilerOptions: { noEmit: true, rootDir: "." },
   };
   const program = scratch("plugin", {
-    "tsconfig.json": JSON.stringify({ ...tsconfig, include: ["index.ts"], exclude: [] }),
+    "tsconfig.json": JSON.stringify({ ...tsconfig, include: ["*.ts"], exclude: [] }),
     "index.ts": codeOf("sdk/nodejs-plugin/README.md", "ts"),
+    "docs.ts": snippets("docs/bindings.md", "docs/import.md"),
   });
   return inTurn([
     () => quiet(path.join(bin, "tsc"), ["-p", program], { cwd: inRoot("."), env }),
@@ -81,10 +82,20 @@ function scratch(name, files) {
   return dir;
 }
 
-/** The code of a language that a document shows. */
-function codeOf(file, language) {
+/** The code of a language that a document shows, block by block. */
+function blocksOf(file, language) {
   const blocks = fs.readFileSync(inRoot(file), "utf8").matchAll(/^```(\w+)\n(.*?)^```$/gms);
-  return [...blocks].flatMap(([, found, code]) => (found === language ? [code] : [])).join("\n");
+  return [...blocks].flatMap(([, found, code]) => (found === language ? [code] : []));
+}
+
+const codeOf = (file, language) => blocksOf(file, language).join("\n");
+
+/** The TypeScript of documents whose blocks are parts of programs: what they leave out is the same for all of them. */
+function snippets(...files) {
+  const start = `import * as pulumi from "@pulumi/pulumi";\nimport * as machines from "pulumi-machines-plugin";\n
+export const config = new pulumi.Config();\n`;
+  const parts = files.flatMap((file) => blocksOf(file, "ts"));
+  return start + parts.map((code, i) => `export function part${i}() {\n${code}}\n`).join("");
 }
 
 const examplesWith = (file) =>
