@@ -21,6 +21,8 @@ export interface LeaseOptions {
 export interface Lease {
   /** The nonce to send with a guarded request. @throws MachinesError `lease-held` once the lease may have expired. */
   nonce(): string;
+  /** The Machine is gone and its lease with it: there is nothing to give back. */
+  letGo(): void;
 }
 
 /** Holds the Machine's lease while `work` runs. Waits for one that somebody else holds until the deadline; never steals. */
@@ -86,6 +88,7 @@ const notFree = (api: Api, key: MachineKey, holder: string, cause: unknown): Mac
 function hold(api: Api, key: MachineKey, nonce: string, { ttl, asked }: { ttl: number; asked: number }): HeldLease {
   let validUntil = asked + ttl * 1000;
   let lost: string | undefined;
+  let gone = false;
   // Giving a lease back and keeping it must work while the operation itself is being cancelled or has run out of time.
   const own = () => api.within({ at: api.clock.now() + 5000, allowed: "5s" });
   return {
@@ -98,7 +101,11 @@ function hold(api: Api, key: MachineKey, nonce: string, { ttl, asked }: { ttl: n
       }
       return nonce;
     },
+    letGo() {
+      gone = true;
+    },
     async renew() {
+      if (gone) return;
       const from = api.clock.now();
       try {
         await own().machines.acquireLease({ ...key, leaseNonce: nonce, body: { ttl } });
@@ -110,6 +117,7 @@ function hold(api: Api, key: MachineKey, nonce: string, { ttl, asked }: { ttl: n
       }
     },
     async release() {
+      if (gone) return;
       try {
         await own().machines.releaseLease({ ...key, leaseNonce: nonce });
       } catch (error) {

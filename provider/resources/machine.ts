@@ -8,7 +8,7 @@ import type { Api } from "../client/api.ts";
 import { findMachine, listMachines } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { versionOf, type Machine } from "../client/wait.ts";
-import { isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
+import { ApiError, isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Problem, type Values } from "../core/resource.ts";
 import { bareId, UNKNOWN } from "../core/values.ts";
@@ -187,15 +187,20 @@ export const machine = defineResource({
   async delete({ id, state, ...call }) {
     const { api, progress } = call;
     const key = { appName: id.app, machineId: id.machineId };
-    const { state: now } = await api.machines.get(key);
-    if (now === "destroyed") return;
-    if (now === "destroying") return untilDestroyed(call, key);
-    await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
-      // Whoever held the lease before us may have started or stopped it.
-      const live = await api.machines.get(key);
-      const options = { config: state.config, force: state.forceDestroy === true };
-      await destroyGracefully(call, key, lease, live, options);
-    });
+    const options = { config: state.config, force: state.forceDestroy === true };
+    try {
+      await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
+        // Whoever held the lease before us may have started, stopped or destroyed it.
+        await destroyGracefully(call, key, lease, await api.machines.get(key), options);
+        lease.letGo();
+      });
+    } catch (error) {
+      // What is going or gone has no lease to give.
+      if (!(error instanceof ApiError) || error.operation !== "machines.acquireLease") throw error;
+      const { state: now } = await api.machines.get(key);
+      if (now === "destroying") await untilDestroyed(call, key);
+      else if (now !== "destroyed") throw error;
+    }
   },
 });
 

@@ -100,6 +100,8 @@ export async function destroyGracefully(
   { config, force }: { config: Config | undefined; force: boolean },
 ): Promise<void> {
   const { api, progress, warn } = call;
+  if (live.state === "destroyed") return;
+  if (live.state === "destroying") return untilDestroyed(call, key);
   if ((live.config?.services ?? config?.services ?? []).length > 0 && live.cordoned !== true) {
     await api.machines.cordon({ ...key, leaseNonce: lease.nonce() });
   }
