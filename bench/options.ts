@@ -1,0 +1,109 @@
+// What is asked for on the command line.
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+
+/** A sentence for the user instead of a stack: what cannot be done, and why. */
+export class Stop extends Error {}
+
+/** What is measured, in the order of a round. `far` is a refresh with every answer of the service 50 ms later. */
+export const operations = ["create", "unchanged", "refresh", "far", "destroy"] as const;
+/** One of {@link operations}. */
+export type Operation = (typeof operations)[number];
+
+/** The ways a program can reach the provider. */
+export const bindingNames = ["dynamic", "plugin"] as const;
+/** One of {@link bindingNames}. */
+export type BindingName = (typeof bindingNames)[number];
+
+/** What to measure, and how. */
+export interface Options {
+  /** Only the usage is asked for. */
+  readonly help: boolean;
+  /** Numbers of Machines in the one App. */
+  readonly sizes: readonly number[];
+  /** Undefined: all there are. */
+  readonly bindings: readonly BindingName[] | undefined;
+  readonly rounds: number;
+  /** What of {@link operations}, in their order. */
+  readonly only: readonly Operation[];
+  readonly skipCheckpoints: boolean;
+  /** What standard output holds; `markdown` is the table of docs/performance.md. */
+  readonly output: "tables" | "json" | "markdown";
+  /** Folder for CPU profiles of the providers; undefined: none are made. */
+  readonly profile: string | undefined;
+}
+
+/** What is printed for `--help`. */
+export const usage = `npm run bench -- [options]
+  --n 100,500            numbers of Machines in the App (100)
+  --full                 the same as --n 100,500,1000
+  --bindings dynamic     bindings to measure: ${bindingNames.join(", ")} (all there are)
+  --rounds 3             how often everything is repeated (3)
+  --only refresh         only these: ${operations.join(", ")} (all)
+  --skip-checkpoints     with PULUMI_SKIP_CHECKPOINTS, for both sides
+  --profile DIR          CPU profiles of the real providers into DIR; makes everything slower
+  --json                 JSON on standard output instead of tables
+  --markdown             the table of docs/performance.md instead
+  --help                 this text`;
+
+/** Reads the command line. @throws Stop when it makes no sense. */
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parse(args);
+  const only = values.only === undefined ? operations : list(values.only).flatMap(withBase);
+  return {
+    help: values.help,
+    sizes: values.n === undefined ? (values.full ? [100, 500, 1000] : [100]) : list(values.n).map(positive("--n")),
+    bindings: values.bindings === undefined ? undefined : list(values.bindings).map(oneOf("--bindings", bindingNames)),
+    rounds: positive("--rounds")(values.rounds),
+    only: operations.filter((operation) => only.includes(operation)),
+    skipCheckpoints: values["skip-checkpoints"],
+    output: values.json ? "json" : values.markdown ? "markdown" : "tables",
+    profile: values.profile === undefined ? undefined : resolve(values.profile),
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        n: { type: "string" },
+        full: { type: "boolean", default: false },
+        bindings: { type: "string" },
+        rounds: { type: "string", default: "3" },
+        only: { type: "string" },
+        "skip-checkpoints": { type: "boolean", default: false },
+        profile: { type: "string" },
+        json: { type: "boolean", default: false },
+        markdown: { type: "boolean", default: false },
+        help: { type: "boolean", short: "h", default: false },
+      },
+    });
+  } catch (error) {
+    throw new Stop(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
+  }
+}
+
+const list = (text: string): string[] => text.split(",").map((part) => part.trim());
+
+const positive =
+  (option: string) =>
+  (text: string): number => {
+    const number = Number(text);
+    if (Number.isInteger(number) && number > 0) return number;
+    throw new Stop(`${option} takes numbers above 0, not "${text}".`);
+  };
+
+const oneOf =
+  <T extends string>(option: string, known: readonly T[]) =>
+  (text: string): T => {
+    const found = known.find((name) => name === text);
+    if (found !== undefined) return found;
+    throw new Stop(`${option} knows ${known.join(", ")}, not "${text}".`);
+  };
+
+/** A refresh from far is compared with one from near. */
+function withBase(text: string): Operation[] {
+  const operation = oneOf("--only", operations)(text);
+  return operation === "far" ? ["refresh", "far"] : [operation];
+}

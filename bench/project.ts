@@ -1,0 +1,134 @@
+// A Pulumi project with one stack: an App, and Machines in it.
+import { cpSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { counts } from "../test/support/stack.ts";
+import { run, tail, type Run } from "./cli.ts";
+import { Stop } from "./options.ts";
+import type { Workbench } from "./workbench.ts";
+
+/** A resource as the state holds it. */
+export interface Kept {
+  readonly id: string;
+  readonly inputs: Readonly<Record<string, unknown>>;
+  readonly outputs: Readonly<Record<string, unknown>>;
+}
+
+/** What of a project differs between bindings, and between a floor and what is measured against it. */
+export interface ProjectOptions {
+  readonly name: string;
+  /** Package the program imports. */
+  readonly module: string;
+  /** Folder of the provider's executable, for `plugins` in Pulumi.yaml; undefined where none is needed. */
+  readonly providerFolder: string | undefined;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+// A web server as it is commonly declared; without checks, because how often those are asked for is a matter of time.
+const machine = {
+  region: "ams",
+  config: {
+    image: "registry.example.com/shop:1.0.0",
+    env: { GREETING: "hello", LOG_LEVEL: "info" },
+    metadata: { role: "web" },
+    guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 },
+    services: [
+      {
+        protocol: "tcp",
+        internalPort: 8080,
+        ports: [
+          { port: 80, handlers: ["http"] },
+          { port: 443, handlers: ["tls", "http"] },
+        ],
+      },
+    ],
+  },
+};
+
+const program = (module: string, size: number): string => `
+const machines = require("${module}");
+const app = new machines.App("shop");
+for (let i = 0; i < ${size}; i++)
+  new machines.Machine("web-" + i, { app: app.id, ...${JSON.stringify(machine)} });
+`;
+
+/** A project of the workbench. */
+export class Project {
+  readonly #dir: string;
+  readonly #module: string;
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #signal: AbortSignal;
+
+  constructor(bench: Workbench, { name, module, providerFolder, env }: ProjectOptions) {
+    this.#dir = join(bench.dir, name);
+    this.#module = module;
+    this.#signal = bench.signal;
+    mkdirSync(this.#state, { recursive: true });
+    this.#env = { ...bench.env, PULUMI_BACKEND_URL: `file://${this.#state}`, ...env };
+    const plugins =
+      providerFolder === undefined ? {} : { plugins: { providers: [{ name: "machines", path: providerFolder }] } };
+    // JSON is YAML.
+    writeFileSync(join(this.#dir, "Pulumi.yaml"), JSON.stringify({ name: "bench", runtime: "nodejs", ...plugins }));
+    writeFileSync(join(this.#dir, "package.json"), JSON.stringify({ name: "bench", main: "index.js" }));
+  }
+
+  get #state(): string {
+    return join(this.#dir, "state");
+  }
+
+  /** Where the provider runs. */
+  get surroundings(): { cwd: string; env: NodeJS.ProcessEnv } {
+    return { cwd: this.#dir, env: this.#env };
+  }
+
+  /** Makes the stack and sets its configuration. */
+  async init(config: Readonly<Record<string, string>>): Promise<void> {
+    await this.run(["stack", "init", "dev"]);
+    for (const [key, value] of Object.entries(config))
+      await this.run(["config", "set", ...(key.endsWith("token") ? ["--secret"] : []), key, value]);
+    cpSync(this.#state, `${this.#state}-empty`, { recursive: true });
+  }
+
+  /** An empty stack, without a history, and the program for that many Machines. */
+  reset(size: number): void {
+    rmSync(this.#state, { recursive: true, force: true });
+    cpSync(`${this.#state}-empty`, this.#state, { recursive: true });
+    writeFileSync(join(this.#dir, "index.js"), program(this.#module, size));
+  }
+
+  /** Runs the CLI. @throws Stop when it fails. */
+  run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Run> {
+    const surroundings = { cwd: this.#dir, env: { ...this.#env, ...env }, signal: this.#signal };
+    return run("pulumi", [...args, "--non-interactive", "--color", "never"], surroundings);
+  }
+
+  /** Runs an operation. @throws Stop when it fails, or does something else than was to be measured. */
+  async operate(verb: "up" | "refresh" | "destroy", expected: ReturnType<typeof counts>, env?: NodeJS.ProcessEnv) {
+    const done = await this.run([verb, "--yes", "--skip-preview"], env);
+    const found = counts(done.output);
+    const wanted = JSON.stringify(expected);
+    if (JSON.stringify(found) !== wanted)
+      throw new Stop(
+        `${tail(done.output)}\npulumi ${verb} should have come to ${wanted}, and came to ${JSON.stringify(found)}.`,
+      );
+    return done;
+  }
+
+  /** One resource of each of our types in the state, by type. */
+  async kept(): Promise<Record<string, Kept>> {
+    const { stdout } = await this.run(["stack", "export"]);
+    const { deployment } = JSON.parse(stdout) as { deployment: { resources: (Kept & { type: string })[] } };
+    const found = deployment.resources.map(({ type, id, inputs, outputs }): [string, Kept] => [
+      type.slice(type.lastIndexOf(":") + 1),
+      { id, inputs, outputs },
+    ]);
+    return Object.fromEntries(found.filter(([type]) => type === "App" || type === "Machine"));
+  }
+
+  /** Bytes of the stack's state on the disk. */
+  stateBytes(): number {
+    const files = readdirSync(join(this.#state, ".pulumi/stacks"), { recursive: true, withFileTypes: true });
+    return files
+      .filter(({ name }) => name === "dev.json")
+      .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
+  }
+}

@@ -1,0 +1,57 @@
+// The service the real providers work against: in this process, without a disk and without delays of its own. It counts
+// what it is asked, and can be moved further away.
+import { setTimeout as sleep } from "node:timers/promises";
+import { createService, seededRandom } from "../service/index.ts";
+
+/** How often each operation of the interface was asked for. */
+export type Requests = Record<string, number>;
+
+/** A service that counts. */
+export class CountingService {
+  readonly url: string;
+  readonly token: string;
+  /** Milliseconds every answer is held back. */
+  delay = 0;
+  readonly #close: () => Promise<void>;
+  #requests: Requests = {};
+
+  private constructor(url: string, token: string, close: () => Promise<void>) {
+    this.url = url;
+    this.token = token;
+    this.#close = close;
+  }
+
+  /** Starts an empty service. Every one takes the same token, so that stacks need not be told again. */
+  static async start(port = 0): Promise<CountingService> {
+    let counting: CountingService | undefined;
+    const service = createService({
+      delays: "instant",
+      random: seededRandom("bench"),
+      onRequest: ({ operation = "none" }) => {
+        if (counting) counting.#requests[operation] = (counting.#requests[operation] ?? 0) + 1;
+      },
+    });
+    service.app.addHook("onSend", async () => {
+      if (counting && counting.delay > 0) await sleep(counting.delay);
+    });
+    const url = await service.app.listen({ host: "127.0.0.1", port });
+    return (counting = new CountingService(url, service.token, () => service.close()));
+  }
+
+  /** An empty service at the same address, in place of this one. */
+  async restart(): Promise<CountingService> {
+    await this.#close();
+    return CountingService.start(Number(new URL(this.url).port));
+  }
+
+  /** What was asked since the last call. */
+  taken(): Requests {
+    const requests = this.#requests;
+    this.#requests = {};
+    return requests;
+  }
+
+  close(): Promise<void> {
+    return this.#close();
+  }
+}
