@@ -18,45 +18,47 @@ export type Camel<T> = T extends readonly (infer Item)[]
 export const camelKey = (name: string): string =>
   name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
-function convert(
-  field: Field,
-  value: unknown,
-  rename: (fields: Readonly<Record<string, Field>>) => (name: string) => [string, Field] | undefined,
-): unknown {
+type Names = ReadonlyMap<string, [string, Field]>;
+type Renamed = (fields: Readonly<Record<string, Field>>) => Names;
+
+/** The fields of an object under the names they come by, made once an object. */
+function namesBy(key: (wire: string) => string, other: (wire: string) => string): Renamed {
+  const made = new WeakMap<object, Names>();
+  return (fields) => {
+    let names = made.get(fields);
+    if (!names)
+      made.set(
+        fields,
+        (names = new Map(Object.entries(fields).map(([name, field]) => [key(name), [other(name), field]]))),
+      );
+    return names;
+  };
+}
+
+const itself = (name: string): string => name;
+const byCamelName = namesBy(camelKey, itself);
+const byWireName = namesBy(itself, camelKey);
+
+function convert(field: Field, value: unknown, renamed: Renamed): unknown {
   const { shape } = field;
   if (shape.kind === "array")
-    return Array.isArray(value) ? value.map((item) => convert(shape.item, item, rename)) : value;
+    return Array.isArray(value) ? value.map((item) => convert(shape.item, item, renamed)) : value;
   if (!isObject(value) || shape.kind === "leaf") return value;
   const out: Record<string, unknown> = {};
-  const named = shape.kind === "object" ? rename(shape.fields) : undefined;
+  const named = shape.kind === "object" ? renamed(shape.fields) : undefined;
   for (const [name, inner] of Object.entries(value)) {
     if (inner === undefined) continue;
-    const [key, known] = named?.(name) ?? [name, shape.kind === "record" ? shape.value : undefined];
-    define(out, key, known ? convert(known, inner, rename) : inner);
+    const [key, known] = named?.get(name) ?? [name, shape.kind === "record" ? shape.value : undefined];
+    define(out, key, known ? convert(known, inner, renamed) : inner);
   }
   return out;
 }
 
-const wireNames = new WeakMap<object, Map<string, [string, Field]>>();
-function byCamelName(fields: Readonly<Record<string, Field>>): Map<string, [string, Field]> {
-  let names = wireNames.get(fields);
-  if (!names) {
-    names = new Map(Object.entries(fields).map(([name, field]) => [camelKey(name), [name, field]]));
-    wireNames.set(fields, names);
-  }
-  return names;
-}
-
 /** A wire value with camelCase keys. Fields the schema does not know keep their own names. */
-export const fromWire = (schema: z.ZodType, value: unknown): unknown =>
-  convert(fieldOf(schema), value, (fields) => (name) => {
-    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    return field && [camelKey(name), field];
-  });
+export const fromWire = (schema: z.ZodType, value: unknown): unknown => convert(fieldOf(schema), value, byWireName);
 
 /** A camelCase value as the wire spells it; the inverse of {@link fromWire}. `undefined` is left out. */
-export const toWire = (schema: z.ZodType, value: unknown): unknown =>
-  convert(fieldOf(schema), value, (fields) => (name) => byCamelName(fields).get(name));
+export const toWire = (schema: z.ZodType, value: unknown): unknown => convert(fieldOf(schema), value, byCamelName);
 
 const camelSchemas = new WeakMap<z.ZodType, z.ZodType>();
 

@@ -172,5 +172,7 @@ export function tidy(schema: z.ZodType, value: unknown): Tidied {
 
 /** Sets a property whatever its name is: an assignment to `__proto__` would be lost. */
 export function define(target: Record<string, unknown>, name: string, value: unknown): void {
-  Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true });
+  if (name === "__proto__")
+    Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true });
+  else target[name] = value;
 }

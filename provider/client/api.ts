@@ -54,7 +54,7 @@ export interface Shared {
   /** How many deletions are under way in an App, its own included. */
   readonly deletions: Map<string, number>;
   /** Lists that reads are served from, by key; see inventory.ts. */
-  readonly lists: Map<string, { readonly at: number; readonly list: Promise<readonly unknown[]> }>;
+  readonly lists: Map<string, { readonly asked: number; served: number; readonly list: Promise<readonly unknown[]> }>;
   /** Creates that were begun, on disk. */
   readonly intents: Intents;
   /** Answers that do not change during a run, by question. */

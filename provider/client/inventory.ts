@@ -7,14 +7,20 @@ import type { Machine } from "./wait.ts";
 /** A volume as programs see it. */
 export type Volume = AnswerOf<"volumes", "get">;
 
+/** Milliseconds a list is served again after it last was, and after it was asked for. */
 const freshFor = 5000;
+const freshAtMost = 30_000;
 
 function listed<T>(api: Api, key: string, ask: () => Promise<readonly T[]>): Promise<readonly T[]> {
   const known = api.shared.lists.get(key);
-  if (known && api.clock.now() - known.at < freshFor) return known.list as Promise<readonly T[]>;
+  const now = api.clock.now();
+  if (known && now - known.served < freshFor && now - known.asked < freshAtMost) {
+    known.served = now;
+    return known.list as Promise<readonly T[]>;
+  }
   const list = ask();
   list.catch(() => api.shared.lists.delete(key));
-  api.shared.lists.set(key, { at: api.clock.now(), list });
+  api.shared.lists.set(key, { asked: now, served: now, list });
   return list;
 }
 

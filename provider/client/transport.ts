@@ -55,14 +55,15 @@ export function httpTransport(dispatcher?: Dispatcher): Transport {
   });
   const send = async (sent: Sent): Promise<Outcome> => {
     const { request, calls, waits } = await undici();
-    const timeout = AbortSignal.timeout(sent.timeout);
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), sent.timeout);
     try {
       const answer = await request(sent.url, {
         method: sent.method,
         headers: sent.headers,
         body: sent.body ?? null,
         dispatcher: sent.held ? waits : calls,
-        signal: sent.signal ? AbortSignal.any([sent.signal, timeout]) : timeout,
+        signal: sent.signal ? AbortSignal.any([sent.signal, timeout.signal]) : timeout.signal,
         headersTimeout: sent.timeout,
         bodyTimeout: sent.timeout,
       });
@@ -71,8 +72,10 @@ export function httpTransport(dispatcher?: Dispatcher): Transport {
       );
       return { kind: "answer", status: answer.statusCode, headers, text: await answer.body.text() };
     } catch (error) {
-      const cause = timeout.aborted ? new Error(`no answer within ${sent.timeout / 1000} s`) : rootOf(error);
+      const cause = timeout.signal.aborted ? new Error(`no answer within ${sent.timeout / 1000} s`) : rootOf(error);
       return { kind: isUnsent(cause) ? "unsent" : "lost", cause };
+    } finally {
+      clearTimeout(timer);
     }
   };
   return Object.assign(send, {

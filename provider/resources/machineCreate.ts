@@ -36,7 +36,7 @@ export async function createOnce(
   const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner }) };
   const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
   if (owner !== undefined)
-    intents.write({ owner, op, endpoint: api.config.endpoint, app: appName, name: body.name ?? "" });
+    await intents.write({ owner, op, endpoint: api.config.endpoint, app: appName, name: body.name ?? "" });
   for (let attempt = 1; ; attempt++) {
     try {
       return await api.machines.create({ appName, body: tagged });

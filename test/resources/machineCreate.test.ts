@@ -1,5 +1,5 @@
 // Exactly one Machine, whatever became of the answer and of the process that asked.
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -148,7 +148,7 @@ describe("creating a Machine exactly once", () => {
     const intents = restarted();
     const left = intents.find("owner1");
     if (!left) throw new Error("nothing was written down");
-    intents.write({ ...left, endpoint: "http://elsewhere.example.com" });
+    await intents.write({ ...left, op: "another", endpoint: "http://elsewhere.example.com" });
     expect((await (await create()).made).id).not.toBe(id);
   });
 
@@ -156,8 +156,35 @@ describe("creating a Machine exactly once", () => {
     const secret = { ...written, env: { A: "s3cr3t-canary" } };
     const { made } = await create({ owner: "../../etc/passwd", config: secret });
     await made;
-    expect(readdirSync(join(home, "machines", "intents"))).toEqual([expect.stringMatching(/^[0-9a-zA-Z_]+\.json$/)]);
+    expect(readdirSync(join(home, "machines", "intents"))).toEqual([expect.stringMatching(/^\d+-[0-9a-f-]+\.jsonl$/)]);
     expect(JSON.stringify(restarted().find("../../etc/passwd"))).not.toContain("s3cr3t-canary");
+  });
+
+  test("many at a time share the disk's time, and what is settled leaves nothing to find", async () => {
+    const intents = restarted();
+    const owners = Array.from({ length: 50 }, (_, i) => `owner${i}`);
+    const written = owners.map((owner) =>
+      intents.write({ owner, op: `op-${owner}`, endpoint: service.url, app, name: owner }),
+    );
+    await Promise.all(written);
+    expect(owners.filter((owner) => restarted().find(owner)?.op !== `op-${owner}`)).toEqual([]);
+    for (const owner of owners.slice(1)) intents.settle(owner);
+    expect(owners.filter((owner) => restarted().find(owner))).toEqual(["owner0"]);
+    // Settled by another process than the one that wrote it down.
+    restarted().settle("owner0");
+    expect(restarted().find("owner0")).toBeUndefined();
+  });
+
+  test("journals of processes that are gone are removed once they have nothing left to say", async () => {
+    const folder = join(home, "machines", "intents");
+    mkdirSync(folder, { recursive: true });
+    const intent = { owner: "owner1", op: "op1", endpoint: service.url, app, name: "web" };
+    // No process has such an id.
+    writeFileSync(join(folder, "99999999-a.jsonl"), `${JSON.stringify(intent)}\n{"owner":"half a li`);
+    expect(restarted().find("owner1")).toEqual(intent);
+    writeFileSync(join(folder, "99999998-b.jsonl"), '{"settled":"op1"}\n');
+    expect(restarted().find("owner1")).toBeUndefined();
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   test("a folder that cannot be written is said once, and the create goes on", async () => {

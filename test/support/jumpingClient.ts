@@ -6,7 +6,7 @@ import { httpTransport } from "../../provider/client/transport.ts";
 import { readConfig } from "../../provider/core/config.ts";
 
 /** For clients that create nothing they would have to find again. */
-export const noIntents: Intents = { find: () => undefined, write: () => undefined, settle: () => undefined };
+export const noIntents: Intents = { find: () => undefined, write: () => Promise.resolve(), settle: () => undefined };
 
 /** Time that passes only when somebody sleeps; chance that is always one half. */
 export function jumpingClock(): Clock & { slept: number[] } {
