@@ -23,7 +23,7 @@ await main(async () => {
       cwd: inRoot(dir),
       env,
     });
-    fs.rmSync(license);
+    fs.rmSync(license, { force: true });
     if (packed.code !== 0) throw new Stop(`${packed.output.trim()}\nnpm pack failed in ${dir}.`);
     const own = JSON.parse(fs.readFileSync(inRoot(dir, "package.json"), "utf8"));
     const file = path.join(target, `${own.name}-${own.version}.tgz`);

@@ -1,4 +1,4 @@
-// Compiles the SDKs and the service and bundles the plugin, when their sources changed since the last build.
+// Compiles the SDKs and the service and bundles the provider, when their sources changed since the last build.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
@@ -21,7 +21,8 @@ export async function build(env, { force = false } = {}) {
     say("Building …");
     fs.rmSync(MARKER, { force: true });
     const started = Date.now();
-    const results = await Promise.all([...PROJECTS.map((project) => compile(project, env)), bundle(env)]);
+    const results = await Promise.all(PROJECTS.map((project) => compile(project, env)));
+    if (results.every(({ code }) => code === 0)) results.push(await bundle(env));
     const failures = results.filter(({ code }) => code !== 0);
     if (failures.length > 0)
       throw new Stop(`${failures.map(({ output }) => tail(output, 60)).join("\n")}\nThe build failed.`);

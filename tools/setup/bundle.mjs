@@ -1,30 +1,37 @@
-// Bundles the plugin: one file that starts fast, with the schema beside it, in the layout that the clone, the npm package
-// and the release archive share. Run by the build with our own node.
+// Bundles both bindings, because what is one file starts several times faster: the dynamic one in place of what the compiler
+// made of it, the plugin with the schema beside it, in the layout that the clone, the npm package and the release archive
+// share. Run by the build, after the compiler, with our own node.
 import fs from "node:fs";
 import path from "node:path";
 import { rolldown } from "rolldown";
 import { inRoot } from "../lib/paths.mjs";
 
+async function bundle(input, dir, file, { external = [], minify = false } = {}) {
+  const made = await rolldown({
+    input: inRoot(input),
+    platform: "node",
+    external,
+    onLog: (level, log, handle) => handle(level === "warn" ? "error" : level, log),
+  });
+  await made.write({ dir, entryFileNames: file, format: "cjs", codeSplitting: false, minify });
+  await made.close();
+}
+
+const sdk = inRoot("sdk/nodejs/dist");
+// Loaded with the first request only.
+await bundle("provider/dynamic/index.ts", path.join(sdk, "provider/dynamic"), "index.js", { external: ["undici"] });
+for (const folder of ["api", "provider"]) {
+  for (const entry of fs.readdirSync(path.join(sdk, folder), { recursive: true, withFileTypes: true })) {
+    const file = path.join(entry.parentPath, entry.name);
+    // Types stay; the code is in the bundle.
+    if (file.endsWith(".js") && file !== path.join(sdk, "provider/dynamic/index.js")) fs.rmSync(file);
+  }
+}
+
 const dist = inRoot("provider/dist");
 fs.rmSync(dist, { recursive: true, force: true });
-const bundle = await rolldown({
-  input: inRoot("provider/main.ts"),
-  platform: "node",
-  // Read by a diagnostic service of grpc-js that nobody starts.
-  external: ["@grpc/proto-loader"],
-  onLog: (level, log, handle) => handle(level === "warn" ? "error" : level, log),
-});
-const { output } = await bundle.write({
-  dir: dist,
-  entryFileNames: "main.js",
-  format: "cjs",
-  codeSplitting: false,
-  minify: true,
-});
-await bundle.close();
-if (output.length !== 1)
-  throw new Error(`one file was expected, not ${output.map(({ fileName }) => fileName).join(", ")}`);
-
+// @grpc/proto-loader is read by a diagnostic service of grpc-js that nobody starts.
+await bundle("provider/main.ts", dist, "main.js", { external: ["@grpc/proto-loader"], minify: true });
 // A single letter beyond ASCII makes V8 keep the whole text in twice the memory.
 const main = path.join(dist, "main.js");
 const ascii = fs
