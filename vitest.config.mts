@@ -8,8 +8,10 @@ export default defineConfig({
       {
         test: {
           name: "unit",
-          include: ["test/{api,core,client,resources,service,generated,dynamic,tools}/**/*.test.ts"],
+          include: ["test/{api,core,client,resources,plugin,service,generated,dynamic,tools}/**/*.test.ts"],
           testTimeout: 30_000,
+          // A condition that a test waits for may take its time on a busy computer.
+          expect: { poll: { timeout: 10_000 } },
           // What the provider writes down goes to a folder of the run, not to the user's.
           env: { PULUMI_HOME: join(tmpdir(), `pulumi-machines-unit-${process.pid}`) },
         },

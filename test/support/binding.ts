@@ -1,6 +1,11 @@
-// The dynamic binding as the engine's host drives it, without the engine: what goes in and comes out is JSON.
+// Both bindings as an engine drives them, behind one interface: what goes in and comes out is JSON.
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { provider } from "../../provider/dynamic/index.ts";
-import type { Values } from "../../provider/core/resource.ts";
+import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts";
+import { parseDuration } from "../../api/schema.ts";
+import { drive, urnOf } from "./driver.ts";
+import { startPlugin, unfinishedIn } from "./plugin.ts";
+import { revealed, toStruct, type Properties } from "./properties.ts";
 import type { TestService } from "./startService.ts";
 
 /** One resource type of one configured provider. */
@@ -12,6 +17,20 @@ export interface Bound {
   read(id: string, state: Values): Promise<{ state: Values; inputs: Values } | undefined>;
   update(id: string, state: Values, inputs: Values): Promise<Values>;
   delete(id: string, state: Values): Promise<void>;
+  /** What a preview of create and update answers, an `Unknown` where only the run will tell; the plugin alone has any. */
+  readonly preview?: {
+    create(inputs: Values): Promise<{ id: string; state: Properties }>;
+    update(id: string, state: Values, inputs: Values): Promise<Properties>;
+  };
+}
+
+/** Where a binding is driven, and how it gets there. */
+export interface Binding {
+  readonly name: "dynamic" | "plugin";
+  start(
+    type: string,
+    service: Pick<TestService, "url" | "token">,
+  ): Promise<{ readonly bound: Bound; readonly close: () => Promise<void> }>;
 }
 
 /** Like the engine's transport: refuses `undefined`, keeps nothing but JSON. */
@@ -61,3 +80,95 @@ export function bind(
     delete: async (id, state) => remove?.(id, json(state)),
   };
 }
+
+/** Key under which this driver of the plugin keeps what an engine knows of a resource beside its values. */
+const ENGINE = "__engine";
+
+interface Known {
+  readonly urn: string;
+  readonly timeouts: Readonly<Partial<Record<"create" | "update" | "delete", string>>>;
+}
+
+/** Starts the built plugin and configures it for a service. The URN stands where the dynamic binding has its context. */
+export async function bindPlugin(
+  type: string,
+  service: Pick<TestService, "url" | "token">,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<{ readonly bound: Bound; readonly close: () => Promise<void> }> {
+  const plugin = await startPlugin();
+  const args = toStruct({ endpoint: service.url, token: service.token, ...settings });
+  await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
+  let count = 0;
+  const knownOf = (values: Values): Known =>
+    (values[ENGINE] as Known | undefined) ?? { urn: urnOf(type, "got"), timeouts: {} };
+  const bare = ({ [ENGINE]: _, ...values }: Values): Properties => json(values);
+  const kept = (values: Properties, known: Known): Values => json({ ...(revealed(values) as Values), [ENGINE]: known });
+  const driven = (values: Values) => {
+    const known = knownOf(values);
+    const seconds = (verb: keyof Known["timeouts"]) => (parseDuration(known.timeouts[verb] ?? "0s") ?? 0) / 1e9;
+    return { known, seconds, resource: drive(plugin.client, known.urn) };
+  };
+  const bound: Bound = {
+    async check(olds, { [CONTEXT]: _, ...news }) {
+      // What the dynamic binding is told in the context: the name in the program, and the time that is allowed.
+      const { name, timeouts = {} } = contextOf({ [CONTEXT]: _ });
+      const before = (news[ENGINE] ?? olds[ENGINE]) as Known | undefined;
+      const known = { urn: before?.urn ?? urnOf(type, name ?? `made-${++count}`), timeouts };
+      const { inputs, failures } = await drive(plugin.client, known.urn).check(bare(news), { olds: bare(olds) });
+      return { inputs: kept(inputs, known), failures: failures.map(({ reason }) => reason) };
+    },
+    async diff(id, state, inputs) {
+      const { resource } = driven(inputs);
+      const found = await resource.diff({ id, state: bare(state), inputs: bare(inputs) });
+      if (!found.changes) return "same";
+      return found.replaces.length === 0 ? "update" : found.deleteBeforeReplace ? "delete-replace" : "replace";
+    },
+    async create(inputs) {
+      const { known, resource, seconds } = driven(inputs);
+      const { id, state } = await withState(known, resource.create(bare(inputs), { timeout: seconds("create") }));
+      return { id, state: kept(state, known) };
+    },
+    async read(id, state) {
+      const { known, resource } = driven(state);
+      const before = bare(state);
+      const found = await resource.read(id, Object.keys(before).length > 0 ? { state: before, inputs: before } : {});
+      return found && { state: kept(found.state, known), inputs: kept(found.inputs ?? {}, known) };
+    },
+    async update(id, state, inputs) {
+      const { known, resource, seconds } = driven(inputs);
+      const change = { id, state: bare(state), inputs: bare(inputs), timeout: seconds("update") };
+      return kept(await withState(known, resource.update(change)), known);
+    },
+    async delete(id, state) {
+      const { resource, seconds } = driven(state);
+      await resource.delete({ id, state: bare(state), timeout: seconds("delete") });
+    },
+    preview: {
+      create: (inputs) => driven(inputs).resource.previewCreate(bare(inputs)),
+      update: (id, state, inputs) =>
+        driven(inputs).resource.previewUpdate({ id, state: bare(state), inputs: bare(inputs) }),
+    },
+  };
+  return { bound, close: () => plugin.close() };
+
+  /** An object that is there but not as it should be is told in the same way as by the dynamic binding. */
+  async function withState<T>(known: Known, work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      const found = unfinishedIn(error);
+      throw found
+        ? Object.assign(new Error(found.reasons.join("\n")), { ...found, properties: kept(found.state, known) })
+        : error;
+    }
+  }
+}
+
+/** Both bindings, for suites that run through each of them. */
+export const bindings: readonly Binding[] = [
+  {
+    name: "dynamic",
+    start: (type, service) => Promise.resolve({ bound: bind(type, service), close: () => Promise.resolve() }),
+  },
+  { name: "plugin", start: bindPlugin },
+];

@@ -1,9 +1,10 @@
-// The suite every resource type passes: one life from check to gone, through the binding, over the real service.
+// The suite every resource type passes: one life from check to gone, through each binding, over the real service.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CONTEXT, kindOf, type Values } from "../../provider/core/resource.ts";
-import { canonical } from "../../provider/core/values.ts";
+import { kindOf, type Values } from "../../provider/core/resource.ts";
+import { canonical, same } from "../../provider/core/values.ts";
 import { resources } from "../../provider/resources/index.ts";
-import { bind, type Bound } from "./binding.ts";
+import { bindings, type Bound } from "./binding.ts";
+import { brokenPromises, Unknown, type Properties } from "./properties.ts";
 import { startService, type TestService } from "./startService.ts";
 
 /** One change of inputs and what it has to come to. */
@@ -26,15 +27,18 @@ export interface Life {
 }
 
 const visible = (values: Values): Values =>
-  Object.fromEntries(Object.entries(values).filter(([name]) => name !== CONTEXT));
+  Object.fromEntries(Object.entries(values).filter(([name]) => !name.startsWith("__")));
 const writes = (service: TestService): number => service.requests.filter(({ method }) => method !== "GET").length;
+
+const unknownIn = (told: Properties): string[] => Object.keys(told).filter((name) => told[name] instanceof Unknown);
 
 /** Runs the suite for a type. */
 export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life): void {
   const resource = resources[type];
   if (!resource) throw new Error(`no resource type ${type}`);
 
-  describe(`life of a ${type}`, () => {
+  describe.each(bindings)(`life of a ${type}, $name binding`, ({ start }) => {
+    let close: () => Promise<void>;
     let service: TestService;
     let bound: Bound;
     /** What the program says, and what check makes of it. */
@@ -45,10 +49,44 @@ export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life
 
     beforeAll(async () => {
       service = await startService();
-      bound = bind(type, service);
+      ({ bound, close } = await start(type, service));
       program = await given(service);
     });
-    afterAll(() => service.close());
+    afterAll(async () => {
+      await close();
+      await service.close();
+    });
+
+    /** What a preview says, which sends nothing but questions. Undefined where the binding has none. */
+    async function previewed<T>(ask: (preview: NonNullable<Bound["preview"]>) => Promise<T>): Promise<T | undefined> {
+      if (!bound.preview) return undefined;
+      const before = service.requests.length;
+      const told = await ask(bound.preview);
+      expect(service.requests.slice(before).filter(({ method }) => method !== "GET")).toEqual([]);
+      return told;
+    }
+
+    /** Creates what a preview was asked about first: what that knew has come true. */
+    async function created(next: Values): Promise<void> {
+      const told = await previewed((preview) => preview.create(next));
+      ({ id, state } = await bound.create(next));
+      if (!told) return;
+      expect(brokenPromises(told.state, state)).toEqual([]);
+      expect(["", id]).toContain(told.id);
+    }
+
+    /** Likewise; and all is known but what the change can move. */
+    async function updated(next: Values, isSent: boolean): Promise<void> {
+      const told = await previewed((preview) => preview.update(id, state, next));
+      state = await bound.update(id, state, next);
+      if (!told) return;
+      expect(brokenPromises(told, state)).toEqual([]);
+      const movable = isSent ? Object.keys(resource?.moves ?? {}) : [];
+      expect(unknownIn(told).filter((name) => !movable.includes(name))).toEqual([]);
+      expect(
+        Object.keys(visible(state)).filter((name) => !Object.hasOwn(told, name) && !movable.includes(name)),
+      ).toEqual([]);
+    }
 
     test("check takes the inputs, without a request", async () => {
       const before = service.requests.length;
@@ -59,7 +97,7 @@ export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life
     });
 
     test("create answers inputs and outputs, read the same, and diff finds nothing", async () => {
-      ({ id, state } = await bound.create(inputs));
+      await created(inputs);
       expect(resource.id.render(resource.id.parse(id))).toBe(id);
       expect(visible(state)).toMatchObject(visible(inputs));
       const unknown = Object.keys(visible(state)).filter(
@@ -90,7 +128,7 @@ export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life
         if (change.diffOnly) continue;
         const written = writes(service);
         program = changed;
-        if (kind === "update") state = await bound.update(id, state, next);
+        if (kind === "update") await updated(next, change.expect !== "no request");
         else {
           // For what replaces it the engine checks again, as if there had been nothing before.
           next = (await bound.check({}, program)).inputs;
@@ -112,7 +150,7 @@ export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life
     async function replace(kind: "same" | "replace" | "delete-replace", next: Values): Promise<void> {
       const old = { id, state };
       if (kind === "delete-replace") await bound.delete(old.id, old.state);
-      ({ id, state } = await bound.create(next));
+      await created(next);
       if (kind === "replace") await bound.delete(old.id, old.state);
     }
 
@@ -124,8 +162,28 @@ export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life
     test("an import by id alone finds the same inputs", async () => {
       const found = await bound.read(id, {});
       for (const [name, field] of Object.entries(resource.inputFields)) {
-        if (kindOf(field) === "behaviour" || writeOnly.includes(name) || inputs[name] === undefined) continue;
+        if (field.meta["passing"] === true || kindOf(field) === "behaviour") continue;
+        if (writeOnly.includes(name) || inputs[name] === undefined) continue;
         expect(canonical(field, found?.inputs[name]), name).toEqual(canonical(field, inputs[name]));
+      }
+    });
+
+    test("an import writes down what a program would: no default, nothing that steers, nothing that passes", async () => {
+      const found = await bound.read(id, {});
+      const wordy = Object.entries(visible(found?.inputs ?? {})).filter(([name, value]) => {
+        const field = resource.inputFields[name];
+        if (!field || kindOf(field) === "behaviour" || field.meta["passing"] === true) return true;
+        return field.default !== undefined && same(field, value, field.default);
+      });
+      expect(wordy).toEqual([]);
+    });
+
+    test("what an import wrote down passes its check and differs in nothing", async () => {
+      const found = await bound.read(id, {});
+      for (const olds of [{}, found?.inputs ?? {}]) {
+        const { inputs: next, failures } = await bound.check(olds, visible(found?.inputs ?? {}));
+        expect(failures).toEqual([]);
+        expect(await bound.diff(id, found?.state ?? {}, next)).toBe("same");
       }
     });
 

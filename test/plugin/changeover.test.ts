@@ -1,0 +1,83 @@
+// A stack made with the dynamic binding whose program goes over to the plugin: its states are taken as they are.
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeApp, makeVolume } from "../support/around.ts";
+import { bind } from "../support/binding.ts";
+import { drive, urnOf } from "../support/driver.ts";
+import { startPlugin, type Plugin } from "../support/plugin.ts";
+import { toStruct, type Properties } from "../support/properties.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/web:1";
+
+describe("a change-over from the dynamic binding", () => {
+  let service: TestService;
+  let plugin: Plugin;
+  beforeAll(async () => {
+    service = await startService();
+    plugin = await startPlugin();
+    await configure(plugin);
+    await makeApp(service, "app");
+  });
+  afterAll(async () => {
+    await plugin.close();
+    await service.close();
+  });
+
+  const configure = ({ client }: Plugin) => {
+    const args = toStruct({ endpoint: service.url, token: service.token });
+    return client.configure(new proto.ConfigureRequest().setArgs(args));
+  };
+
+  const given: Readonly<Record<string, () => Promise<{ news: Properties; change: Properties }>>> = {
+    App: () => Promise.resolve({ news: {}, change: { forceDestroy: true } }),
+    Volume: () => Promise.resolve({ news: { app: "app", region: "ams" }, change: { snapshotRetention: 9 } }),
+    Machine: async () => ({
+      news: {
+        app: "app",
+        config: {
+          image,
+          env: { A: "1" },
+          mounts: [{ volume: await makeVolume(service, "app", "ams"), path: "/data" }],
+        },
+      },
+      change: { cordoned: true },
+    }),
+  };
+
+  test.each(Object.keys(given))("%s: nothing changes, and everything goes on from there", async (type) => {
+    const { news, change } = (await given[type]?.()) ?? { news: {}, change: {} };
+    const dynamic = bind(type, service);
+    const context = { owner: "0123456789abcdef", name: "web", timeouts: { create: "5m" } };
+    // As the engine has it: the host of the dynamic binding adds its own to inputs and state.
+    const reference = { __provider: 'exports.handler=()=>require("pulumi-machines/dynamic").provider("x");' };
+    const olds = { ...(await dynamic.check({}, { ...news, __context: context })).inputs, ...reference };
+    const made = await dynamic.create(olds);
+    const state = { ...made.state, ...reference };
+
+    const resource = drive(plugin.client, urnOf(type, "web"));
+    const inputs = await resource.checked(news, olds);
+    const none = { changes: false, detailed: {} };
+    expect(await resource.diff({ id: made.id, oldInputs: olds, state, inputs })).toMatchObject(none);
+    const found = await resource.read(made.id, { state, inputs: olds });
+    expect(
+      await resource.diff({ id: made.id, oldInputs: found?.inputs ?? {}, state: found?.state ?? {}, inputs }),
+    ).toMatchObject(none);
+
+    const next = await resource.checked({ ...news, ...change }, olds);
+    const updated = await resource.update({ id: made.id, oldInputs: olds, state, inputs: next });
+    expect(updated).toMatchObject(change);
+    expect(updated).not.toHaveProperty("__provider");
+    expect(await resource.diff({ id: made.id, oldInputs: next, state: updated, inputs: next })).toMatchObject(none);
+    // Deleting is another run's work, and its state may still be the old one.
+    const later = await startPlugin();
+    try {
+      await configure(later);
+      const gone = drive(later.client, urnOf(type, "web"));
+      await gone.delete({ id: made.id, state, inputs: olds });
+      expect(await gone.read(made.id, { state, inputs: olds })).toBeUndefined();
+    } finally {
+      await later.close();
+    }
+  });
+});

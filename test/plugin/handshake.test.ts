@@ -1,0 +1,94 @@
+// What plugin and engine agree on before anything else, and what this plugin does not have.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import grpc from "@grpc/grpc-js";
+import empty from "google-protobuf/google/protobuf/empty_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { drive, urnOf } from "../support/driver.ts";
+import { startPlugin, type Plugin } from "../support/plugin.ts";
+import { toStruct } from "../support/properties.ts";
+
+const schemaFile = join(__dirname, "../../provider/dist/schema.json");
+
+describe("handshake", () => {
+  let plugin: Plugin;
+  beforeAll(async () => (plugin = await startPlugin()));
+  afterAll(() => plugin.close());
+
+  test("secrets, outputs and autonaming are agreed on; references arrive as ids, byte strings not at all", async () => {
+    const response = await plugin.client.handshake(
+      new proto.ProviderHandshakeRequest().setEngineAddress("127.0.0.1:1"),
+    );
+    expect(response.toObject()).toMatchObject({
+      acceptSecrets: true,
+      acceptOutputs: true,
+      supportsAutonamingConfiguration: true,
+      acceptResources: false,
+      acceptsByteString: false,
+    });
+  });
+
+  test("an engine that shakes no hands hears the same from configure, previews included", async () => {
+    const args = toStruct({ endpoint: "http://127.0.0.1:1", token: "t" });
+    const response = await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
+    expect(response.toObject()).toMatchObject({
+      acceptsecrets: true,
+      acceptoutputs: true,
+      supportspreview: true,
+      supportsAutonamingConfiguration: true,
+      acceptresources: false,
+    });
+  });
+
+  test("the schema is answered in version 0, others are refused", async () => {
+    const response = await plugin.client.getSchema(new proto.GetSchemaRequest().setVersion(0));
+    expect(response.getSchema()).toBe(readFileSync(schemaFile, "utf8"));
+    await expect(plugin.client.getSchema(new proto.GetSchemaRequest().setVersion(1))).rejects.toThrow(
+      /there is no version 1 of the package schema; ask for 0/,
+    );
+  });
+
+  test("the plugin's version is the schema's", async () => {
+    const { version } = JSON.parse(readFileSync(schemaFile, "utf8")) as { version: string };
+    expect((await plugin.client.getPluginInfo(new empty.Empty())).getVersion()).toBe(version);
+  });
+
+  test("a function that is not there is named", async () => {
+    await expect(plugin.client.invoke(new proto.InvokeRequest().setTok("machines:index:getRegions"))).rejects.toThrow(
+      /there is no function "machines:index:getRegions"/,
+    );
+  });
+
+  test("a type that is not there is named, with the nearest that is", async () => {
+    for (const [type, message] of [
+      ["Machin", /no resource type "machines:index:Machin" in this version; did you mean machines:index:Machine\?/],
+      ["machines:index/machine:Machine", /no resource type "machines:index\/machine:Machine"/],
+      ["constructor", /no resource type "machines:index:constructor"/],
+    ] as const) {
+      const resource = drive(plugin.client, urnOf(type, "x"));
+      await expect(resource.create({})).rejects.toThrow(message);
+      await expect(resource.check({})).rejects.toThrow(message);
+    }
+  });
+
+  test("the type of a child is the last of the types in its URN", async () => {
+    const child = drive(plugin.client, "urn:pulumi:dev::project::my:index:Site$machines:index:Volume::a::b");
+    expect((await child.check({ app: "web" })).inputs).toMatchObject({ name: "a_b" });
+  });
+
+  test.each(["construct", "call", "getMapping", "getMappings", "parameterize"] as const)(
+    "%s is not implemented, and says so in the way the engine understands",
+    async (method) => {
+      const { client } = plugin;
+      const calls = {
+        construct: () => client.construct(new proto.ConstructRequest()),
+        call: () => client.call(new proto.CallRequest()),
+        getMapping: () => client.getMapping(new proto.GetMappingRequest()),
+        getMappings: () => client.getMappings(new proto.GetMappingsRequest()),
+        parameterize: () => client.parameterize(new proto.ParameterizeRequest()),
+      };
+      await expect(calls[method]()).rejects.toMatchObject({ code: grpc.status.UNIMPLEMENTED });
+    },
+  );
+});

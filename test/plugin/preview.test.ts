@@ -1,0 +1,290 @@
+// Previews over the protocol: what they answer comes true, they send nothing but questions, and what the service says to
+// those is told before anything happens.
+import fc from "fast-check";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { isObject } from "../../api/schema.ts";
+import { ask, contextKey, questionsOf } from "../../provider/dynamic/index.ts";
+import { resources } from "../../provider/resources/index.ts";
+import { arbitraryOf } from "../support/arbitrary.ts";
+import { makeApp, makeMachine } from "../support/around.ts";
+import { bind } from "../support/binding.ts";
+import { drive, urnOf, type Driver } from "../support/driver.ts";
+import { startEngine, startPlugin, unfinishedIn, type FakeEngine, type Plugin } from "../support/plugin.ts";
+import { brokenPromises, secret, toStruct, unknown, Unknown, type Properties } from "../support/properties.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/web:1";
+
+describe("preview", () => {
+  let service: TestService;
+  let engine: FakeEngine;
+  let plugin: Plugin;
+  beforeAll(async () => {
+    service = await startService();
+    engine = await startEngine();
+    plugin = await startPlugin({ args: [engine.address] });
+    const args = toStruct({ endpoint: service.url, token: service.token, retries: 0 });
+    await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
+    await makeApp(service, "app");
+  });
+  afterAll(async () => {
+    await plugin.close();
+    engine.close();
+    await service.close();
+  });
+
+  const of = (type: string, name = "web"): Driver => drive(plugin.client, urnOf(type, name));
+  /** What a piece of work sent. */
+  const sent = async (work: () => Promise<unknown>): Promise<string[]> => {
+    const before = service.requests.length;
+    await work();
+    return service.requests.slice(before).map(({ method, path }) => `${method} ${path}`);
+  };
+
+  describe("of a create", () => {
+    test("answers the id where all of it is given, and what the inputs say", async () => {
+      const app = of("App");
+      const inputs = await app.checked({ name: "given", network: "blue" });
+      expect(
+        await sent(async () => {
+          expect(await app.previewCreate(inputs)).toEqual({
+            id: "given",
+            state: {
+              name: "given",
+              network: "blue",
+              forceDestroy: false,
+              organization: unknown(),
+              appId: unknown(),
+              __context: { left: ["organization"] },
+            },
+          });
+        }),
+      ).toEqual(["GET /v1/apps/given"]);
+    });
+
+    test("answers no id where a part of it is made, by chance or by the service", async () => {
+      const made = await of("App").previewCreate(await of("App").checked({}));
+      expect(made).toMatchObject({ id: "", state: { name: unknown() } });
+      const machine = await of("Machine").previewCreate(await of("Machine").checked({ app: "app", config: { image } }));
+      expect(machine).toMatchObject({ id: "", state: { app: "app", machineId: unknown(), version: unknown() } });
+    });
+
+    test("what is not known of an input is not known of the output, in its own type and place", async () => {
+      const machine = of("Machine");
+      const news = {
+        app: unknown(),
+        region: unknown(),
+        cordoned: unknown("boolean"),
+        config: {
+          image,
+          env: { A: unknown(), B: "known" },
+          services: unknown("array"),
+          guest: { cpus: unknown("number") },
+        },
+      };
+      const inputs = await machine.checked(news);
+      expect(
+        await sent(async () => {
+          const { id, state } = await machine.previewCreate(inputs);
+          expect(id).toBe("");
+          expect(state).toMatchObject(news);
+        }),
+      ).toEqual([]);
+    });
+  });
+
+  describe("of an update", () => {
+    test("knows everything that the change cannot move", async () => {
+      const machine = of("Machine", "moving");
+      const inputs = await machine.checked({ app: "app", config: { image } });
+      const { id, state } = await machine.create(inputs);
+      const unknowns = async (change: Properties) => {
+        const next = await machine.checked({ app: "app", config: { image }, ...change }, inputs);
+        const told = await machine.previewUpdate({ id, oldInputs: inputs, state, inputs: next });
+        return Object.keys(told)
+          .filter((name) => told[name] instanceof Unknown)
+          .sort();
+      };
+      expect(await unknowns({ forceDestroy: true })).toEqual([]);
+      expect(await unknowns({ cordoned: true })).toEqual(["updatedAt"]);
+      expect(await unknowns({ state: "stopped" })).toEqual(["updatedAt"]);
+      expect(await unknowns({ config: { image, metadata: { a: "1" } } })).toEqual(["updatedAt"]);
+      expect(await unknowns({ config: { image, env: { A: "1" } } })).toEqual(["state", "updatedAt", "version"]);
+      for (const other of ["registry.example.com/other:2", unknown()])
+        expect(await unknowns({ config: { image: other } })).toEqual(["imageRef", "state", "updatedAt", "version"]);
+    });
+
+    test("after a failure it promises nothing that the repair may move", async () => {
+      const machine = of("Machine", "unfinished");
+      const inputs = await machine.checked({ app: "app", config: { image, env: { MACHINES_SIMULATE: "crash" } } });
+      const failure = unfinishedIn(await machine.create(inputs).catch((error: unknown) => error));
+      expect(failure).toBeDefined();
+      const told = await machine.previewUpdate({ id: failure?.id ?? "", state: failure?.state ?? {}, inputs });
+      expect(told).toMatchObject({ state: unknown(), version: unknown(), machineId: failure?.state["machineId"] });
+    });
+  });
+
+  describe("comes true", () => {
+    const config = resources["Machine"]?.inputFields["config"];
+    if (!config) throw new Error("a Machine has no config");
+    const programs = fc.record(
+      {
+        config: arbitraryOf(config).map((value) => {
+          // What needs other objects around it, or another strictness, is somebody else's to test.
+          const { mounts: _, volumes: _v, standbys: _s, extra: _e, ...rest } = value as Properties;
+          return rest;
+        }),
+        state: fc.constantFrom("started", "stopped", "suspended"),
+        cordoned: fc.boolean(),
+        waitForChecks: fc.boolean(),
+      },
+      { requiredKeys: ["config"] },
+    );
+
+    /** Calls some of it a secret, here and there. */
+    const marked = (program: Properties, chance: number): Properties => {
+      let state = chance % 233_280;
+      const mark = (value: unknown): unknown => {
+        state = (state * 9301 + 49_297) % 233_280;
+        if (state % 8 === 0) return secret(value);
+        if (Array.isArray(value)) return value.map(mark);
+        return isObject(value)
+          ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, mark(inner)]))
+          : value;
+      };
+      return Object.fromEntries(Object.entries(program).map(([name, value]) => [name, mark(value)]));
+    };
+
+    test("whatever a program says of a Machine and changes it to, secrets included", async () => {
+      let [count, made, changed] = [0, 0, 0];
+      const life = async (first: Properties, second: Properties): Promise<void> => {
+        const machine = of("Machine", `random-${++count}`);
+        const { inputs, failures } = await machine.check({ app: "app", region: "ams", ...first });
+        if (failures.length > 0) return;
+        const told = await machine.previewCreate(inputs);
+        const real = await machine.create(inputs).catch((error: unknown) => {
+          // What the service refuses, or what fails afterwards, kept no promise because it made none.
+          if (unfinishedIn(error) || /answered 4\d\d/.test(String(error))) return undefined;
+          throw error;
+        });
+        if (!real) return;
+        made++;
+        expect(brokenPromises(told.state, real.state)).toEqual([]);
+        const next = await machine.check({ app: "app", region: "ams", ...second }, { olds: inputs });
+        if (next.failures.length > 0) return;
+        const change = { id: real.id, oldInputs: inputs, state: real.state, inputs: next.inputs };
+        const diff = await machine.diff(change);
+        if (!diff.changes || diff.replaces.length > 0) return;
+        const toldOfUpdate = await machine.previewUpdate(change);
+        const updated = await machine.update(change).catch((error: unknown) => {
+          if (unfinishedIn(error) || /answered 4\d\d/.test(String(error))) return undefined;
+          throw error;
+        });
+        if (!updated) return;
+        changed++;
+        expect(brokenPromises(toldOfUpdate, updated)).toEqual([]);
+        expect((await machine.diff({ ...change, state: updated, oldInputs: next.inputs })).changes).toBe(false);
+      };
+      const lives = fc.tuple(programs, programs, fc.boolean(), fc.nat()).map(([first, other, keeps, chance]) => {
+        const kept = keeps ? { ...first.config, ...other.config } : other.config;
+        return [marked(first, chance), marked({ ...other, config: kept }, chance + 1)] as const;
+      });
+      await fc.assert(
+        fc.asyncProperty(lives, ([first, second]) => life(first, second)),
+        { numRuns: 60, seed: 1 },
+      );
+      expect([made, changed].every((number) => number > 10)).toBe(true);
+    });
+  });
+
+  describe("asks the service", () => {
+    /** What the dynamic binding says of the same inputs in its own preview. */
+    const dynamicReasons = async (type: string, inputs: Properties): Promise<string[]> => {
+      const settings: Record<string, string> = { endpoint: service.url, token: service.token };
+      const answers = await Promise.all(
+        questionsOf(type)
+          .map((question, i) => ({ question, i }))
+          .filter(({ question }) => question.needs.every((need) => inputs[need] !== undefined))
+          .map(({ i }) =>
+            ask(
+              type,
+              i,
+              inputs,
+              "owner",
+              (key) => settings[key],
+              () => undefined,
+            ),
+          ),
+      );
+      const findings = answers.filter((answer) => answer !== null);
+      return (await bind(type, service).check({}, { ...inputs, [contextKey]: { findings } })).failures;
+    };
+
+    test.each<[string, string, () => Promise<Properties>]>([
+      [
+        "a region that is not there",
+        "Machine",
+        () => Promise.resolve({ app: "app", region: "amss", config: { image } }),
+      ],
+      ["a volume's region", "Volume", () => Promise.resolve({ app: "app", region: "xyz" })],
+      ["an App's name that is taken", "App", () => Promise.resolve({ name: "app" })],
+      [
+        "a Machine's name that is taken, in a region that is not there",
+        "Machine",
+        async () => {
+          await makeMachine(service, "app", { name: "theirs", config: { image } });
+          return { app: "app", name: "theirs", region: "xyz", config: { image } };
+        },
+      ],
+    ])("%s: an error in the dynamic binding's words", async (_what, type, given) => {
+      const news = await given();
+      const inputs = await of(type).checked(news);
+      const reasons = await dynamicReasons(type, news);
+      expect(reasons).not.toEqual([]);
+      const error = (await of(type)
+        .previewCreate(inputs)
+        .catch((refused: unknown) => refused)) as { details?: string };
+      expect(error.details?.split("; ").length).toBeGreaterThanOrEqual(reasons.length);
+      for (const reason of reasons) expect(error.details).toContain(reason);
+    });
+
+    test("only about what is known and new; a real create is not asked about", async () => {
+      const machine = of("Machine", "asking");
+      const news = { app: "app", name: "mine", region: "ams", config: { image } };
+      const inputs = await machine.checked(news);
+      const { id, state } = await machine.create(inputs);
+      const next = await machine.checked({ ...news, config: { image, env: { A: "1" } } }, inputs);
+      expect(await sent(() => machine.previewUpdate({ id, oldInputs: inputs, state, inputs: next }))).toEqual([]);
+      const later = await of("Machine", "later").checked({ ...news, name: unknown(), region: unknown() });
+      expect(await sent(() => of("Machine", "later").previewCreate(later))).toEqual([]);
+    });
+
+    test("and keeps to itself what of the answer is secret", async () => {
+      const inputs = await of("App").checked({ name: secret("app") });
+      const error = await of("App")
+        .previewCreate(inputs)
+        .catch((refused: unknown) => String(refused));
+      expect(error).toMatch(/name: the name \[secret\] is taken/);
+    });
+
+    test("and when it cannot be asked, warns and goes on", async () => {
+      service.fail({ operation: "apps.get", when: "before", status: 503, body: { error: "not now" } });
+      const urn = urnOf("App", "unasked");
+      const app = drive(plugin.client, urn);
+      expect((await app.previewCreate(await app.checked({ name: "unasked" }))).id).toBe("unasked");
+      await expect
+        .poll(() => engine.logs.filter((log) => log.urn === urn))
+        .toEqual([
+          {
+            severity: "warning",
+            urn,
+            message: expect.stringMatching(
+              /^App name: could not be checked against the service: .*503.*not now/,
+            ) as unknown,
+            ephemeral: false,
+          },
+        ]);
+    });
+  });
+});

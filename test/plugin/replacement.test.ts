@@ -1,0 +1,89 @@
+// Replacements, of which the plugin is told in pieces: a check against what is there, one as if nothing were, a create and
+// a delete.
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { makeApp } from "../support/around.ts";
+import { drive, urnOf, type Driver } from "../support/driver.ts";
+import { startPlugin, type Plugin } from "../support/plugin.ts";
+import { toStruct, type Properties } from "../support/properties.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+describe("replacement", () => {
+  let service: TestService;
+  let plugin: Plugin;
+  beforeEach(async () => {
+    service = await startService();
+    plugin = await started();
+    await makeApp(service, "app");
+  });
+  afterEach(async () => {
+    await plugin.close();
+    await service.close();
+  });
+
+  const started = async (): Promise<Plugin> => {
+    const fresh = await startPlugin();
+    const args = toStruct({ endpoint: service.url, token: service.token });
+    await fresh.client.configure(new proto.ConfigureRequest().setArgs(args));
+    return fresh;
+  };
+  /** Another run of the engine: a process that knows nothing of what was. */
+  const nextRun = async (): Promise<void> => {
+    await plugin.close();
+    plugin = await started();
+  };
+  const of = (type: string, name = "data"): Driver => drive(plugin.client, urnOf(type, name));
+  const made = async (type: string, news: Properties) => {
+    const inputs = await of(type).checked(news);
+    const found = { inputs, ...(await of(type).create(inputs)) };
+    await nextRun();
+    return found;
+  };
+
+  test("a volume that no input asks to replace is neither made anew nor deleted unseen (R9)", async () => {
+    const news = { app: "app", region: "ams" };
+    const { id, inputs, state } = await made("Volume", news);
+    await of("Volume").checked(news, inputs);
+    // The engine goes on to replace it, because its provider or its App is replaced.
+    const anew = await of("Volume").checked(news);
+    const before = service.requests.length;
+    for (const work of [
+      of("Volume").previewCreate(anew),
+      of("Volume").create(anew),
+      of("Volume").delete({ id, state, inputs }),
+    ])
+      await expect(work).rejects.toThrow(/would be replaced .*what it holds destroyed; set allowDataLoss: true/);
+    expect(service.requests.length).toBe(before);
+  });
+
+  test("once the program allows the loss, it is replaced", async () => {
+    const { id, inputs, state } = await made("Volume", { app: "app", region: "ams" });
+    const news = { app: "app", region: "ams", allowDataLoss: true };
+    await of("Volume").checked(news, inputs);
+    const anew = await of("Volume").create(await of("Volume").checked(news));
+    expect(anew.id).not.toBe(id);
+    await of("Volume").delete({ id, state, inputs });
+    expect(await of("Volume").read(id, { state, inputs })).toBeUndefined();
+  });
+
+  test("what a program no longer has is deleted as it says", async () => {
+    const { id, inputs, state } = await made("Volume", { app: "app", region: "ams" });
+    await of("Volume", "another").checked({ app: "app" });
+    await of("Volume").delete({ id, state, inputs });
+    expect(await of("Volume").read(id, { state, inputs })).toBeUndefined();
+  });
+
+  test("the fixed name of what is replaced counts as free: it is gone by then (R4)", async () => {
+    const { inputs, state } = await made("App", { name: "fixed", network: "blue" });
+    const news = { name: "fixed", network: "green" };
+    const next = await of("App").checked(news, inputs);
+    expect(await of("App").diff({ oldInputs: inputs, state, inputs: next })).toMatchObject({
+      replaces: ["network"],
+      deleteBeforeReplace: true,
+    });
+    const anew = await of("App").checked(news);
+    expect((await of("App").previewCreate(anew)).id).toBe("fixed");
+    // For anybody else it is taken.
+    await expect(of("App", "other").previewCreate(anew)).rejects.toThrow(/name: the name "fixed" is taken/);
+  });
+});

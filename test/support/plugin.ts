@@ -1,0 +1,220 @@
+// The built plugin as the engine runs it: a process of its own, spoken to over gRPC, with an engine to report to.
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { connect as connectTo, createServer, type AddressInfo, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import grpc from "@grpc/grpc-js";
+import any from "google-protobuf/google/protobuf/any_pb.js";
+import empty from "google-protobuf/google/protobuf/empty_pb.js";
+import engineGrpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
+import type { LogRequest } from "@pulumi/pulumi/proto/engine_pb.js";
+import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import status from "@pulumi/pulumi/proto/status_pb.js";
+import { fromStruct, type Properties } from "./properties.ts";
+
+/** The executable in the repository's root. */
+export const executable = join(__dirname, "../../pulumi-resource-machines");
+
+type Service = typeof providerGrpc.ResourceProviderService;
+
+/** The protocol's methods, one promise a call. */
+export type Client = {
+  readonly [
+    Method in keyof Service as string extends Method ? never : Method
+  ]: Service[Method] extends grpc.MethodDefinition<infer Request, infer Response>
+    ? (request: Request) => Promise<Response>
+    : never;
+};
+
+/** A plugin that runs. */
+export interface Plugin {
+  readonly client: Client;
+  readonly pid: number;
+  readonly port: number;
+  /** The folder that is its home and its working directory. */
+  readonly home: string;
+  /** What it wrote so far. */
+  readonly written: { readonly stdout: string; readonly stderr: string };
+  /** How it ended. */
+  readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+  signal(name: NodeJS.Signals): void;
+  /** Ends it as the engine does: asks, then kills. */
+  close(): Promise<void>;
+}
+
+/** How a plugin is started. */
+export interface PluginOptions {
+  /** What the engine would pass on: its address, in the end. A plugin that was given one ends when whoever started it does. */
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Starts the plugin and reads its port. Nothing of this computer's configuration reaches it. */
+export async function startPlugin({ args = ["127.0.0.1:1"], env = {} }: PluginOptions = {}): Promise<Plugin> {
+  if (!existsSync(join(__dirname, "../../provider/dist/main.js")))
+    throw new Error("the plugin has not been built: run npm run build");
+  const home = mkdtempSync(join(tmpdir(), "machines-plugin-"));
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(MACHINES|PULUMI)_/.test(name));
+  const child = spawn(executable, args, {
+    cwd: home,
+    env: { ...Object.fromEntries(inherited), PULUMI_HOME: home, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const written = { stdout: "", stderr: "" };
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (written.stderr += text));
+  const ended = new Promise<Awaited<Plugin["ended"]>>((resolve) => {
+    child.once("close", (code, signal) => resolve({ code, signal }));
+  });
+  const port = await new Promise<number>((resolve, reject) => {
+    child.once("error", reject);
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      written.stdout += text;
+      if (written.stdout.includes("\n")) resolve(Number(/^(\d+)\n/.exec(written.stdout)?.[1]));
+    });
+    void ended.then(({ code }) => reject(new Error(`the plugin ended with ${code} at once: ${written.stderr}`)));
+  });
+  const { client, close: hangUp } = connect(port);
+  return {
+    client,
+    pid: child.pid ?? 0,
+    port,
+    home,
+    written,
+    ended,
+    signal: (name) => void child.kill(name),
+    async close() {
+      hangUp();
+      child.kill("SIGINT");
+      const timer = setTimeout(() => child.kill("SIGKILL"), 5000);
+      await ended;
+      clearTimeout(timer);
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A client of a plugin that listens. */
+export function connect(port: number): { readonly client: Client; readonly close: () => void } {
+  const raw = new providerGrpc.ResourceProviderClient(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), {
+    "grpc.max_receive_message_length": -1,
+    "grpc.max_send_message_length": -1,
+  });
+  const methods = Object.entries(providerGrpc.ResourceProviderService as unknown as grpc.ServiceDefinition).map(
+    ([name, definition]) => [
+      name,
+      (request: unknown) =>
+        new Promise((resolve, reject) => {
+          raw.makeUnaryRequest(
+            definition.path,
+            definition.requestSerialize,
+            definition.responseDeserialize,
+            request,
+            (error, response) => (error ? reject(error) : resolve(response)),
+          );
+        }),
+    ],
+  );
+  return { client: Object.fromEntries(methods) as Client, close: () => raw.close() };
+}
+
+/** A connection to a plugin that a test can look into, and cut. */
+export interface Wire {
+  readonly client: Client;
+  /** What the plugin sent. */
+  answered(): Buffer;
+  /** Ends the connection as the end of a process does. */
+  cut(): void;
+  close(): void;
+}
+
+/** Connects to a plugin. What it sends reaches the client as long as `passes` says so. */
+export async function wireTo(port: number, passes: (answered: Buffer) => boolean = () => true): Promise<Wire> {
+  let answered = Buffer.alloc(0);
+  const ends = new Set<Socket>();
+  const middle = createServer((client) => {
+    const server = connectTo(port, "127.0.0.1");
+    client.pipe(server);
+    server.on("data", (part) => {
+      answered = Buffer.concat([answered, part]);
+      if (passes(answered)) client.write(part);
+    });
+    for (const end of [client, server]) ends.add(end.on("error", () => undefined));
+  });
+  await new Promise<void>((resolve) => middle.listen(0, "127.0.0.1", resolve));
+  const { client, close } = connect((middle.address() as AddressInfo).port);
+  const cut = (): void => {
+    middle.close();
+    for (const end of ends) end.destroy();
+  };
+  return {
+    client,
+    answered: () => answered,
+    cut,
+    close() {
+      close();
+      cut();
+    },
+  };
+}
+
+/** What the engine reads out of an "initialization failed". */
+export interface Unfinished {
+  readonly id: string;
+  readonly state: Properties;
+  readonly reasons: readonly string[];
+}
+
+/** The object an error tells of, if it does. */
+export function unfinishedIn(error: unknown): Unfinished | undefined {
+  const [packed] = (error as grpc.ServiceError).metadata?.get("grpc-status-details-bin") ?? [];
+  if (!Buffer.isBuffer(packed)) return undefined;
+  const [detail = new any.Any()] = status.Status.deserializeBinary(packed).getDetailsList();
+  const found = detail.unpack(
+    (bytes) => proto.ErrorResourceInitFailed.deserializeBinary(bytes),
+    "pulumirpc.ErrorResourceInitFailed",
+  );
+  const properties = found?.getProperties();
+  if (!found || !properties) return undefined;
+  return { id: found.getId(), state: fromStruct(properties, { unknowns: false }), reasons: found.getReasonsList() };
+}
+
+/** A message the engine would show. */
+export interface Logged {
+  readonly severity: "debug" | "info" | "warning" | "error";
+  readonly urn: string;
+  readonly message: string;
+  /** Gone once the resource is done. */
+  readonly ephemeral: boolean;
+}
+
+/** An engine that listens to what plugins say. */
+export interface FakeEngine {
+  readonly address: string;
+  readonly logs: Logged[];
+  close(): void;
+}
+
+/** Starts an engine. */
+export async function startEngine(): Promise<FakeEngine> {
+  const logs: Logged[] = [];
+  const server = new grpc.Server();
+  server.addService(engineGrpc.EngineService, {
+    log: ({ request }: { request: LogRequest }, answer: grpc.sendUnaryData<unknown>) => {
+      logs.push({
+        severity: (["debug", "info", "warning", "error"] as const)[request.getSeverity()],
+        urn: request.getUrn(),
+        message: request.getMessage(),
+        ephemeral: request.getEphemeral(),
+      });
+      answer(null, new empty.Empty());
+    },
+  });
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    );
+  });
+  return { address: `127.0.0.1:${port}`, logs, close: () => server.forceShutdown() };
+}
