@@ -100,6 +100,8 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
    * that is sent. Preview knows all other outputs.
    */
   readonly moves?: { readonly [Output in keyof z.output<O>]?: "any" | readonly (Path<I> | `${Path<I>}.${string}`)[] };
+  /** Outputs that repeat what an input (or a path into one) says: where the program calls that a secret, they are one too. */
+  readonly repeats?: { readonly [Output in keyof z.output<O>]?: Path<I> | `${Path<I>}.${string}` };
   /** True when old and new would hold on to the same other object (R4). */
   readonly holdsOn?: (old: Values, next: Values) => boolean;
   /** How a name is made when none is given; `random` ends it in random characters (R4). */
@@ -151,6 +153,7 @@ export interface Resource {
   readonly replaceOn: readonly string[];
   readonly uniqueBy: readonly string[];
   readonly moves: Readonly<Record<string, "any" | readonly string[]>>;
+  readonly repeats: Readonly<Record<string, string>>;
   readonly holdsOn: ((old: Values, next: Values) => boolean) | undefined;
   readonly autoname:
     | { readonly property: string; readonly maxLength: number; readonly separator: string; readonly random: boolean }
@@ -186,6 +189,7 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
     appPart: "app",
     uniqueBy: [],
     moves: {},
+    repeats: {},
     holdsOn: undefined,
     autoname: undefined,
     losesData: undefined,

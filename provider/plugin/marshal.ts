@@ -225,6 +225,13 @@ export function mergedMarks(a: Marks | undefined, b: Marks | undefined): Marks |
   };
 }
 
+/** The same marks, and properties of these names are secrets besides. */
+export function withSecrets(marks: Marks | undefined, names: readonly string[]): Marks | undefined {
+  if (names.length === 0) return marks;
+  const secret: Marks = { ...unmarked, secret: true };
+  return mergedMarks(marks, { ...unmarked, within: new Map(names.map((name) => [name, secret])) });
+}
+
 /** Whether the value at a path is part of a secret. */
 export function isSecretAt(marks: Marks | undefined, path: readonly (string | number)[]): boolean {
   let at = marks;

@@ -20,7 +20,16 @@ import { resources } from "../resources/index.ts";
 import { configFrom, configurationChanges, configurationProblems } from "./configuration.ts";
 import type { Engine } from "./engine.ts";
 import { initializationFailed } from "./failure.ts";
-import { cameToBeSecret, decode, encode, isSecretAt, mergedMarks, type Decoded, type Marks } from "./marshal.ts";
+import {
+  cameToBeSecret,
+  decode,
+  encode,
+  isSecretAt,
+  mergedMarks,
+  withSecrets,
+  type Decoded,
+  type Marks,
+} from "./marshal.ts";
 import { parsePath } from "./propertyPath.ts";
 import { withoutSecretsOf } from "./redaction.ts";
 
@@ -107,7 +116,7 @@ export function createProvider({ engine, schema }: Host): Provider {
     checkConfig(request) {
       const { values, marks } = decode(request.getNews());
       const response = new proto.CheckResponse();
-      response.setInputs(encode(values, () => [], withSecretToken(values, marks)));
+      response.setInputs(encode(values, () => [], withSecrets(marks, ["token"])));
       response.setFailuresList(configurationProblems(values).map(failure));
       return response;
     },
@@ -305,6 +314,7 @@ const owned = (values: Values, urn: string, name: string): Values => ({
 function encoded(resource: Resource, values: Values, marks: Marks | undefined): ReturnType<typeof encode> {
   const { [CONTEXT]: _, ...rest } = values;
   const { owner: _owner, name: _name, ...context } = contextOf(values);
+  const repeating = Object.entries(resource.repeats).filter(([, path]) => isSecretAt(marks, path.split(".")));
   return encode(
     Object.keys(context).length > 0 ? { ...rest, [CONTEXT]: context } : rest,
     (name) => {
@@ -313,7 +323,10 @@ function encoded(resource: Resource, values: Values, marks: Marks | undefined): 
       );
       return fields.filter((field) => field !== undefined);
     },
-    marks,
+    withSecrets(
+      marks,
+      repeating.map(([output]) => output),
+    ),
   );
 }
 
@@ -322,12 +335,6 @@ function marksOver(olds: Decoded, news: Decoded): Marks | undefined {
   if (!olds.marks) return news.marks;
   const left = [...olds.marks.within].filter(([name]) => news.values[String(name)] === undefined);
   return mergedMarks(news.marks, { ...olds.marks, within: new Map(left) });
-}
-
-function withSecretToken(values: Values, marks: Marks | undefined): Marks | undefined {
-  if (values["token"] === undefined) return marks;
-  const token: Marks = { secret: true, dependencies: undefined, within: new Map(), list: undefined };
-  return mergedMarks(marks, { ...token, secret: false, within: new Map([["token", token]]) });
 }
 
 /** The engine prints the value of a property that is named here, secrets included: the path is part of the reason. */

@@ -111,6 +111,7 @@ export const machine = defineResource({
     imageRef: ["config.image", "config.containers"],
     updatedAt: "any",
   },
+  repeats: { imageRef: "config.image", placedRegion: "region" },
   holdsOn: (old, next) => volumesOf(old).some((volume) => volumesOf(next).includes(volume)),
   autoname: { property: "name", maxLength: 63, separator: "-", random: true },
   validate,

@@ -56,6 +56,14 @@ describe("secrets", () => {
     expect(await machine.diff({ ...change, oldInputs: next, state: after })).toMatchObject({ changes: false });
   };
 
+  test("an output that repeats a secret input is one too", async () => {
+    const machine = fresh();
+    const inputs = await machine.checked({ app: "app", config: { image: secret("registry.example.com/canary:9") } });
+    const { id, state } = await machine.create(inputs);
+    expect(clearText(state)).not.toMatch(canary);
+    expect(clearText((await machine.read(id, { state, inputs }))?.state ?? {})).not.toMatch(canary);
+  });
+
   test.each<[string, Properties]>([
     ["a value of a map", { env: { A: secret("canary"), B: "clear" } }],
     ["a whole map", { env: secret({ A: "canary" }) }],
