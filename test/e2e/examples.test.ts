@@ -1,17 +1,26 @@
 // Every example: up, up again, refresh, destroy, with the real CLI. Nothing changes the second time, nothing is left.
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
+import { findRuntime } from "../support/runtimes.ts";
 import { counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-describe.each(readdirSync("examples"))("example %s", (name) => {
+describe.each(readdirSync("examples"))("example %s", async (name) => {
+  const { runtime, reason } = await findRuntime(
+    readFileSync(`examples/${name}/Pulumi.yaml`, "utf8"),
+    inject("installed"),
+  );
+  if (runtime === undefined) {
+    test.skip(`not run: ${reason}`);
+    return;
+  }
   let service: TestService;
   let stack: Stack;
 
   beforeAll(async () => {
     service = await startService();
-    stack = new Stack(inject("installed"), name);
+    stack = new Stack(inject("installed"), name, "pulumi-machines", runtime);
     stack.example(name);
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
   });

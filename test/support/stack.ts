@@ -1,7 +1,8 @@
 // A Pulumi project with one stack, driven by the real CLI as a user would, on a backend of its own.
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { elsewhere, nodejs, type Runtime } from "./runtimes.ts";
 
 /** What a run of the CLI came to. */
 export interface Ran {
@@ -48,44 +49,32 @@ export class Stack {
   readonly dir: string;
   readonly env: NodeJS.ProcessEnv;
   readonly name: string;
+  readonly runtime: Runtime;
   binding: Binding;
 
-  constructor(installed: string, name: string, binding: Binding = "pulumi-machines") {
+  constructor(installed: string, name: string, binding: Binding = "pulumi-machines", runtime: Runtime = nodejs) {
     this.name = name;
     this.binding = binding;
+    this.runtime = runtime;
     this.dir = mkdtempSync(join(installed, `${name}-`));
     mkdirSync(join(this.dir, ".state"));
     const { PULUMI_ACCESS_TOKEN: _, MACHINES_ENDPOINT: __, MACHINES_TOKEN: ___, ...rest } = process.env;
     this.env = {
       ...rest,
+      ...runtime.env,
       PULUMI_BACKEND_URL: `file://${join(this.dir, ".state")}`,
       PULUMI_HOME: join(installed, ".pulumi-home"),
       PULUMI_CONFIG_PASSPHRASE: "test",
       PULUMI_SKIP_UPDATE_CHECK: "true",
       PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
     };
-    writeFileSync(join(this.dir, "Pulumi.yaml"), this.#project("nodejs"));
-    writeFileSync(join(this.dir, "package.json"), JSON.stringify({ name, private: true, main: "index.ts" }));
-    writeFileSync(
-      join(this.dir, "tsconfig.json"),
-      JSON.stringify({
-        compilerOptions: {
-          target: "es2022",
-          module: "nodenext",
-          moduleResolution: "nodenext",
-          types: ["node"],
-          strict: true,
-          skipLibCheck: true,
-          noEmit: true,
-        },
-      }),
-    );
+    this.#writeProject();
+    runtime.prepare(this.dir, name);
   }
 
-  /** Text of Pulumi.yaml. */
-  #project(runtime: string): string {
+  #writeProject(): void {
     const plugin = this.binding === "pulumi-machines-plugin" ? pluginFrom("../node_modules") : "";
-    return `name: ${this.name}\nruntime: ${runtime}\n${plugin}`;
+    writeFileSync(join(this.dir, "Pulumi.yaml"), `name: ${this.name}\nruntime: ${this.runtime.yaml}\n${plugin}`);
   }
 
   /** The engine's name of a resource of ours; `within` is the type of the component around it. */
@@ -102,26 +91,30 @@ export class Stack {
       await this.ok("config", "set", ...(key.endsWith("token") ? ["--secret"] : []), key, value);
   }
 
+  get #main(): string {
+    return join(this.dir, this.runtime.main);
+  }
+
   /** Writes the program; it imports `pulumi-machines`, whatever the binding is. */
   program(text: string): void {
-    writeFileSync(join(this.dir, "index.ts"), text.replace('from "pulumi-machines"', `from "${this.binding}"`));
+    writeFileSync(this.#main, text.replace('from "pulumi-machines"', `from "${this.binding}"`));
   }
 
   /** The program as it stands. */
   read(): string {
-    return readFileSync(join(this.dir, "index.ts"), "utf8").replace(`from "${this.binding}"`, 'from "pulumi-machines"');
+    return readFileSync(this.#main, "utf8").replace(`from "${this.binding}"`, 'from "pulumi-machines"');
   }
 
   /** Goes on with another binding; the program is written anew afterwards. */
   switchTo(binding: Binding): void {
     this.binding = binding;
-    writeFileSync(join(this.dir, "Pulumi.yaml"), this.#project("nodejs"));
+    this.#writeProject();
   }
 
   /** Copies an example of the repository into the project, package.json left out: the packed packages are installed. */
   example(name: string): void {
-    for (const file of ["index.ts", "Pulumi.yaml", "tsconfig.json"])
-      cpSync(join("examples", name, file), join(this.dir, file));
+    for (const file of ["Pulumi.yaml", this.runtime.main, ...this.runtime.files])
+      writeFileSync(join(this.dir, file), elsewhere(name, file));
   }
 
   /** Runs the CLI. */

@@ -7,10 +7,14 @@ import path from "node:path";
 import { withLock } from "../lib/lock.mjs";
 import { bin, inRoot } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
+import { userCache } from "./userCache.mjs";
 
 const MINIMUM = [3, 200];
 const INSTALL = "https://www.pulumi.com/docs/install/";
 const COMPANIONS = ["pulumi-language-nodejs", "pulumi-resource-pulumi-nodejs"];
+const HOSTS_MODULE = "github.com/pulumi/pulumi/sdk/v3";
+const PYTHON_HOST = "pulumi-language-python";
+const PYTHON_EXECUTOR = `python/cmd/${PYTHON_HOST}-exec`; // a script: `go install` leaves it in its module
 const VERSION_VARIABLE = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version";
 
 /**
@@ -19,6 +23,15 @@ const VERSION_VARIABLE = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Vers
  */
 const DYNAMIC_PROVIDER = `#!/bin/sh
 exec node -e 'process.argv.splice(1, 0, "pulumi"); require("@pulumi/pulumi/cmd/dynamic-provider")' -- "$@"
+`;
+
+/**
+ * Starts the language host for Python that is built. It knows a project's virtual environment only as an option of its
+ * own, which the CLI does not hand on any more.
+ */
+const PYTHON_STARTER = `#!/bin/sh
+venv=$(sed -n "s/^[^#]*virtualenv: *['\\"]\\{0,1\\}\\([^'\\"#,} ]*\\).*/\\1/p" Pulumi.yaml 2>/dev/null | head -n 1)
+exec "$(dirname "$0")/${PYTHON_HOST}-built" -root="$PWD" -virtualenv="$venv" "$@"
 `;
 
 export async function findPulumi(env) {
@@ -36,7 +49,7 @@ export async function findPulumi(env) {
     say(`Not using the pulumi in ${onPath}: ${problem}.`);
   }
   const source = readSource();
-  const dir = path.join(cacheDir(), `pulumi-${source.version}-${source.hash}`);
+  const dir = path.join(userCache("The Pulumi CLI"), `pulumi-${source.version}-${source.hash}`);
   if (await isComplete(dir, env)) return path.join(dir, "bin");
   await withLock(`${dir}.lock`, "installing the Pulumi CLI", async () => {
     if (await isComplete(dir, env)) return; // another set-up was faster
@@ -147,15 +160,27 @@ async function goBuild(target, { version, needsGo }, env) {
   say(`Building the Pulumi CLI ${version} from its Go modules; this takes some minutes, once …`);
   await goInstall("cli", "the Pulumi CLI", ["-ldflags", `-s -w -X ${VERSION_VARIABLE}=${version}`]);
   await goInstall("language-hosts", "its language hosts", ["-ldflags", "-s -w"]);
-  fs.writeFileSync(path.join(target, "pulumi-resource-pulumi-nodejs"), DYNAMIC_PROVIDER, { mode: 0o755 });
+  const hosts = await goIn("language-hosts", ["list", "-mod=readonly", "-m", "-f", "{{.Dir}}", HOSTS_MODULE]);
+  if (hosts.code !== 0) throw new Stop(`${tail(hosts.output)}\nThe Go module of the language hosts was not found.`);
+  const executor = fs.readFileSync(path.join(hosts.stdout.trim(), PYTHON_EXECUTOR));
+  fs.renameSync(path.join(target, PYTHON_HOST), path.join(target, `${PYTHON_HOST}-built`));
+  const scripts = {
+    [PYTHON_HOST]: PYTHON_STARTER,
+    [path.basename(PYTHON_EXECUTOR)]: executor,
+    "pulumi-resource-pulumi-nodejs": DYNAMIC_PROVIDER,
+  };
+  for (const [name, text] of Object.entries(scripts)) fs.writeFileSync(path.join(target, name), text, { mode: 0o755 });
 
-  async function goInstall(module, what, flags) {
+  function goIn(module, args, options) {
     // Whatever the user has set for other work with Go must not leak in: workspaces, other platforms, vendoring; and
     // without cgo, no C compiler is needed.
     const { GOOS: _os, GOARCH: _arch, ...rest } = env;
-    const { code, output } = await quiet("go", ["install", "-v", "-mod=readonly", ...flags, "tool"], {
-      cwd: inRoot("tools/pulumi", module),
-      env: { ...rest, GOBIN: target, GOWORK: "off", GO111MODULE: "on", CGO_ENABLED: "0" },
+    const settings = { GOBIN: target, GOWORK: "off", GO111MODULE: "on", CGO_ENABLED: "0" };
+    return quiet("go", args, { cwd: inRoot("tools/pulumi", module), env: { ...rest, ...settings }, ...options });
+  }
+
+  async function goInstall(module, what, flags) {
+    const { code, output } = await goIn(module, ["install", "-v", "-mod=readonly", ...flags, "tool"], {
       alive: (soFar) => {
         const packages = soFar.split("\n").filter((line) => isPackage(line)).length;
         return packages === 0
@@ -180,7 +205,7 @@ const isPackage = (line) => line !== "" && !line.includes(" "); // what `go inst
 
 /** The version that is built, the Go it needs, and a name for exactly this build. */
 function readSource() {
-  const hash = createHash("sha256").update(`${os.platform()} ${os.arch()}\n${DYNAMIC_PROVIDER}`);
+  const hash = createHash("sha256").update(`${os.platform()} ${os.arch()}\n${DYNAMIC_PROVIDER}${PYTHON_STARTER}`);
   const files = ["cli/go.mod", "cli/go.sum", "language-hosts/go.mod", "language-hosts/go.sum"];
   const [cli] = files.map((name) => {
     const text = fs.readFileSync(inRoot("tools/pulumi", name), "utf8");
@@ -192,20 +217,6 @@ function readSource() {
   if (version === undefined || needsGo === undefined)
     throw new Stop("tools/pulumi/cli/go.mod does not name a version of Pulumi and Go.");
   return { version, needsGo, hash: hash.digest("hex").slice(0, 12) };
-}
-
-function cacheDir() {
-  const base = process.env.XDG_CACHE_HOME;
-  const dir = path.join(base && path.isAbsolute(base) ? base : path.join(os.homedir(), ".cache"), "pulumi-machines");
-  try {
-    fs.mkdirSync(dir, { recursive: true });
-    fs.accessSync(dir, fs.constants.W_OK);
-  } catch (error) {
-    throw new Stop(
-      `The Pulumi CLI is kept in ${dir}, which cannot be written (${error.code}). Set XDG_CACHE_HOME to a directory that can.`,
-    );
-  }
-  return dir;
 }
 
 function findOnPath(name, env) {

@@ -1,0 +1,155 @@
+// What programs in a language need to run: the environment, and the files beside the program.
+import { execFileSync } from "node:child_process";
+import {
+  accessSync,
+  constants,
+  cpSync,
+  existsSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { devNull } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { quiet } from "../../tools/lib/process.mjs";
+import { inPythonEnvironment, pythonEnvironment } from "../../tools/setup/python.mjs";
+import { goEnvironment, goProblem, isOffline } from "../../tools/setup/sdkGenerator.mjs";
+
+/** A language that programs are written in. */
+export interface Runtime {
+  /** As Pulumi.yaml says it. */
+  readonly yaml: string;
+  /** File of the program. */
+  readonly main: string;
+  /** What an example has beside its program and its Pulumi.yaml. */
+  readonly files: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Makes a project's folder one that programs can run in. */
+  prepare(dir: string, project: string): void;
+}
+
+/** A runtime; or why programs in its language cannot be run here. */
+export type Found =
+  | { readonly runtime: Runtime; readonly reason?: undefined }
+  | { readonly runtime?: undefined; readonly reason: string };
+
+const tsconfig = {
+  compilerOptions: {
+    target: "es2022",
+    module: "nodenext",
+    moduleResolution: "nodenext",
+    types: ["node"],
+    strict: true,
+    skipLibCheck: true,
+    noEmit: true,
+  },
+};
+
+/** TypeScript on Node.js, with the packages that are installed in the folder above. */
+export const nodejs: Runtime = {
+  yaml: "nodejs",
+  main: "index.ts",
+  files: ["tsconfig.json"],
+  env: {},
+  prepare(dir, project) {
+    writeFileSync(join(dir, "package.json"), JSON.stringify({ name: project, private: true, main: "index.ts" }));
+    writeFileSync(join(dir, "tsconfig.json"), JSON.stringify(tsconfig));
+  },
+};
+
+/** The runtime that a Pulumi.yaml names. Not everybody has every language: what is left out is said. */
+export async function findRuntime(yaml: string, installed: string): Promise<Found> {
+  const [, name = ""] = /^runtime:(?:\s+name:)? *(\w+)/m.exec(yaml) ?? [];
+  if (name === "nodejs") return { runtime: nodejs };
+  const found = await (name === "python" ? findPython(installed) : findGo());
+  if (found.reason !== undefined) console.warn(`Programs in ${name} are not run: ${found.reason}.`);
+  return found;
+}
+
+/** Python, with what the example's requirements.txt names in a virtual environment in `installed`. */
+async function findPython(installed: string): Promise<Found> {
+  const base = await pythonEnvironment(process.env);
+  const reason = base.reason ?? withoutHost("python");
+  if (base.dir === undefined || reason !== undefined) return { reason: reason ?? "" };
+  const venv = join(installed, "venv");
+  if (!existsSync(venv)) install(base.dir, venv, installed);
+  const runtime: Runtime = {
+    yaml: "\n  name: python\n  options:\n    virtualenv: venv",
+    main: "__main__.py",
+    files: ["requirements.txt"],
+    env: { PYTHONDONTWRITEBYTECODE: "1" },
+    prepare: (dir) => symlinkSync(venv, join(dir, "venv")),
+  };
+  return { runtime };
+}
+
+/** Go, with the SDK of the clone. */
+async function findGo(): Promise<Found> {
+  const reason = (await goProblem(process.env)) ?? withoutHost("go");
+  if (reason !== undefined) return { reason };
+  const unset = { GOOS: "", GOARCH: "", GOFLAGS: "" };
+  // Linked without symbols, as it is on every run, a program is ready sooner.
+  const env = { ...goEnvironment(unset), ...unset, GOFLAGS: "-ldflags=-s" };
+  // What all programs import is compiled once, which can take minutes: longer than a test may.
+  const { code, output } = await quiet("go", ["build", "-o", devNull, "."], {
+    cwd: "examples/quickstart-go",
+    env: { ...process.env, ...env },
+    alive: "still compiling the SDKs for Go",
+  });
+  if (code !== 0 && isOffline(output))
+    return { reason: "its modules cannot be downloaded: check the network and GOPROXY" };
+  const runtime: Runtime = {
+    yaml: "go",
+    main: "main.go",
+    files: ["go.mod", "go.sum"],
+    env,
+    prepare(dir) {
+      for (const file of ["go.mod", "go.sum"]) writeFileSync(join(dir, file), elsewhere("quickstart-go", file));
+    },
+  };
+  return { runtime };
+}
+
+/** Text of an example's file for a folder beside the packages that are installed. */
+export const elsewhere = (example: string, file: string): string =>
+  readFileSync(join("examples", example, file), "utf8")
+    .replaceAll("../../sdk/nodejs-plugin/", "../node_modules/pulumi-machines-plugin/")
+    .replaceAll("../../", `${process.cwd()}/`);
+
+/** A virtual environment upon another: nothing is downloaded, and what is installed into it is of this run alone. */
+function install(base: string, venv: string, installed: string): void {
+  const env = inPythonEnvironment(venv, { PYTHONHOME: "", PYTHONPATH: "", ...process.env });
+  const run = (python: string, ...args: string[]): string =>
+    execFileSync(join(python, "bin/python"), args, { cwd: installed, env, encoding: "utf8", stdio: "pipe" });
+  const packages = "import sysconfig; print(sysconfig.get_path('purelib'))";
+  run(base, "-m", "venv", "--without-pip", venv);
+  writeFileSync(join(run(venv, "-c", packages).trim(), "base.pth"), run(base, "-c", packages));
+  const sdk = join(installed, "sdk-python"); // a copy: the build writes beside what it builds
+  cpSync("sdk/python", sdk, { recursive: true });
+  const requirements = elsewhere("quickstart-python", "requirements.txt").replace(
+    join(process.cwd(), "sdk/python"),
+    sdk,
+  );
+  writeFileSync(join(installed, "requirements.txt"), requirements);
+  run(venv, "-m", "pip", "install", "--no-index", "--no-build-isolation", "-r", "requirements.txt");
+}
+
+/** Why the Pulumi CLI has no language host, if it has none: some distributions pack them apart. */
+function withoutHost(language: string): string | undefined {
+  const dirs = (process.env["PATH"] ?? "").split(delimiter);
+  const find = (name: string, among: readonly string[]): string | undefined => among.find((dir) => isThere(dir, name));
+  const pulumi = find("pulumi", dirs);
+  const beside = pulumi === undefined ? [] : [dirname(realpathSync(join(pulumi, "pulumi")))];
+  const host = `pulumi-language-${language}`;
+  return find(host, [...dirs, ...beside]) === undefined ? `${host} is neither beside pulumi nor on PATH` : undefined;
+}
+
+function isThere(dir: string, name: string): boolean {
+  try {
+    accessSync(join(dir, name), constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
