@@ -19,7 +19,7 @@ export default defineConfig({
       {
         test: {
           name: "e2e",
-          include: ["test/e2e/**/*.test.ts"],
+          include: ["test/{e2e,upgrade}/**/*.test.ts"],
           globalSetup: ["test/e2e/globalSetup.ts"],
           // One CLI at a time: two cores, and every run starts several processes of its own.
           fileParallelism: false,

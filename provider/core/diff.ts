@@ -25,12 +25,28 @@ export function diff(resource: Resource, state: Values, news: Values): Diff {
   const changes: Change[] = [];
   for (const [name, field] of Object.entries(resource.inputFields)) {
     if (kindOf(field) === "computed" && news[name] === undefined) continue;
-    compare(field, canonical(field, state[name]), canonical(field, news[name]), [name], (change) => {
-      changes.push({ ...change, replaces: !change.unknown && asksToReplace(resource, change.path) });
+    compare(field, canonical(field, state[name]), canonical(field, news[name]), [name], ({ path, unknown }) => {
+      changes.push({
+        path,
+        unknown,
+        kind: kindOfChange(state, news, path),
+        replaces: !unknown && asksToReplace(resource, path),
+      });
     });
   }
   const replaces = [...new Set(changes.filter((change) => change.replaces).map(({ path }) => String(path[0])))];
   return { changes, replaces, deleteBeforeReplace: replaces.length > 0 && mustDeleteFirst(resource, state, news) };
+}
+
+/** What a change looks like: one to or from a default that is written out is no addition and no removal. */
+function kindOfChange(state: Values, news: Values, path: Change["path"]): Change["kind"] {
+  const isAt = (values: unknown): boolean => {
+    let at = values;
+    for (const part of path) at = isObject(at) || Array.isArray(at) ? (at as Values)[part] : undefined;
+    return at !== undefined && at !== null;
+  };
+  if (!isAt(state)) return "add";
+  return isAt(news) ? "update" : "delete";
 }
 
 function compare(
@@ -38,14 +54,13 @@ function compare(
   old: unknown,
   next: unknown,
   path: readonly (string | number)[],
-  found: (change: Omit<Change, "replaces">) => void,
+  found: (change: Pick<Change, "path" | "unknown">) => void,
 ): void {
   if (equal(old, next)) return;
   const unknown = next === UNKNOWN;
-  if (old === undefined) return found({ path, kind: "add", unknown });
-  if (next === undefined) return found({ path, kind: "delete", unknown: false });
+  if (old === undefined || next === undefined) return found({ path, unknown });
   const inside = field && ((isObject(old) && isObject(next)) || (Array.isArray(old) && Array.isArray(next)));
-  if (!inside || field.shape.kind === "leaf") return found({ path, kind: "update", unknown });
+  if (!inside || field.shape.kind === "leaf") return found({ path, unknown });
   const names: (string | number)[] = Array.isArray(old)
     ? [...Array(Math.max(old.length, (next as unknown[]).length)).keys()]
     : [...new Set([...Object.keys(old), ...Object.keys(next)])];

@@ -12,17 +12,20 @@ const secretSignature = "1b47061264138c4ac30d75fd1eb44270";
 const outputSignature = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
 const resourceSignature = "5cf8f73096256a8f31e491e813e4eb8e";
 
-/** How the engine spells a value that is not known yet, by its type. */
-const unknowns = {
-  string: UNKNOWN,
-  boolean: "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
-  number: "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
-  array: "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
-  object: "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
-  asset: "030794c1-ac77-496b-92df-f27374a8bd58",
-  archive: "e48ece36-62e2-4504-bad9-02848725956a",
-} as const;
-const isUnknown = new Set<string>(Object.values(unknowns));
+/**
+ * How the engine may spell a value that is not known yet: one for every type. Answers spell it the first way alone, the
+ * engine's own for text, because SDKs know no other and would hand the rest to programs as values.
+ */
+const unknowns = [
+  UNKNOWN,
+  "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7", // boolean
+  "3eeb2bf0-c639-47a8-9e75-3b44932eb421", // number
+  "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2", // array
+  "dd056dcd-154b-4c76-9bd3-c8f88648b5ff", // object
+  "030794c1-ac77-496b-92df-f27374a8bd58", // asset
+  "e48ece36-62e2-4504-bad9-02848725956a", // archive
+];
+const isUnknown = new Set(unknowns);
 
 /** What the program said of a value beside the value itself, and of what lies in it. */
 export interface Marks {
@@ -173,7 +176,7 @@ function encodeValue(
 
 function encodePlain(value: unknown, field: Field | undefined, marks: Marks | undefined, hidden = false): WireValue {
   const message = new struct.Value();
-  if (value === UNKNOWN) message.setStringValue(unknownOf(field));
+  if (value === UNKNOWN) message.setStringValue(UNKNOWN);
   else if (typeof value === "string") message.setStringValue(value);
   else if (typeof value === "number") message.setNumberValue(value);
   else if (typeof value === "boolean") message.setBoolValue(value);
@@ -272,12 +275,3 @@ const inValue = (object: Struct): WireValue => {
   message.setStructValue(object);
   return message;
 };
-
-function unknownOf(field: Field | undefined): string {
-  const shape = field?.shape;
-  if (!shape) return unknowns.string;
-  if (shape.kind === "array") return unknowns.array;
-  if (shape.kind !== "leaf") return unknowns.object;
-  if (shape.type === "boolean") return unknowns.boolean;
-  return shape.type === "integer" || shape.type === "number" ? unknowns.number : unknowns.string;
-}

@@ -149,7 +149,7 @@ const here = new machines.Provider("here", { endpoint: "${here.url}", token: "${
 const there = new machines.Provider("there", { endpoint: "${second.url}", token: "${second.token}" });
 const one = new machines.App("one", { name: "first-place" }, { provider: here });
 const two = new machines.App("two", { name: "second-place" }, { provider: there });
-new machines.Volume("data", { app: two.id, region: "ams" }, { provider: there });
+const data = new machines.Volume("data", { app: two.id, region: "ams" }, { provider: there });
 ${more}`);
   const names = async ({ url, token }: TestService): Promise<string[]> =>
     (await send<{ apps: { name: string }[] }>({ url, token }, "GET", "/v1/apps?org_slug=personal")).apps.map(
@@ -157,8 +157,15 @@ ${more}`);
     );
 
   test("each resource is where its provider says, and tokens are secrets in the state", async () => {
-    program();
+    // What is not known at preview never reaches the program's own code, whatever its type.
+    program(
+      there,
+      "export const twice = data.currentSizeGb.apply((gb) => Number(gb).toFixed(0) + (typeof gb as string));",
+    );
+    expect(Object.keys(await stack.preview())).toHaveLength(3);
     await stack.up();
+    expect((await stack.ok("stack", "output", "twice")).trim()).toBe("3number");
+    program();
     expect([await names(here), await names(there)]).toEqual([["first-place"], ["second-place"]]);
     const state = await stack.ok("stack", "export");
     for (const { token } of [here, there]) expect(state).not.toContain(token);

@@ -119,7 +119,7 @@ describe("diff", () => {
       diffs: expect.arrayContaining(["app", "config", "cordoned"]) as unknown,
       replaces: ["app"],
       deleteBeforeReplace: false,
-      detailed: { app: "update-replace", "config.env": "add", cordoned: "delete" },
+      detailed: { app: "update-replace", "config.env": "add", cordoned: "update" },
     });
   });
 
@@ -275,7 +275,16 @@ describe("diff", () => {
     const asked = await volume.checked({ app: "a", sizeGb: 3 });
     const grown = { ...asked, sizeGb: 9, volumeId: "v" };
     expect(await volume.diff({ oldInputs: { ...asked, sizeGb: 9 }, state: grown, inputs: asked })).toMatchObject({
-      detailed: { sizeGb: "delete" },
+      detailed: { sizeGb: "update" },
     });
+  });
+
+  test("a change to or from a default that is written out is no removal and no addition", async () => {
+    const three = await volume.checked({ app: "a", sizeGb: 3 });
+    const four = await volume.checked({ app: "a", sizeGb: 4 });
+    const state = { ...three, volumeId: "v" };
+    expect((await volume.diff({ oldInputs: three, state, inputs: four })).detailed).toEqual({ sizeGb: "update" });
+    const back = { oldInputs: four, state: { ...state, ...four }, inputs: three };
+    expect((await volume.diff(back)).detailed).toEqual({ sizeGb: "update" });
   });
 });

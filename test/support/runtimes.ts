@@ -10,11 +10,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { devNull } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { quiet } from "../../tools/lib/process.mjs";
 import { inPythonEnvironment, pythonEnvironment } from "../../tools/setup/python.mjs";
 import { goEnvironment, goProblem, isOffline } from "../../tools/setup/sdkGenerator.mjs";
+
+const GO_SDK = "github.com/pulumi-machines/pulumi-machines/sdk/go/machines";
 
 /** A language that programs are written in. */
 export interface Runtime {
@@ -92,7 +93,7 @@ async function findGo(): Promise<Found> {
   // Linked without symbols, as it is on every run, a program is ready sooner.
   const env = { ...goEnvironment(unset), ...unset, GOFLAGS: "-ldflags=-s" };
   // What all programs import is compiled once, which can take minutes: longer than a test may.
-  const { code, output } = await quiet("go", ["build", "-o", devNull, "."], {
+  const { code, output } = await quiet("go", ["build", GO_SDK], {
     cwd: "examples/quickstart-go",
     env: { ...process.env, ...env },
     alive: "still compiling the SDKs for Go",

@@ -1,0 +1,123 @@
+// Every version reads what the versions before it wrote down, and answers as they did. CONTRIBUTING says what to do when one
+// of these fails.
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { seededRandom } from "../../service/index.ts";
+import { startPlugin } from "../support/plugin.ts";
+import { bindings, counts, Stack, type Binding } from "../support/stack.ts";
+import { startService, type TestService } from "../support/startService.ts";
+import { conversationOf, folder, placedAt, withoutResource } from "./records.ts";
+import { replay } from "./replay.ts";
+
+/** Properties that came after a version was recorded, as `Machine.zone`: answers may hold them in addition. */
+const later: readonly string[] = [];
+
+const versions = readdirSync(folder).filter((name) => existsSync(join(folder, name, "program.txt")));
+const read = (version: string, file: string): string => readFileSync(join(folder, version, file), "utf8");
+const stateFiles: Readonly<Record<Binding, string>> = {
+  "pulumi-machines": "state.dynamic.json",
+  "pulumi-machines-plugin": "state.plugin.json",
+};
+
+/** An empty service; it knows nothing of what is in the records. */
+let service: TestService;
+beforeAll(async () => {
+  service = await startService({ random: seededRandom("upgrade") });
+});
+afterAll(() => service.close());
+
+test("this version is recorded", () => {
+  const { version } = JSON.parse(readFileSync("sdk/nodejs/package.json", "utf8")) as { version: string };
+  expect(versions, "npm run record-upgrade").toContain(version);
+});
+
+describe.each(versions)("what version %s wrote down", (version) => {
+  test("holds no secret in clear but in the conversation", () => {
+    for (const file of Object.values(stateFiles)) {
+      const state = read(version, file);
+      expect(state).toContain("ciphertext");
+      expect(state).not.toMatch(/hush-hush|aHVzaC1odXNo|mcs_/);
+    }
+    expect(read(version, "grpc.json")).not.toMatch(/mcs_/);
+  });
+
+  describe.each(bindings)("on %s", (binding) => {
+    let stack: Stack;
+    beforeAll(async () => {
+      stack = new Stack(inject("installed"), "upgrade", binding);
+      stack.program(read(version, "program.txt"));
+      await stack.ok("stack", "init", "dev");
+    });
+
+    /** Puts the recorded state into the stack, and sets what the program is to do with it. */
+    const bring = async ({ failing = false, places = true }): Promise<void> => {
+      const state = placedAt(read(version, stateFiles[binding]), service);
+      writeFileSync(join(stack.dir, "state.json"), failing ? state : withoutResource(state, "failing"));
+      await stack.ok("stack", "import", "--file", "state.json");
+      const settings = [
+        `machines:endpoint=${service.url}`,
+        "upgrade:image=registry.example.com/shop:1.0.0",
+        `upgrade:failing=${failing}`,
+        `upgrade:places=${places}`,
+      ];
+      const plain = settings.flatMap((setting) => ["--plaintext", setting]);
+      await stack.ok("config", "set-all", "--secret", `machines:token=${service.token}`, ...plain);
+    };
+    const writesSince = (from: number): string[] =>
+      service.requests.slice(from).flatMap(({ method, path }) => (method === "GET" ? [] : [`${method} ${path}`]));
+
+    test("the same program changes nothing but what failed", async () => {
+      await bring({ failing: true });
+      const { failing, ...others } = await stack.preview();
+      // The compiler has passed the program once; its types in every run would take most of the time.
+      stack.env["PULUMI_NODEJS_TRANSPILE_ONLY"] = "true";
+      expect(others).toEqual({});
+      expect(failing).toMatchObject({ op: "update", changes: [] });
+    });
+
+    test("up changes nothing and writes nothing, and a changed image is a change of the image alone", async () => {
+      await bring({});
+      const before = service.requests.length;
+      const output = await stack.up();
+      expect(Object.keys(counts(output)), output).toEqual(["unchanged"]);
+      expect(writesSince(before)).toEqual([]);
+      await stack.ok("config", "set", "upgrade:image", "registry.example.com/shop:2.0.0");
+      const steps = await stack.preview();
+      const changes = Object.values(steps).map(({ op, name, changes }) => `${op} ${name}: ${changes.join()}`);
+      expect(changes.sort()).toEqual(
+        ["half-worker", "job", "plain", "removed"].map((name) => `update ${name}: config.image`),
+      );
+    });
+
+    test("destroy finds its way by what is in the state alone", async () => {
+      await bring({ failing: true });
+      const args = ["destroy", "--yes", "--skip-preview"];
+      // The service has none of it: that it is gone has to be believed.
+      const { code, output } = await stack.run(args, { env: { MACHINES_ALLOW_MISSING_APPS: "true" } });
+      expect(code, output).toBe(0);
+      expect(Object.keys(counts(output)), output).toEqual(["deleted"]);
+    });
+
+    if (binding === "pulumi-machines-plugin") return;
+    test("changing over to the plugin changes nothing", async () => {
+      await bring({ places: false });
+      stack.switchTo("pulumi-machines-plugin");
+      stack.program(read(version, "program.txt"));
+      expect(await stack.preview()).toEqual({});
+    });
+  });
+
+  describe("the plugin answers as it did", () => {
+    const operations = conversationOf(version).map((one, i) => ({ ...one, name: `${i + 1} ${one.operation}` }));
+    test.each(operations)("in $name", async ({ calls }) => {
+      const plugin = await startPlugin();
+      try {
+        const here = JSON.parse(placedAt(JSON.stringify(calls), service)) as typeof calls;
+        expect(await replay(plugin.client, here, later)).toEqual([]);
+      } finally {
+        await plugin.close();
+      }
+    });
+  });
+});
