@@ -62,7 +62,8 @@ async function startLocal(): Promise<{ url: string; token: string }> {
 
 /** For programs in other languages, whose projects hold no npm packages. */
 async function startCommand(): Promise<{ url: string; token: string }> {
-  const run = async (...args: string[]) => (await promisify(execFile)("machines-service", args)).stdout.trim();
+  const run = async (...args: string[]) =>
+    (await promisify(execFile)("machines-service", args, { timeout: 60_000 })).stdout.trim();
   try {
     const { url } = JSON.parse(await run("start", "--json")) as { url: string };
     return { url, token: await run("token") };

@@ -84,7 +84,7 @@ function openJournal(dir: string, failed: (error: unknown) => void): Journal {
   const add = (line: object): void =>
     attempt(() => {
       mkdirSync(dir, { recursive: true, mode: 0o700 });
-      file ??= openSync(join(dir, `${process.pid}-${randomUUID()}.jsonl`), "wx", 0o600);
+      file ??= openSync(join(dir, `${process.pid}-${process.ppid}-${randomUUID()}.jsonl`), "ax", 0o600);
       writeSync(file, `${JSON.stringify(line)}\n`);
     });
   let running: Promise<void> = Promise.resolve();
@@ -125,7 +125,7 @@ interface Journaled {
 
 /** What no journal says is settled. Journals that have nothing left to say are removed. */
 function unsettled(dir: string): Intent[] {
-  const journals = listed(dir).map((name) => readJournal(join(dir, name), Number.parseInt(name, 10)));
+  const journals = listed(dir).map((name) => readJournal(join(dir, name), name.split("-").map(Number)));
   const settled = new Set(journals.flatMap((journal) => journal.settled));
   const open = ({ intents }: Journaled) => intents.filter(({ op }) => !settled.has(op));
   const kept = journals.filter((journal) => journal.alive || open(journal).length > 0);
@@ -138,10 +138,11 @@ function unsettled(dir: string): Intent[] {
       // It says nothing, and is as well left there.
     }
   }
-  return journals.flatMap(open);
+  return journals.filter(({ alive }) => !alive).flatMap(open);
 }
 
-function readJournal(path: string, pid: number): Journaled {
+/** A journal is at work while its process and the engine that started it are: what is in it is on its way into a state. */
+function readJournal(path: string, [pid = 0, engine = 0]: readonly number[]): Journaled {
   const lines = textOf(path)
     .split("\n")
     .map((line): unknown => {
@@ -155,7 +156,12 @@ function readJournal(path: string, pid: number): Journaled {
   const settled = lines.flatMap((line) =>
     isObject(line) && typeof line["settled"] === "string" ? [line["settled"]] : [],
   );
-  return { path, intents: lines.filter(isIntent), settled, alive: isAlive(pid) };
+  return {
+    path,
+    intents: lines.filter(isIntent),
+    settled,
+    alive: pid !== process.pid && isAlive(pid) && isAlive(engine),
+  };
 }
 
 function textOf(path: string): string {
@@ -176,7 +182,7 @@ function isAlive(pid: number): boolean {
 
 function listed(dir: string): string[] {
   try {
-    return readdirSync(dir).filter((name) => /^\d+-.*\.jsonl$/.test(name));
+    return readdirSync(dir).filter((name) => /^\d+-\d+-.*\.jsonl$/.test(name));
   } catch {
     return [];
   }

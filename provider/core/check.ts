@@ -101,8 +101,7 @@ function fillName(resource: Resource, olds: Values, inputs: Values, given: Conte
   if (proposal?.mode === "disable") return false;
   const suffix = resource.autoname.random ? resource.autoname.separator + around.randomHex(7) : "";
   inputs[property] =
-    proposed ??
-    (fitted(resource.autoname, given.name ?? resource.name, suffix) || resource.name.toLowerCase() + suffix);
+    proposed || fitted(resource.autoname, given.name ?? resource.name, suffix) || resource.name.toLowerCase() + suffix;
   return true;
 }
 

@@ -151,7 +151,7 @@ function isSent(resource: Resource, old: Values, inputs: Values): boolean {
 
 /** Deletes the object; one that is proved to be gone already is done (R8). */
 export async function remove(resource: Resource, id: string, state: Values, caller: Caller): Promise<void> {
-  refuseReplacement(resource, state);
+  refuseReplacement(resource, state, id);
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
   const app = parts[resource.appPart] ?? "";

@@ -8,7 +8,7 @@ import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
 import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
-import { nameInState, remember } from "../core/memory.ts";
+import { nameInState, remember, rememberId } from "../core/memory.ts";
 import { ask as askService } from "../core/questions.ts";
 import { resources } from "../resources/index.ts";
 
@@ -53,8 +53,9 @@ export function provider(type: string): dynamic.ResourceProvider {
       // The engine prints the value of a property that is named here, secrets included: the path is part of the reason.
       return { inputs, failures: reasons.map((reason) => ({ property: "", reason })) };
     },
-    diff: (_id, olds: Values, news: Values) =>
+    diff: (id, olds: Values, news: Values) =>
       quietly((): Promise<dynamic.DiffResult> => {
+        rememberId(id, olds);
         const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, olds, news);
         // `changes: true` would switch off replaceOnChanges: left open, the engine compares the inputs itself.
         // What failed after the last change is still to be done, also when a refresh came between.

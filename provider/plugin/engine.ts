@@ -16,13 +16,14 @@ type Severity = (typeof engineProto.LogSeverity)[keyof typeof engineProto.LogSev
 
 /** The engine this process belongs to, once its address is known. */
 export interface Engine extends Log {
-  /** Says where the engine is; the first address counts. */
+  /** Says where the engine is now. */
   attach(address: string): void;
 }
 
 /** An engine that is yet to be attached; until then messages go to standard error. */
 export function engineLog(): Engine {
   let client: EngineClient | undefined;
+  let attached: string | undefined;
   const warned = new Set<string>();
   const send = (severity: Severity, urn: string, message: string, ephemeral: boolean): void => {
     if (!client) return void process.stderr.write(`${message}\n`);
@@ -36,7 +37,10 @@ export function engineLog(): Engine {
   };
   return {
     attach(address) {
-      client ??= new engineGrpc.EngineClient(address, grpc.credentials.createInsecure());
+      if (address === attached) return;
+      client?.close();
+      client = new engineGrpc.EngineClient(address, grpc.credentials.createInsecure());
+      attached = address;
     },
     status: (urn, message) => send(engineProto.LogSeverity.INFO, urn, message, true),
     warn(urn, message) {

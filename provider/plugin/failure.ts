@@ -24,9 +24,11 @@ export class PartialFailure extends Error {
 }
 
 /** Packs an object and what went wrong with it into the details of an error. */
-export function initializationFailed(failed: InitializationFailed, state: Struct): PartialFailure {
+export function initializationFailed(failed: InitializationFailed, state: Struct, request: Telling): PartialFailure {
   const { id } = failed;
-  const [message = "", ...reasons] = [failed.message, ...failed.reasons].map((text) => withoutSecrets([state], text));
+  const [message = "", ...reasons] = [failed.message, ...failed.reasons].map((text) =>
+    withoutSecretsOf(request, withoutSecrets([state], text)),
+  );
   const detail = new proto.ErrorResourceInitFailed();
   detail.setId(id);
   detail.setProperties(state);

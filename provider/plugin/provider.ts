@@ -10,7 +10,7 @@ import type { Config } from "../core/config.ts";
 import { matches, type Change } from "../core/diff.ts";
 import { MachinesError } from "../core/errors.ts";
 import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
-import { nameInState, refuseReplacement, remember } from "../core/memory.ts";
+import { forgetAll, nameInState, refuseReplacement, remember, rememberId } from "../core/memory.ts";
 import { nearest } from "../core/nearest.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { askAll } from "../core/questions.ts";
@@ -31,7 +31,7 @@ import {
   type Marks,
 } from "./marshal.ts";
 import { parsePath } from "./propertyPath.ts";
-import { withoutSecretsOf } from "./redaction.ts";
+import { withoutSecretsOf, type Telling } from "./redaction.ts";
 
 /** What the provider is given by the process it runs in. */
 export interface Host {
@@ -63,28 +63,34 @@ export interface Provider {
 
 /** Makes the provider of one process; the engine starts one for every configuration. */
 export function createProvider({ engine, schema }: Host): Provider {
-  const cancelled = new AbortController();
+  let cancelled = new AbortController();
   let configured: Config | undefined;
 
   const config = (): Config => {
     if (!configured) throw new MachinesError("configuration", "the provider has not been configured");
     return configured;
   };
-  const caller = (urn: string, timeoutSeconds: number): Caller => {
-    const warn = (message: string) => engine.warn(urn, message);
+  const caller = (request: Telling & { getUrn(): string }, timeoutSeconds: number): Caller => {
+    const urn = request.getUrn();
+    const warn = (message: string) => engine.warn(urn, withoutSecretsOf(request, message));
     return {
       api: clientFor(config(), warn),
-      progress: (message) => engine.status(urn, message),
+      progress: (message) => engine.status(urn, withoutSecretsOf(request, message)),
       warn,
       signal: cancelled.signal,
       timeoutSeconds: timeoutSeconds > 0 ? timeoutSeconds : undefined,
     };
   };
   /** What the service says of inputs that are new or changed, as the error of a preview. */
-  const refuseFindings = async (resource: Resource, urn: string, olds: Values, inputs: Values): Promise<void> => {
-    const { api, warn, signal } = caller(urn, 0);
+  const refuseFindings = async (
+    resource: Resource,
+    request: Telling & { getUrn(): string },
+    olds: Values,
+    inputs: Values,
+  ): Promise<void> => {
+    const { api, warn, signal } = caller(request, 0);
     const asking = { api: api.within({ ...api.deadline, signal }), warn };
-    const problems = await askAll(resource, olds, inputs, nameInState(ownerOf(urn)), asking);
+    const problems = await askAll(resource, olds, inputs, nameInState(contextOf(inputs).owner), asking);
     if (problems.length > 0)
       throw new MachinesError(
         "invalid-input",
@@ -138,6 +144,9 @@ export function createProvider({ engine, schema }: Host): Provider {
 
     configure(request) {
       configured = configFrom(decode(request.getArgs()).values);
+      // A provider that was started by hand serves one run after the other.
+      cancelled = new AbortController();
+      forgetAll();
       const response = new proto.ConfigureResponse();
       // For engines that shake no hands.
       response.setAcceptsecrets(true);
@@ -158,8 +167,9 @@ export function createProvider({ engine, schema }: Host): Provider {
       const { resource, urn, name } = about(request);
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
       const before = owned(olds.values, urn, name);
-      remember(resource, before, news.values);
-      const { inputs, problems } = check(resource, before, owned(news.values, urn, name), {
+      const wanted = owned(news.values, urn, name);
+      remember(resource, before, wanted);
+      const { inputs, problems } = check(resource, before, wanted, {
         randomHex: seeded(request.getRandomseed_asU8(), urn),
         nameBegun: (owner) => intents((message) => engine.warn(urn, message)).find(owner)?.name,
         nameInState,
@@ -175,7 +185,9 @@ export function createProvider({ engine, schema }: Host): Provider {
     diff(request) {
       const { resource, urn, name } = about(request);
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
-      const found = guardedDiff(resource, owned(olds.values, urn, name), owned(news.values, urn, name));
+      const state = owned(olds.values, urn, name);
+      rememberId(request.getId(), state);
+      const found = guardedDiff(resource, state, owned(news.values, urn, name));
       const ignored = request.getIgnorechangesList().map(parsePath);
       const changes = found.changes.filter(
         ({ path }) => !ignored.some((pattern) => pattern.length <= path.length && matches(pattern, path)),
@@ -197,14 +209,14 @@ export function createProvider({ engine, schema }: Host): Provider {
       const response = new proto.CreateResponse();
       if (request.getPreview()) {
         refuseReplacement(resource, inputs);
-        await refuseFindings(resource, urn, {}, inputs);
+        await refuseFindings(resource, request, {}, inputs);
         const { id, state } = previewCreate(resource, inputs);
         response.setId(id ?? "");
         response.setProperties(encoded(resource, state, marks));
         return response;
       }
-      const made = await failingWith(resource, marks, () =>
-        create(resource, inputs, caller(urn, request.getTimeout())),
+      const made = await failingWith(resource, marks, request, () =>
+        create(resource, inputs, caller(request, request.getTimeout())),
       );
       response.setId(made.id);
       response.setProperties(encoded(resource, made.state, marks));
@@ -218,7 +230,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       const known = Object.keys(properties.values).some((key) => properties.values[key] !== undefined);
       const state = known ? owned(properties.values, urn, name) : undefined;
       const id = request.getId();
-      const found = await read(resource, id, state, caller(urn, request.getTimeout()));
+      const found = await read(resource, id, state, caller(request, request.getTimeout()));
       const response = new proto.ReadResponse();
       if (!found) {
         if (state) return response;
@@ -241,14 +253,14 @@ export function createProvider({ engine, schema }: Host): Provider {
       const marks = marksOver(olds, news);
       const response = new proto.UpdateResponse();
       if (request.getPreview()) {
-        await refuseFindings(resource, urn, old, inputs);
+        await refuseFindings(resource, request, old, inputs);
         response.setProperties(encoded(resource, previewUpdate(resource, old, inputs), marks));
         return response;
       }
       // A change that stopped half way leaves values of before in place, and what was secret among them.
       const partly = mergedMarks(marks, olds.marks);
-      const state = await failingWith(resource, partly, () =>
-        update(resource, request.getId(), old, inputs, caller(urn, request.getTimeout())),
+      const state = await failingWith(resource, partly, request, () =>
+        update(resource, request.getId(), old, inputs, caller(request, request.getTimeout())),
       );
       response.setProperties(encoded(resource, state, marks));
       return response;
@@ -257,7 +269,7 @@ export function createProvider({ engine, schema }: Host): Provider {
     async delete(request) {
       const { resource, urn, name } = about(request);
       const state = owned(decode(request.getProperties()).values, urn, name);
-      await remove(resource, request.getId(), state, caller(urn, request.getTimeout()));
+      await remove(resource, request.getId(), state, caller(request, request.getTimeout()));
       return undefined;
     },
 
@@ -386,11 +398,16 @@ function diffResponse(
   return response;
 }
 
-async function failingWith<T>(resource: Resource, marks: Marks | undefined, work: () => Promise<T>): Promise<T> {
+async function failingWith<T>(
+  resource: Resource,
+  marks: Marks | undefined,
+  request: Telling,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof InitializationFailed)) throw error;
-    throw initializationFailed(error, encoded(resource, error.properties, marks));
+    throw initializationFailed(error, encoded(resource, error.properties, marks), request);
   }
 }

@@ -108,7 +108,8 @@ export const machine = defineResource({
   moves: {
     version: versioned,
     state: [...versioned, "state"],
-    imageRef: ["config.image", "config.containers"],
+    // Another version may find another image under the same tag.
+    imageRef: versioned,
     updatedAt: "any",
   },
   repeats: { imageRef: "config.image", placedRegion: "region" },

@@ -88,7 +88,7 @@ export const volume = defineResource({
   outputs,
   id: pathId("app", "volumeId"),
   replaceOn: ["app", "name", "region", "encrypted", "fstype"],
-  moves: { currentSizeGb: ["sizeGb"], needsRestart: ["sizeGb"] },
+  moves: { currentSizeGb: ["sizeGb"], needsRestart: "any" },
   autoname: { property: "name", maxLength: 30, separator: "_", random: false },
   losesData: "what it holds",
   minutes: { delete: 5 },

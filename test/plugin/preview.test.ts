@@ -110,7 +110,8 @@ describe("preview", () => {
       expect(await unknowns({ cordoned: true })).toEqual(["updatedAt"]);
       expect(await unknowns({ state: "stopped" })).toEqual(["updatedAt"]);
       expect(await unknowns({ config: { image, metadata: { a: "1" } } })).toEqual(["updatedAt"]);
-      expect(await unknowns({ config: { image, env: { A: "1" } } })).toEqual(["state", "updatedAt", "version"]);
+      for (const env of [{ A: "1" }, unknown()])
+        expect(await unknowns({ config: { image, env } })).toEqual(["imageRef", "state", "updatedAt", "version"]);
       for (const other of ["registry.example.com/other:2", unknown()])
         expect(await unknowns({ config: { image: other } })).toEqual(["imageRef", "state", "updatedAt", "version"]);
     });

@@ -101,7 +101,7 @@ describe("process", () => {
   });
 
   test.each(["handshake", "attach"] as const)(
-    "the engine's address can come by %s; the first one counts",
+    "the engine's address can come by %s; the last one counts, as when it is started by hand for several runs",
     async (way) => {
       const [engine, other] = [await startEngine(), await startEngine()];
       try {
@@ -110,8 +110,8 @@ describe("process", () => {
           way === "attach"
             ? plugin.client.attach(new pluginAttach.PluginAttach().setAddress(address))
             : plugin.client.handshake(new proto.ProviderHandshakeRequest().setEngineAddress(address));
-        await tell(engine.address);
         await tell(other.address);
+        await tell(engine.address);
         service.fail({ operation: "apps.get", when: "before", status: 400, body: { error: "odd" } });
         const app = drive(plugin.client, urnOf("App", "asked"));
         await app.previewCreate(await app.checked({ name: "asked" }));

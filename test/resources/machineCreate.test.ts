@@ -175,14 +175,35 @@ describe("creating a Machine exactly once", () => {
     expect(restarted().find("owner0")).toBeUndefined();
   });
 
+  test("what is begun after everything was settled is found as well", async () => {
+    const intents = restarted();
+    const intent = (op: string) => ({ owner: op, op, endpoint: service.url, app, name: "web" });
+    await intents.write(intent("first"));
+    intents.settle("first");
+    await intents.write(intent("second"));
+    expect(restarted().find("second")).toEqual(intent("second"));
+  });
+
+  test("what a process that is at work has begun is none of ours", () => {
+    const folder = join(home, "machines", "intents");
+    mkdirSync(folder, { recursive: true });
+    const intent = { owner: "owner1", op: "op1", endpoint: service.url, app, name: "web" };
+    // The parent of this process and its own: both run.
+    writeFileSync(join(folder, `${process.ppid}-1-a.jsonl`), JSON.stringify(intent));
+    expect(restarted().find("owner1")).toBeUndefined();
+    // Its engine is gone: nobody will write down the id.
+    writeFileSync(join(folder, `${process.ppid}-99999997-b.jsonl`), JSON.stringify({ ...intent, owner: "owner2" }));
+    expect(restarted().find("owner2")).toBeDefined();
+  });
+
   test("journals of processes that are gone are removed once they have nothing left to say", async () => {
     const folder = join(home, "machines", "intents");
     mkdirSync(folder, { recursive: true });
     const intent = { owner: "owner1", op: "op1", endpoint: service.url, app, name: "web" };
     // No process has such an id.
-    writeFileSync(join(folder, "99999999-a.jsonl"), `${JSON.stringify(intent)}\n{"owner":"half a li`);
+    writeFileSync(join(folder, "99999999-99999997-a.jsonl"), `${JSON.stringify(intent)}\n{"owner":"half a li`);
     expect(restarted().find("owner1")).toEqual(intent);
-    writeFileSync(join(folder, "99999998-b.jsonl"), '{"settled":"op1"}\n');
+    writeFileSync(join(folder, "99999998-99999997-b.jsonl"), '{"settled":"op1"}\n');
     expect(restarted().find("owner1")).toBeUndefined();
     expect(readdirSync(folder)).toEqual([]);
   });
