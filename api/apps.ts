@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { appName, appNameParam } from "./names.ts";
 import { operations } from "./operation.ts";
-import { optional, required } from "./schema.ts";
+import { duration, optional, required } from "./schema.ts";
 
 const organization = z.object({
   name: optional(z.string(), "Display name of the organization."),
@@ -105,5 +105,19 @@ export const apps = operations("apps", {
     status: 202,
     failures: { 403: "the App is another organization's", 404: "no such App" },
     repeat: "repeatable",
+  },
+  createDeployToken: {
+    method: "POST",
+    path: "/v1/apps/{app_name}/deploy_token",
+    source: "spec 4.1, bodies 3",
+    summary: "Makes an access token that is good for one App alone.",
+    params: z.object({ app_name: appNameParam }),
+    body: z.object({
+      expiry: optional(duration(), 'Time the token is good for, for example `"720h"`.', { wireDefault: "175200h" }),
+    }),
+    status: 200,
+    answer: z.object({ token: required(z.string(), "The token; shown this once.", { secret: true }) }),
+    failures: { 400: "bad expiry", 403: "the App is another organization's", 404: "no such App" },
+    repeat: "once",
   },
 });

@@ -1,8 +1,25 @@
 // The wire contract: every operation, by group.
 import { apps } from "./apps.ts";
+import { certificates } from "./certificates.ts";
+import { ipAssignments } from "./ipAssignments.ts";
 import { machines } from "./machines.ts";
+import { orgs } from "./orgs.ts";
 import { platform } from "./platform.ts";
+import { postgres } from "./postgres.ts";
+import { secretKeys } from "./secretKeys.ts";
+import { secrets } from "./secrets.ts";
 import { volumes } from "./volumes.ts";
 
 /** Every operation of the interface, as `contract.group.method`. */
-export const contract = { apps, machines, volumes, platform };
+export const contract = {
+  apps,
+  ipAssignments,
+  machines,
+  certificates,
+  volumes,
+  secrets,
+  secretKeys,
+  orgs,
+  platform,
+  postgres,
+};

@@ -1,6 +1,7 @@
 // The configuration of a Machine (bodies 4.3), the versioned part of it. Pulumi's camelCase types are derived from here.
 import { z } from "zod";
 import { duration, named, optional, required } from "./schema.ts";
+import { stopSignal } from "./signals.ts";
 
 const text = z.string();
 const flag = z.boolean();
@@ -9,9 +10,6 @@ const port = z.int().min(1).max(65535);
 const texts = z.array(z.string());
 const textMap = z.record(z.string(), z.string());
 const absolutePath = z.string().regex(/^\//, "must be an absolute path");
-
-/** Signals the service takes for stop and restart (spec 4.2). */
-export const stopSignal = z.enum(["SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGTERM"]);
 
 const guest = named(
   "MachineGuest",
@@ -430,6 +428,18 @@ const cpuCounts = { shared: [1, 2, 4, 6, 8], performance: [1, 2, 4, 6, 8, 10, 12
 const memoryPerCpu = { shared: [256, 2048], performance: [2048, 8192] } as const;
 const namedSize = /^(shared-cpu|performance)-(\d+)x$/;
 
+/** What a Machine of a configuration is given: by its guest, by its named size, or the smallest there is. */
+export function sizeOf({ guest: g, size }: Pick<MachineConfig, "guest" | "size">): {
+  readonly kind: "shared" | "performance";
+  readonly cpus: number;
+  readonly memoryMb: number;
+} {
+  const [, kindName, count = "1"] = namedSize.exec(size ?? "") ?? [];
+  const kind = g?.cpu_kind ?? (kindName === "performance" ? "performance" : "shared");
+  const cpus = g?.cpus ?? Number(count);
+  return { kind, cpus, memoryMb: g?.memory_mb ?? memoryPerCpu[kind][0] * cpus };
+}
+
 /** Problems of a configuration that its types do not show. Unknown values at preview are passed as undefined. */
 export function configProblems(config: MachineConfig): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
@@ -447,9 +457,7 @@ export function configProblems(config: MachineConfig): ConfigProblem[] {
     );
   }
   if (g) {
-    const kind = g.cpu_kind ?? "shared";
-    const cpus = g.cpus ?? 1;
-    const memory = g.memory_mb ?? Math.max(256, memoryPerCpu[kind][0] * cpus);
+    const { kind, cpus, memoryMb: memory } = sizeOf({ guest: g });
     const [least, most] = memoryPerCpu[kind];
     if (!cpuCounts[kind].includes(cpus))
       say(["guest", "cpus"], `got ${cpus}; ${kind} CPUs come in ${cpuCounts[kind].join(", ")}`);

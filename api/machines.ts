@@ -1,9 +1,10 @@
 // Machines (spec 4.2; bodies sections 4, 5 and 6).
 import { z } from "zod";
-import { machineConfig, stopSignal } from "./machineConfig.ts";
+import { machineConfig } from "./machineConfig.ts";
 import { appNameParam, machineIdParam, machineName, metadataKeyParam, regionCode, ulid } from "./names.ts";
 import { operations } from "./operation.ts";
 import { duration, optional, required } from "./schema.ts";
+import { signalName, stopSignal } from "./signals.ts";
 
 /** What happened to a Machine (bodies 5.1). */
 export const machineEvent = z.object({
@@ -116,8 +117,14 @@ export const updateMachine = z.object({
 /** States a wait may be for (spec 3.1). */
 export const waitState = z.enum(["started", "stopped", "suspended", "destroyed", "failed", "settled"]);
 
-const stateFilter = z.string().regex(/^(created|started|stopped|suspended)(,(created|started|stopped|suspended))*$/, {
+/** States a list may be filtered by (spec 3.1). */
+export const stateFilter = z.string().regex(/^(created|started|stopped|suspended)(,(created|started|stopped|suspended))*$/, {
   error: "must be a comma-separated list of created, started, stopped and suspended",
+});
+
+const memory = z.object({
+  limit_mb: required(z.int(), "Memory limit in MB."),
+  available_mb: required(z.int(), "Memory in MB that the limit could be raised by."),
 });
 
 const one = z.object({ app_name: appNameParam, machine_id: machineIdParam });
@@ -162,6 +169,12 @@ export const machines = operations("machines", {
       region: optional(z.string(), "Only Machines of this region."),
       state: optional(stateFilter, "Only Machines in these states, comma-separated."),
       summary: optional(z.boolean(), "Leave out config, checks, events, host_status, nonce and similar."),
+      metadata: optional(
+        z.record(z.string(), z.string()),
+        "Only Machines with these metadata values, each as `metadata.{key}=value`.",
+      ),
+      limit: optional(z.int().min(1).max(1000), "Advice on how many to answer, 1 to 1000; all when left out."),
+      cursor: optional(z.string(), "Header `fly-next-cursor` of the answer before."),
     }),
     status: 200,
     answer: z.array(machine),
@@ -445,6 +458,116 @@ export const machines = operations("machines", {
     ),
     failures: { 404: missing },
     repeat: "read",
+  },
+  exec: {
+    method: "POST",
+    path: `${at}/exec`,
+    source: "spec 4.2, bodies 5.1",
+    summary: "Runs a command in a Machine and answers its output.",
+    params: one,
+    body: z.object({
+      command: optional(z.array(z.string()).min(1), "The command and its arguments. Required, or `cmd`."),
+      cmd: optional(z.string(), "The command as one text.", { deprecationMessage: "Use `command`." }),
+      timeout: optional(z.int().min(0).max(60), "Seconds until it is ended, at most 60.", { wireDefault: 60 }),
+      stdin: optional(z.string(), "What the command reads."),
+      container: optional(z.string(), "Container to run it in."),
+      machine: optional(z.boolean(), "Run it in the Machine's own namespace; exclusive with `container`."),
+    }),
+    status: 200,
+    answer: z.object({
+      stdout: optional(z.string(), "What it wrote."),
+      stderr: optional(z.string(), "What it wrote as errors."),
+      exit_code: optional(z.int(), "Its exit code."),
+      exit_signal: optional(z.int(), "Signal that ended it; 0 or absent when none did."),
+    }),
+    failures: { 400: "bad field", 404: missing, 408: "it did not end in time", 412: "the Machine does not run" },
+    repeat: "once",
+    held: true,
+  },
+  processes: {
+    method: "GET",
+    path: `${at}/ps`,
+    source: "spec 4.2, bodies 5.1",
+    summary: "Lists the processes of a Machine.",
+    params: one,
+    query: z.object({
+      sort_by: optional(
+        z.enum(["pid", "cpu", "rss", "rtime", "stime", "command"]),
+        "Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`.",
+        { wireDefault: "pid" },
+      ),
+      order: optional(z.enum(["asc", "desc"]), "`asc` or `desc`.", { wireDefault: "asc" }),
+    }),
+    status: 200,
+    answer: z.array(
+      z.object({
+        pid: optional(z.int(), "Process id."),
+        command: optional(z.string(), "Command line."),
+        directory: optional(z.string(), "Working directory."),
+        cpu: optional(z.int(), "Processor use in percent."),
+        rss: optional(z.int(), "Bytes of resident memory."),
+        rtime: optional(z.int(), "Seconds since it began."),
+        stime: optional(z.int(), "Processor time it used in the kernel, in milliseconds."),
+        listen_sockets: optional(
+          z.array(
+            z.object({
+              proto: optional(z.string(), "`tcp` or `udp`."),
+              address: optional(z.string(), "Address and port."),
+            }),
+          ),
+          "Sockets it listens on.",
+        ),
+      }),
+    ),
+    failures: { 400: "bad sort_by or order", 404: missing, 412: "the Machine does not run" },
+    repeat: "read",
+  },
+  signal: {
+    method: "POST",
+    path: `${at}/signal`,
+    source: "spec 4.2, bodies 5.1",
+    summary: "Sends a signal to the main process of a Machine.",
+    params: one,
+    body: z.object({ signal: required(signalName, "Signal by name; a number means the same.") }),
+    status: 200,
+    answer: ok,
+    failures: { 400: "bad signal", 404: missing, 412: "the Machine does not run" },
+    repeat: "once",
+  },
+  getMemory: {
+    method: "GET",
+    path: `${at}/memory`,
+    source: "spec 4.2, bodies 5.1",
+    summary: "Shows the memory limit of a Machine and what is available.",
+    params: one,
+    status: 200,
+    answer: memory,
+    failures: { 404: missing, 412: "the Machine does not run" },
+    repeat: "read",
+  },
+  setMemory: {
+    method: "PUT",
+    path: `${at}/memory`,
+    source: "spec 4.2, bodies 5.1",
+    summary: "Sets the memory limit of a running Machine through its balloon device.",
+    params: one,
+    body: z.object({ limit_mb: required(z.int().min(1), "Limit in MB, at most what the Machine may have.") }),
+    status: 200,
+    answer: memory,
+    failures: { 400: "limit out of range", 404: missing, 412: "the Machine does not run" },
+    repeat: "repeatable",
+  },
+  reclaimMemory: {
+    method: "POST",
+    path: `${at}/memory/reclaim`,
+    source: "spec 4.2, bodies 5.1",
+    summary: "Lets the balloon device take memory back from a running Machine.",
+    params: one,
+    body: z.object({ amount_mb: required(z.int().min(1), "MB to take back.") }),
+    status: 200,
+    answer: z.object({ actual_mb: required(z.int(), "MB that were taken back.") }),
+    failures: { 400: "amount out of range", 404: missing, 412: "the Machine does not run" },
+    repeat: "once",
   },
   wait: {
     method: "GET",

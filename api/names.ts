@@ -33,5 +33,48 @@ export const volumeIdParam = segment("volume id").meta({ description: "The volum
 /** Path parameter `{key}` of metadata: any text; it is encoded. */
 export const metadataKeyParam = z.string().min(1).max(255).meta({ description: "The metadata key." });
 
+/** Hostname of a certificate, also a wildcard such as `*.example.com`; up to 253 characters. */
+export const hostname = z
+  .string()
+  .max(253)
+  .regex(
+    /^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$/i,
+    'must be a hostname such as "www.example.com" or "*.example.com"',
+  );
+
+/** Secret name: a name an environment variable may have. ASSUMED: the character rule (bodies 8). */
+export const secretName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/, "must be 1 to 255 letters, digits and _, and not begin with a digit");
+
+/** Database of a cluster (bodies 2). */
+export const databaseName = z
+  .string()
+  .regex(/^[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$/, "must be 1 to 63 letters, digits, - and _, and begin and end with a letter or digit");
+
+/** User of a cluster (bodies 2). */
+export const userName = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/, "must be 1 to 63 lowercase letters, digits, - and _, and begin and end with a letter or digit");
+
+/** Path parameter `{ip}`. */
+export const ipParam = segment("IP address").meta({ description: "The IP address." });
+/** Path parameter `{hostname}`. */
+export const hostnameParam = segment("hostname").meta({ description: "The hostname." });
+/** Path parameter `{secret_name}`. */
+export const secretNameParam = segment("secret name").meta({ description: "The secret's name." });
+/** Path parameter `{org_slug}`. */
+export const orgSlugParam = segment("organization slug").meta({
+  description: "The organization's slug; `personal` is the caller's own.",
+});
+/** Path parameter `{postgres_cluster_id}`. */
+export const clusterIdParam = segment("cluster id").meta({ description: "The cluster's identifier." });
+/** Path parameter `{database}`. */
+export const databaseParam = segment("database name").meta({ description: "The database's name." });
+/** Path parameter `{extension}`. */
+export const extensionParam = segment("extension name").meta({ description: "The extension's name." });
+/** Path parameter `{username}`. */
+export const userParam = segment("user name").meta({ description: "The user's name." });
+
 /** 26-character identifier of a Machine version or event (spec 2.4, 6). */
 export const ulid = z.string().regex(/^[0-9A-HJKMNP-TV-Z]{26}$/, "must be a 26-character identifier");

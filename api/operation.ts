@@ -35,6 +35,8 @@ export interface Operation {
   readonly bodyOptional?: boolean;
   /** Successful status and the body that comes with it. */
   readonly status: number;
+  /** Further successful statuses with the same body, and what they say. */
+  readonly otherSuccesses?: Readonly<Record<number, string>>;
   readonly answer?: z.ZodType;
   /** Documented failures by status. */
   readonly failures: Readonly<Record<number, string>>;

@@ -1,5 +1,6 @@
 // Platform (spec 4.7, bodies 9.2).
 import { z } from "zod";
+import { machineConfig } from "./machineConfig.ts";
 import { operations } from "./operation.ts";
 import { optional, required } from "./schema.ts";
 
@@ -17,6 +18,29 @@ export const region = z.object({
   capacity: optional(z.int(), "Room left, in Machines."),
 });
 
+/** Body of a request for placements. */
+export const getPlacements = z.object({
+  org_slug: required(z.string(), "Slug of the organization; `personal` is the caller's own."),
+  region: optional(z.string(), 'Regions, parts of the world, `any`, separated by commas, for example `"lhr,eu"`.', {
+    wireDefault: "[region],any",
+  }),
+  count: optional(z.int().min(0), "Machines to place; 0 asks how many each region takes.", { wireDefault: 0 }),
+  compute: optional(machineConfig.shape.guest.unwrap(), "Size of each Machine; performance-1x when left out."),
+  volume_name: optional(z.string(), "Name of volumes that must be mounted."),
+  volume_size_bytes: optional(z.int().min(0), "Bytes of a volume to create for each Machine."),
+  weights: optional(
+    z.record(z.string(), z.int()),
+    "How much the order of the regions (`region`, 50) and an even spread (`spread`, 1) count.",
+  ),
+});
+
+/** Machines a region takes. */
+export const placement = z.object({
+  region: required(z.string(), "Code of the region."),
+  count: required(z.int(), "Machines placed in the region."),
+  concurrency: required(z.int(), "Machines that may be created there at the same time."),
+});
+
 export const platform = operations("platform", {
   regions: {
     method: "GET",
@@ -30,6 +54,18 @@ export const platform = operations("platform", {
       regions: required(z.array(region), "The regions."),
     }),
     failures: {},
+    repeat: "read",
+  },
+  placements: {
+    method: "POST",
+    path: "/v1/platform/placements",
+    source: "spec 4.7, bodies 9.2",
+    summary: "Simulates placing Machines into regions; nothing is reserved.",
+    params: z.object({}),
+    body: getPlacements,
+    status: 200,
+    answer: z.object({ regions: required(z.array(placement), "Regions with room, the preferred one first.") }),
+    failures: { 400: "bad field or region", 403: "another organization", 404: "no such organization" },
     repeat: "read",
   },
 });

@@ -9,7 +9,9 @@ export interface FieldMeta {
   /** What leaving the field out means to the service. Leaving it out and writing this value are the same. */
   readonly wireDefault?: unknown;
   /** How two spellings of one value are recognised as equal. */
-  readonly format?: "duration" | "autostop" | "reference";
+  readonly format?: "duration" | "autostop" | "reference" | "bytes";
+  /** Other spellings of the values on the wire, which {@link tidy} rewrites: the number of a signal. */
+  readonly spellings?: Readonly<Record<string, string>>;
   /** The value never appears in clear text in state, logs, errors or diffs. */
   readonly secret?: boolean;
   /** The value may hold a secret the program marked: errors never quote it. */
@@ -66,6 +68,21 @@ export function formatDuration(nanoseconds: number): string {
 /** A Go duration (`"15s"`, `"1m30s"`). A bare number on the wire is nanoseconds (bodies 0) and is rewritten by {@link tidy}. */
 export const duration = () =>
   z.string().regex(durationPattern, 'must be a duration such as "15s" or "1m30s"').meta({ format: "duration" });
+
+/**
+ * Bytes as a base64 string (standard alphabet, padded). An array of integers means the same (bodies 8) and is rewritten by
+ * {@link tidy}.
+ */
+export const bytes = () =>
+  z
+    .string()
+    .regex(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/, "must be base64")
+    .meta({ format: "bytes" });
+
+const isNanoseconds = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+
+const isByte = (value: unknown): boolean =>
+  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 255;
 
 // --- shapes: the one way this code looks inside a zod schema ---------------------------------------------------
 
@@ -145,13 +162,16 @@ export interface Tidied {
 
 /**
  * A value as the wire's clients and servers really send it, made ready for validation: a null that stands for a field
- * left out is dropped (bodies 4.2), a duration sent as nanoseconds is spelled out, unknown fields are kept and listed.
+ * left out is dropped (bodies 4.2), a duration sent as nanoseconds is spelled out, bytes sent as numbers too, unknown fields are kept and listed.
  */
 export function tidy(schema: z.ZodType, value: unknown): Tidied {
   const unknown: string[] = [];
   const walk = (field: Field, at: unknown, path: string): unknown => {
     const { shape } = field;
-    if (field.meta.format === "duration" && typeof at === "number") return formatDuration(at);
+    if (field.meta.format === "duration" && isNanoseconds(at)) return formatDuration(at);
+    const { spellings } = field.meta;
+    if (spellings && typeof at === "number") return spellings[String(at)] ?? at;
+    if (field.meta.format === "bytes" && Array.isArray(at) && at.every(isByte)) return Buffer.from(at).toString("base64");
     if (shape.kind === "array")
       return Array.isArray(at) ? at.map((item, i) => walk(shape.item, item, `${path}[${i}]`)) : at;
     if (!isObject(at) || shape.kind === "leaf") return at;

@@ -7,7 +7,7 @@ import type { Binding } from "./bindings.ts";
 import { Stop, type Operation, type Options } from "./options.ts";
 import type { Usage } from "./processes.ts";
 import { Project } from "./project.ts";
-import { CountingService, type Requests } from "./service.ts";
+import { CountingService, type Requests } from "./countingService.ts";
 import { root, type Workbench } from "./workbench.ts";
 
 /** Which of the two stacks. */

@@ -2,7 +2,7 @@
 import { median, type Sample, type Series, type SideName } from "./measure.ts";
 import { operations, type Operation } from "./options.ts";
 import type { Role } from "./processes.ts";
-import type { Requests } from "./service.ts";
+import type { Requests } from "./countingService.ts";
 import type { Startup } from "./startup.ts";
 
 /** What is aimed at: how many times as long as the floor; `far`: as the refresh from near. */

@@ -10,13 +10,18 @@ import Fastify, {
 } from "fastify";
 import { contract } from "../api/index.ts";
 import type { Operation } from "../api/operation.ts";
-import type { Faults } from "./faults.ts";
+import type { Audit, Standing } from "./audit.ts";
+import type { Fault, Faults, Moment } from "./faults.ts";
 import { gatekeeper } from "./gate.ts";
+import { strikeAfter, strikeBefore, type Outgoing, type Struck } from "./injected.ts";
+import type { Metrics } from "./metrics.ts";
+import { ownPaths } from "./openapiOwn.ts";
+import type { RateLimits } from "./rateLimits.ts";
 import { Refusal, refuse } from "./refusal.ts";
 import { machineOf } from "./rules/find.ts";
 import { rules } from "./rules/index.ts";
-import { guard } from "./rules/leases.ts";
-import { Text, Under, type Caller, type Input } from "./rules/rule.ts";
+import { guard, standing } from "./rules/leases.ts";
+import { Later, Reply, Text, type Caller, type Input } from "./rules/rule.ts";
 import { sqliteCode } from "./store/database.ts";
 import type { Tokens } from "./store/tokens.ts";
 import { checkAnswer, validate } from "./validate.ts";
@@ -24,11 +29,18 @@ import type { World } from "./world.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
+    /** Undefined until the token is known. */
     caller: Caller;
+    /** How a guarded request stands to the lease of its Machine. */
+    lease: Standing | null;
+    /** Ids of the faults it met; null while it met none. */
+    faults: readonly string[] | null;
   }
   interface FastifyContextConfig {
     /** `machines.create` and the like. */
     operation?: string;
+    /** True for what needs no token. */
+    open?: true;
   }
 }
 
@@ -47,6 +59,9 @@ export interface AppOptions {
   readonly world: World;
   readonly tokens: Tokens;
   readonly faults: Faults;
+  readonly rateLimits: RateLimits;
+  readonly audit: Audit;
+  readonly metrics: Metrics;
   readonly strict: boolean;
   /** Host names a request may be for beside those of this computer; undefined lets every name through. */
   readonly allowedHosts: ReadonlySet<string> | undefined;
@@ -77,9 +92,18 @@ export interface LogStream {
   write(line: string): void;
 }
 
-/** The server without its routes. */
-export function createServer(log: LogStream | undefined, requestId: () => string): FastifyInstance {
-  const app = Fastify({
+/** What HTTPS is spoken with, in PEM. */
+export interface Tls {
+  /** The certificate, and those between it and its root. */
+  readonly cert: string;
+  /** Its private key. */
+  readonly key: string;
+}
+
+/** The server without its routes; it speaks HTTPS when it is given what that takes. */
+export function createServer(log: LogStream | undefined, requestId: () => string, tls?: Tls): FastifyInstance {
+  const timeouts = { headersTimeout: 10_000, connectionsCheckingInterval: 5_000 };
+  const app: FastifyInstance = Fastify({
     logger: log
       ? { level: "info", base: null, timestamp: () => `,"time":"${new Date().toISOString()}"`, stream: log }
       : false,
@@ -89,7 +113,8 @@ export function createServer(log: LogStream | undefined, requestId: () => string
     routerOptions: { maxParamLength: 2048 },
     requestTimeout: 75_000,
     keepAliveTimeout: 75_000,
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 5_000 },
+    // Servers of both kinds are used alike; the types of Fastify tell them apart by this option.
+    ...(tls ? { https: { ...timeouts, ...tls } as unknown as null } : { http: timeouts }),
     forceCloseConnections: "idle",
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
     clientErrorHandler: badConnection,
@@ -111,24 +136,19 @@ export function createServer(log: LogStream | undefined, requestId: () => string
 /** Gives a server its routes; after that it may listen, and `inject` works without. */
 export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.decorateRequest("caller", null as unknown as Caller);
+  app.decorateRequest("lease", null);
+  app.decorateRequest("faults", null);
   app.addHook("onRequest", gatekeeper(options));
+  app.addHook("onRequest", (request, _reply, done) => done(request.is404 ? noSuchRoute(request) : undefined));
   app.addHook("onResponse", (request, reply, done) => {
-    const { id, method, routeOptions, url } = request;
-    const operation = routeOptions.config.operation;
-    const path = url.split("?", 1)[0] ?? url;
-    const seen: Seen = {
-      id,
-      operation,
-      method,
-      path: path.slice(0, 200),
-      status: reply.statusCode,
-      ms: Math.round(reply.elapsedTime * 100) / 100,
-    };
-    options.seen(seen);
+    const ms = Math.round(reply.elapsedTime * 100) / 100;
+    const { id, method, routeOptions } = request;
+    const status = reply.statusCode;
+    note(options, request, status, reply.elapsedTime);
+    options.seen({ id, operation: routeOptions.config.operation, method, path: pathOf(request), status, ms });
     done();
   });
   app.setErrorHandler(sendError);
-  app.setNotFoundHandler((_request, reply) => reply.status(404).send({ error: "no such route" }));
   for (const { row, rule } of routes) {
     app.route({
       method: row.method,
@@ -140,6 +160,54 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   }
 }
 
+// The most specific ones first: `certificates/acme` is no hostname.
+const paths = [...routes.map(({ row }) => row), ...ownPaths.map((path) => ({ path, method: "GET" }))]
+  .map(({ path, method }) => ({ path, method, parameters: path.split("{").length - 1 }))
+  .sort((a, b) => a.parameters - b.parameters)
+  .map((one) => ({ ...one, pattern: new RegExp(`^${one.path.replaceAll(".", "\\.").replace(/\{\w+\}/g, "[^/]+")}$`) }));
+
+/** Why a request leads nowhere. ASSUMED: 405 for a path that takes other methods, and which these are. */
+function noSuchRoute({ url, method }: FastifyRequest): Refusal {
+  const asked = url.split("?", 1)[0] ?? "";
+  const found = paths.find(({ pattern }) => pattern.test(asked));
+  if (!found) return refuse(404, "no such route");
+  const allow = paths.filter(({ path }) => path === found.path).map((one) => one.method).join(", ");
+  return new Refusal(405, { error: `${method} is not allowed here, allowed are ${allow}` }, { allow });
+}
+
+/** The path without the query, no longer than a log can bear. */
+const pathOf = ({ url }: FastifyRequest): string => (url.split("?", 1)[0] ?? url).slice(0, 200);
+
+const noFaults: readonly string[] = [];
+
+/** Writes down that a request was answered, or cut off. */
+function note({ world, audit, metrics }: AppOptions, request: FastifyRequest, status: number | null, ms: number): void {
+  const { id, method, routeOptions, caller, lease, faults } = request;
+  const operation = routeOptions.config.operation ?? null;
+  audit.add({
+    at: world.clock.now(),
+    id,
+    operation,
+    method,
+    path: pathOf(request),
+    status,
+    org: caller?.slug ?? null,
+    owner: caller?.owner ?? null,
+    nonce: nonceOf(request) !== undefined,
+    lease,
+    faults: faults ?? noFaults,
+  });
+  metrics.observe(operation ?? "none", status, ms / 1000);
+}
+
+/** The fault a request meets now, if any. */
+function met({ faults }: AppOptions, row: Operation, request: FastifyRequest, moment: Moment): Fault | undefined {
+  if (faults.none) return undefined;
+  const planned = faults.take({ row, org: request.caller.slug, path: pathOf(request) }, moment);
+  if (planned) request.faults = [...(request.faults ?? []), planned.id];
+  return planned?.fault;
+}
+
 async function handle(
   options: AppOptions,
   row: Operation,
@@ -147,11 +215,21 @@ async function handle(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const { world, faults } = options;
+  const { world } = options;
   const { store } = world;
+  options.rateLimits.take(row, request.params, request.caller);
   const valid = validate(row, request.params, request.query, request.body);
   if (valid.unknown.length > 0) unknownFields(options, row, request, valid.unknown);
-  if (!faults.none && (await injected(faults, row, "before", reply))) return reply;
+  const struck: Struck = {
+    world,
+    row,
+    params: valid.params as Struck["params"],
+    body: valid.body,
+    reply,
+    cut: () => note(options, request, null, reply.elapsedTime),
+  };
+  const early = met(options, row, request, "before");
+  if (early && (await strikeBefore(early, struck))) return reply;
   const input = {
     world,
     caller: request.caller,
@@ -161,29 +239,35 @@ async function handle(
     nonce: nonceOf(request),
     signal: row.held ? goneSignal(reply) : neverGone,
   } as Input;
+  if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
   let answer: unknown;
-  if (row.held) answer = await rule(input);
-  else if (row.method === "GET") answer = rule(input);
+  if (row.method === "GET") answer = rule(input);
   else {
     answer = await store.write(() => {
-      if (row.lease === "guarded") guard(world, machineOf(input), input.nonce);
+      if (row.lease === "guarded") {
+        const machine = machineOf(input);
+        request.lease = standing(world, machine, input.nonce);
+        guard(world, machine, input.nonce);
+      }
       return rule(input);
     });
   }
   // A reader may have seen what others wrote and what is not durable yet.
   if (store.unsettled) await store.unsettled;
-  const status = answer instanceof Under ? answer.status : row.status;
-  let text = textOf(answer instanceof Under ? answer.body : answer);
-  if (options.strict) checkAnswer(row, status, text);
-  if (!faults.none) {
-    const rewritten = await injected(faults, row, "after", reply, text);
-    if (rewritten === true) return reply;
-    if (typeof rewritten === "object") text = rewritten.text;
-  }
-  reply.status(status);
-  if (text === undefined) return reply.send();
-  return reply.header("content-type", "application/json; charset=utf-8").send(text);
+  if (answer instanceof Later) answer = await answer.find();
+  const { status = row.status, headers, body } = answer instanceof Reply ? answer : { headers: {}, body: answer };
+  const whole: Outgoing = { status, headers, text: textOf(body) };
+  if (options.strict) checkAnswer(row, status, whole.text);
+  const late = met(options, row, request, "after");
+  const outgoing = late ? await strikeAfter(late, struck, whole) : whole;
+  if (outgoing === true) return reply;
+  reply.status(outgoing.status).headers(outgoing.headers);
+  if (outgoing.text === undefined) return reply.send();
+  return reply.header("content-type", "application/json; charset=utf-8").send(outgoing.text);
 }
+
+/** Questions that come as a POST and that a token which only reads may ask. */
+const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 
 const textOf = (answer: unknown): string | undefined =>
   answer instanceof Text ? answer.text : answer === undefined ? undefined : JSON.stringify(answer);
@@ -212,37 +296,11 @@ function unknownFields(
   request.log.info({ operation: row.id, fields: fields.slice(0, 20) }, "fields that are not known were left alone");
 }
 
-/** Lets a planned fault happen: true when the request is over, or the rewritten answer. */
-async function injected(
-  faults: Faults,
-  row: Operation,
-  when: "before" | "after",
-  reply: FastifyReply,
-  text?: string,
-): Promise<boolean | { text: string }> {
-  const fault = faults.take(row.id, when);
-  if (!fault) return false;
-  const { status, delayMs, headers, body = { error: "injected fault" }, rewrite } = fault;
-  if (delayMs !== undefined) await new Promise((resolve) => setTimeout(resolve, delayMs));
-  if (rewrite) return { text: JSON.stringify(rewrite(text === undefined ? undefined : JSON.parse(text))) };
-  if (status === undefined) return false;
-  if (status === "reset") {
-    reply.hijack();
-    reply.raw.socket?.resetAndDestroy();
-    return true;
-  }
-  const raw = typeof body === "string";
-  await reply
-    .status(status)
-    .headers({ "content-type": raw ? "text/plain" : "application/json", ...headers })
-    .send(raw ? body : JSON.stringify(body));
-  return true;
-}
-
 // Codes of SQLite that mean the disk, not us: full, read-only, failing, out of memory.
 const diskCodes: readonly (number | undefined)[] = [13, 8, 10, 7, 5];
 
-function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+/** Answers what was thrown: a refusal as it says, a full disk as 503, anything else as a mistake of the service. */
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   if (error instanceof Refusal) {
     void reply.status(error.status).headers(error.headers).send(error.body);
     return;

@@ -1,52 +1,225 @@
-// Faults on purpose, for tests in the same process. Nothing that comes over the network reaches this (F01–F05, F24).
+// Faults on purpose: which requests one meets and what it does to them, as data. Planned by a test in the same process,
+// or through the admin listener; nothing that comes over the service's own address reaches this (F01–F32, those tagged L).
+import { z } from "zod";
+import { contract } from "../api/index.ts";
+import type { Operation } from "../api/operation.ts";
+import { fieldOf } from "../api/schema.ts";
 
-/** One fault: which request it meets, and what becomes of that. */
-export interface Fault {
-  /** `machines.create` and the like. */
-  readonly operation: string;
-  /** Before anything was done, or after the change was committed. */
-  readonly when: "before" | "after";
-  /** Which of the operation's requests, counted from 1 since the fault was added. */
-  readonly nth?: number;
-  /** How many requests from there on; 1 when left out. */
-  readonly times?: number;
-  /** Status to answer, or `"reset"` to cut the connection. Left out, the request goes on. */
-  readonly status?: number | "reset";
-  readonly headers?: Readonly<Record<string, string>>;
+/** Every operation by its id. */
+export const operationsById: ReadonlyMap<string, Operation> = new Map(
+  Object.values(contract)
+    .flatMap((group): Operation[] => Object.values(group))
+    .map((row) => [row.id, row]),
+);
+
+/** When a fault acts: before anything was done, or after the change was committed. */
+export type Moment = "before" | "after";
+
+/** Name of the field of an answer that is the list of it; `""` when the answer itself is one, undefined when there is none. */
+export function listIn({ method, answer }: Operation): string | undefined {
+  if (method !== "GET" || !answer) return undefined;
+  const { shape } = fieldOf(answer);
+  if (shape.kind === "array") return "";
+  if (shape.kind !== "object") return undefined;
+  return Object.entries(shape.fields).find(([, field]) => field.shape.kind === "array" && !field.optional)?.[0];
+}
+
+const ofMachine = ({ path }: Operation): boolean => path.includes("{machine_id}");
+const listsMachines = ({ id }: Operation): boolean => id === "machines.list" || id === "orgs.machines";
+
+/** Operations that need room on a host. */
+export const needsRoom = ["machines.create", "machines.update", "machines.start", "volumes.create", "postgres.create"] as const;
+
+interface Kind {
+  /** When it acts; `either` leaves it to `when`. */
+  readonly moment: Moment | "either";
+  /** Operations it means something to. */
+  readonly concerns: (row: Operation) => boolean;
+}
+
+// What a fault is about: one of these, or nothing but a delay or the way its answer is sent.
+const kinds = {
+  status: { moment: "either", concerns: () => true },
+  capacity: { moment: "before", concerns: ({ id }) => (needsRoom as readonly string[]).includes(id) },
+  stealLease: { moment: "before", concerns: ofMachine },
+  clockJumpMs: { moment: "before", concerns: () => true },
+  hiddenForMs: {
+    moment: "either",
+    concerns: (row) => listsMachines(row) || row.id === "machines.get" || row.id === "machines.wait",
+  },
+  stale: { moment: "after", concerns: ({ id }) => id === "machines.get" || id === "machines.list" },
+  list: { moment: "after", concerns: (row) => listIn(row) !== undefined },
+  merge: { moment: "after", concerns: ({ answer }) => answer !== undefined },
+  rewrite: { moment: "after", concerns: () => true },
+} as const satisfies Record<string, Kind>;
+
+type KindName = keyof typeof kinds;
+
+const positive = z.int().min(1);
+const period = z.int().min(0).max(24 * 3600_000);
+
+const fields = z.strictObject({
+  operation: z
+    .string()
+    .refine((id) => operationsById.has(id), { error: 'is no operation; they are named like "machines.create"' })
+    .optional(),
+  org: z.string().min(1).optional(),
+  path: z.string().min(1).optional(),
+  when: z.enum(["before", "after"]).optional(),
+  nth: positive.optional(),
+  times: z.union([positive, z.literal("always")]).optional(),
+  status: z.union([z.int().min(200).max(599), z.literal("reset")]).optional(),
+  headers: z.record(z.string().regex(/^[\w-]+$/, "must be the name of a header"), z.string().regex(/^[\t\x20-\x7e]*$/, "must be printable ASCII")).optional(),
+  body: z.json().optional(),
+  delayMs: period.optional(),
+  truncate: z.int().min(0).optional(),
+  drip: z.strictObject({ bytes: positive, everyMs: period }).optional(),
+  capacity: z.literal(true).optional(),
+  stale: positive.optional(),
+  list: z
+    .strictObject({
+      keep: z.int().min(0).optional(),
+      repeat: positive.optional(),
+      reverse: z.boolean().optional(),
+      next: z.string().optional(),
+    })
+    .optional(),
+  merge: z.record(z.string(), z.json()).optional(),
+  hiddenForMs: period.optional(),
+  stealLease: z.strictObject({ ttl: z.int().min(1).max(3600) }).optional(),
+  clockJumpMs: z.int().min(1).max(31 * 24 * 3600_000).optional(),
+});
+
+const kindsOf = (fault: Fault): KindName[] =>
+  (Object.keys(kinds) as KindName[]).filter((kind) => fault[kind] !== undefined);
+
+/** What contradicts itself in a fault: the field and the sentence about it. */
+function contradiction(fault: z.infer<typeof fields>): [field: string, message: string] | undefined {
+  const [kind, second] = kindsOf(fault);
+  if (second) return [second, `cannot go together with ${kind}; plan two faults`];
+  const { when, operation, status, delayMs, truncate, drip, headers, body } = fault;
+  if ((headers !== undefined || body !== undefined) && typeof status !== "number")
+    return [headers === undefined ? "body" : "headers", "needs a status to be answered with"];
+  const sent = truncate !== undefined || drip !== undefined;
+  if (!kind && !sent && delayMs === undefined)
+    return ["fault", `must do something: ${Object.keys(kinds).filter((name) => name !== "rewrite").join(", ")}, delayMs, truncate or drip`];
+  if (sent && (status === "reset" || (kind !== undefined && kinds[kind].moment === "before")))
+    return [truncate === undefined ? "drip" : "truncate", `needs an answer, which ${kind} does not give`];
+  if (sent && kind === undefined && when === "before") return ["when", "must be after: the answer is not there before"];
+  const { moment } = kind ? kinds[kind] : { moment: "either" };
+  if (when !== undefined && kind === "hiddenForMs") return ["when", "must be left out with hiddenForMs"];
+  if (when !== undefined && moment !== "either" && when !== moment) return ["when", `must be ${moment} with ${kind}`];
+  const row = operation === undefined ? undefined : operationsById.get(operation);
+  if (row && kind && !kinds[kind].concerns(row)) return ["operation", `must be one that ${kind} means something to`];
+  return undefined;
+}
+
+/** A fault as it comes from outside. */
+export const declaredFault = fields.check(({ value, issues }) => {
+  const [field, message] = contradiction(value) ?? [];
+  if (field !== undefined)
+    issues.push({ code: "custom", message: message ?? "", path: field === "fault" ? [] : [field], input: value });
+});
+
+type Declared = z.infer<typeof fields>;
+
+/**
+ * One fault: which request it meets, and what becomes of that. docs/service-faults.md says what every field does.
+ * What meets it is given by `operation`, `org` (slug), `path` (a part of it), `nth` (counted from 1 since the fault was
+ * planned) and `times`; what it does by one of the other fields.
+ */
+export interface Fault extends Readonly<Omit<Declared, "body">> {
   /** JSON, or text that is sent as it is. */
   readonly body?: unknown;
-  /** Changes the true answer instead of replacing it: an empty list, a stale version. */
+  /** Changes the true answer in a way data cannot; only for tests in the same process. */
   readonly rewrite?: (body: unknown) => unknown;
-  /** Real milliseconds the request is held back first. */
-  readonly delayMs?: number;
 }
+
+/** A fault under the id it is known by. */
+export interface PlannedFault {
+  readonly id: string;
+  readonly fault: Fault;
+  /** Requests it could have met so far. */
+  seen: number;
+}
+
+/** What decides whether a fault meets a request. */
+export interface Met {
+  readonly row: Operation;
+  /** Slug of the caller's organization. */
+  readonly org: string;
+  readonly path: string;
+}
+
+/** When a fault acts on an operation. */
+export function momentOf(fault: Fault, row: Operation): Moment {
+  const [kind] = kindsOf(fault);
+  if (kind === "hiddenForMs") return listsMachines(row) ? "after" : "before";
+  if (kind && kinds[kind].moment !== "either") return kinds[kind].moment as Moment;
+  const sent = kind === undefined && (fault.truncate !== undefined || fault.drip !== undefined);
+  return fault.when ?? (sent ? "after" : "before");
+}
+
+/** The last request a fault meets. What hides new Machines does so until it is taken back. */
+function lastOf({ nth = 1, times, hiddenForMs }: Fault): number {
+  const many = times ?? (hiddenForMs === undefined ? 1 : "always");
+  return many === "always" ? Infinity : nth + many - 1;
+}
+
+const concerns = (fault: Fault, { row, org, path }: Met): boolean =>
+  (fault.operation === undefined || fault.operation === row.id) &&
+  (fault.org === undefined || fault.org === org) &&
+  (fault.path === undefined || path.includes(fault.path)) &&
+  kindsOf(fault).every((kind) => kinds[kind].concerns(row));
 
 /** The faults that are still to come. */
 export class Faults {
-  #plans: { fault: Fault; seen: number }[] = [];
+  #plans: PlannedFault[] = [];
+  #planned = 0;
+  #met = 0;
 
   /** True when there is nothing to do; asked with every request. */
   get none(): boolean {
     return this.#plans.length === 0;
   }
 
-  add(...faults: Fault[]): void {
-    this.#plans.push(...faults.map((fault) => ({ fault, seen: 0 })));
+  /** Requests that met a fault since the start. */
+  get met(): number {
+    return this.#met;
+  }
+
+  /** Those that are still to come, oldest first. */
+  get planned(): readonly PlannedFault[] {
+    return this.#plans;
+  }
+
+  /** Plans faults; gives their ids. */
+  add(...faults: Fault[]): string[] {
+    const plans = faults.map((fault) => ({ id: `fault-${++this.#planned}`, fault, seen: 0 }));
+    this.#plans.push(...plans);
+    return plans.map(({ id }) => id);
+  }
+
+  /** Takes one back; false when there is none of that id any more. */
+  remove(id: string): boolean {
+    const before = this.#plans.length;
+    this.#plans = this.#plans.filter((plan) => plan.id !== id);
+    return this.#plans.length < before;
   }
 
   clear(): void {
     this.#plans = [];
   }
 
-  /** The fault this request meets, if any; counts the request. */
-  take(operation: string, when: Fault["when"]): Fault | undefined {
-    let hit: Fault | undefined;
-    for (const plan of this.#plans.filter(({ fault }) => fault.operation === operation && fault.when === when)) {
-      const { nth = 1, times = 1 } = plan.fault;
+  /** The fault this request meets at this moment, if any; counts the request. */
+  take(met: Met, moment: Moment): PlannedFault | undefined {
+    let hit: PlannedFault | undefined;
+    for (const plan of this.#plans.filter(({ fault }) => concerns(fault, met) && momentOf(fault, met.row) === moment)) {
       plan.seen++;
-      if (!hit && plan.seen >= nth && plan.seen < nth + times) hit = plan.fault;
-      if (plan.seen >= nth + times - 1) this.#plans = this.#plans.filter((other) => other !== plan);
+      if (!hit && plan.seen >= (plan.fault.nth ?? 1)) hit = plan;
+      if (plan.seen >= lastOf(plan.fault)) this.#plans = this.#plans.filter((other) => other !== plan);
     }
+    if (hit) this.#met++;
     return hit;
   }
 }

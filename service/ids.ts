@@ -91,6 +91,15 @@ export interface Ids {
   /** Four hexadecimal characters that stand for a hardware zone. */
   zone(): string;
   privateIp(): string;
+  /** Of 198.18.0.0/15, which is set aside for tests. */
+  ipv4(): string;
+  /** Of 2001:db8::/32, which is set aside for documents; a private one of fdaa::/16. Spelled as RFC 5952 says. */
+  ipv6(isPrivate: boolean): string;
+  /** Part of DNS records: 10 characters. */
+  code(): string;
+  cluster(): string;
+  backup(): string;
+  password(): string;
   /** ASSUMED: 32 hexadecimal characters; the samples show 12, which is short for what guards a Machine. */
   nonce(): string;
   accessToken(): string;
@@ -105,6 +114,7 @@ export function createIds(random: RandomBytes, lastUlid?: string): Ids {
   });
   const hex = (bytes: number): string => Buffer.from(random(bytes)).toString("hex");
   const letters = (count: number): string => Array.from(random(count), (byte) => alphabet[byte % 36]).join("");
+  const group = (): string => (0x1000 + (Number.parseInt(hex(2), 16) % 0xf000)).toString(16);
   const pick = (from: readonly string[]): string => from[(random(1)[0] ?? 0) % from.length] ?? "";
   return {
     app: () => letters(16),
@@ -115,6 +125,15 @@ export function createIds(random: RandomBytes, lastUlid?: string): Ids {
     snapshot: () => `vs_${letters(22)}`,
     zone: () => hex(2),
     privateIp: () => `fdaa:0:${hex(2)}:a7b:${hex(2)}:${hex(2)}:${hex(2)}:2`,
+    ipv4() {
+      const [a = 0, b = 0, c = 0] = random(3);
+      return `198.${18 + (a & 1)}.${b}.${1 + (c % 254)}`;
+    },
+    ipv6: (isPrivate) => `${isPrivate ? "fdaa:0" : "2001:db8"}:${[group(), group(), group(), group()].join(":")}:0:1`,
+    code: () => letters(10),
+    cluster: () => letters(16),
+    backup: () => `bk_${letters(16)}`,
+    password: () => letters(24),
     nonce: () => hex(16),
     // Never with a dash first: a command line would take that for a flag.
     accessToken: () => `mcs_${Buffer.from(random(32)).toString("base64url")}`,

@@ -4,4 +4,5 @@ export { ManualClock, systemClock, type Clock } from "./lifecycle/clock.ts";
 export { seededRandom, type RandomBytes } from "./ids.ts";
 export type { Fault } from "./faults.ts";
 export type { Seen } from "./app.ts";
-export { findLocal, startLocal, type Local, type LocalOptions } from "./local/daemon.ts";
+export { findLocal, startLocal, stopLocal, type Local } from "./local/daemon.ts";
+export type { LocalOptions } from "./local/options.ts";

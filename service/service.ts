@@ -1,21 +1,31 @@
 // The service, put together. In a test it lives in the test's process; the command (main.ts) lets it listen.
 import { chmodSync, mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
-import { addRoutes, createServer, type LogStream, type Seen } from "./app.ts";
+import { addRoutes, createServer, type LogStream, type Seen, type Tls } from "./app.ts";
+import { Audit } from "./audit.ts";
 import { Faults } from "./faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
-import { systemClock, type Clock } from "./lifecycle/clock.ts";
+import { MovableClock, systemClock, type Clock } from "./lifecycle/clock.ts";
+import * as clusters from "./lifecycle/clusters.ts";
 import { delayProfiles, type DelayProfile, type Delays } from "./lifecycle/delays.ts";
 import { happenings } from "./lifecycle/index.ts";
 import { Timers } from "./lifecycle/timers.ts";
+import { checked, exited, findMachine, happened, subjectOf } from "./lifecycle/machines.ts";
 import { Waits } from "./lifecycle/waits.ts";
-import { nearest, regions, type Region } from "./runtime/regions.ts";
-import { simulated, type Runtime } from "./runtime/simulated.ts";
-import { Store, StoreError } from "./store/database.ts";
+import { Metrics } from "./metrics.ts";
+import { addOwnRoutes } from "./ownRoutes.ts";
+import { RateLimits, type RateLimitProfile } from "./rateLimits.ts";
+import type { EngineFactory, EngineHost } from "./runtime/postgresEngine.ts";
+import { SimulatedPostgres } from "./runtime/simulatedPostgres.ts";
+import { capacityOf, nearest, regions, type Capacity, type Region } from "./runtime/regions.ts";
+import type { Runtime, RuntimeFactory, RuntimeHost } from "./runtime/runtime.ts";
+import { SimulatedRuntime } from "./runtime/simulated.ts";
+import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { lockData } from "./store/lock.ts";
 import { ownToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
+import { openVault } from "./store/vault.ts";
 import type { World } from "./world.ts";
 
 /** What a service is made from; everything may be left out. */
@@ -25,13 +35,24 @@ export interface ServiceOptions {
   readonly clock?: Clock;
   /** Randomness behind every identifier, nonce and token. */
   readonly random?: RandomBytes;
-  /** Name of a set of delays, or one of its own. `realistic` when left out. */
+  /** Name of a set of delays, or one of its own. `believable` when left out. */
   readonly delays?: DelayProfile | Delays;
   /** Refuses unknown fields, and checks the service's own answers. */
   readonly strict?: boolean;
-  readonly runtime?: Runtime;
-  /** Room in regions, by code, where it differs from the usual. */
-  readonly capacity?: Readonly<Record<string, number>>;
+  /** Whether requests are limited as the platform documents; `off` when left out. */
+  readonly rateLimits?: RateLimitProfile;
+  /** What to speak HTTPS with; plain HTTP when left out. */
+  readonly tls?: Tls;
+  /** Runs the Machines; simulated when left out. */
+  readonly runtime?: RuntimeFactory;
+  /** Runs the Postgres clusters; simulated when left out. */
+  readonly postgres?: EngineFactory;
+  /** Room in regions, by code, where it differs from the usual: for Machines of all kinds together, or of each. */
+  readonly capacity?: Readonly<Record<string, number | Partial<Capacity>>>;
+  /** The regions there are; those of the platform when left out. */
+  readonly regions?: readonly Region[];
+  /** Code of the region nearest to every caller; `ams` when left out. */
+  readonly nearest?: string;
   /** Host names allowed beside those of this computer; `"any"` when it listens to others. */
   readonly allowHosts?: readonly string[] | "any";
   /** Where log lines go; nowhere when left out. */
@@ -47,58 +68,87 @@ export interface Service {
   /** Token of the organization `personal`. */
   readonly token: string;
   readonly faults: Faults;
+  /** What was asked and what became of it. */
+  readonly audit: Audit;
+  /** Counts requests; `limited` of them were refused. */
+  readonly rateLimits: RateLimits;
   readonly world: World;
-  /** Ends held requests, lets the others finish, and gives the data folder back. */
+  /** Folder of the data; undefined in memory. */
+  readonly folder: string | undefined;
+  /** Ends held requests, gives the others three seconds to finish, and gives the data folder back. */
   close(): Promise<void>;
 }
+
+// ASSUMED: how long requests that have begun may take once the service closes.
+const closingMs = 3000;
 
 /** Makes a service. Throws a StoreError when the data folder cannot be used. */
 export function createService(options: ServiceOptions = {}): Service {
   const {
     data = ":memory:",
-    clock = systemClock(),
+    clock: handedIn = systemClock(),
     random = systemRandom(),
-    delays = "realistic",
+    delays = "believable",
     allowHosts = [],
   } = options;
+  const clock = new MovableClock(handedIn);
   const folder = data === ":memory:" ? undefined : prepareFolder(data);
   const lock = folder === undefined ? undefined : lockData(folder);
   try {
-    const store = new Store(folder === undefined ? ":memory:" : join(folder, "service.db"));
-    if (folder !== undefined) chmodSync(join(folder, "service.db"), 0o600);
+    const store = new Store(folder === undefined ? ":memory:" : storeFile(folder));
+    if (folder !== undefined) requireWhole(store, storeFile(folder));
     const boot = Buffer.from(random(4)).toString("hex");
     let count = 0;
-    const app = createServer(options.log, () => `${boot}-${(++count).toString(36).padStart(6, "0")}`);
-    const world = createWorld(store, clock, random, delays, options, app.log);
+    const app = createServer(options.log, () => `${boot}-${(++count).toString(36).padStart(6, "0")}`, options.tls);
+    const world = createWorld(store, folder, clock, random, delays, options, app.log);
     const token = ownToken(store, folder, world.ids, clock.now());
     const faults = new Faults();
+    const audit = new Audit();
+    const rateLimits = new RateLimits(clock, options.rateLimits ?? "off");
+    const metrics = new Metrics(world, { faults: () => faults.met, limited: () => rateLimits.limited });
+    const strict = options.strict ?? false;
     addRoutes(app, {
       world,
       tokens: new Tokens(store),
       faults,
-      strict: options.strict ?? false,
+      rateLimits,
+      audit,
+      metrics,
+      strict,
       allowedHosts: allowHosts === "any" ? undefined : new Set(allowHosts.map((host) => host.toLowerCase())),
       seen: options.onRequest ?? (() => {}),
     });
+    addOwnRoutes(app, { world, metrics, strict, closing: () => closing !== undefined });
     world.timers.arm();
     let closing: Promise<void> | undefined;
     const end = async (): Promise<void> => {
       world.waits.close();
+      const cut = setTimeout(() => app.server.closeAllConnections(), closingMs);
       await app.close();
+      clearTimeout(cut);
       world.timers.disarm();
       store.close();
       lock?.release();
     };
-    return { app, token, faults, world, close: () => (closing ??= end()) };
+    return { app, token, faults, rateLimits, audit, world, folder, close: () => (closing ??= end()) };
   } catch (error) {
     lock?.release();
     throw error;
   }
 }
 
+const simulated: RuntimeFactory = (host): Runtime => new SimulatedRuntime(host);
+const simulatedPostgres: EngineFactory = (host) => new SimulatedPostgres(host);
+
+// Whether there is anything that only the vault's key opens.
+const sealedAnything = `SELECT 1 FROM secrets UNION ALL SELECT 1 FROM secret_keys UNION ALL SELECT 1 FROM database_users
+  UNION ALL SELECT 1 FROM hostnames WHERE custom_key IS NOT NULL
+  UNION ALL SELECT 1 FROM machines WHERE secrets IS NOT NULL LIMIT 1`;
+
 function createWorld(
   store: Store,
-  clock: Clock,
+  folder: string | undefined,
+  clock: MovableClock,
   random: RandomBytes,
   delays: DelayProfile | Delays,
   options: ServiceOptions,
@@ -114,20 +164,59 @@ function createWorld(
     (error, kind) => log.error({ err: error, kind }, "something that was due did not happen"),
   );
   const waits = new Waits(clock);
-  const roomy = regions.map((region): [string, Region] => [
+  const roomy = (options.regions ?? regions).map((region): [string, Region] => [
     region.code,
-    { ...region, capacity: options.capacity?.[region.code] ?? region.capacity },
+    { ...region, capacity: capacityOf(options.capacity?.[region.code] ?? region.capacity) },
   ]);
+  const host: RuntimeHost = {
+    clock,
+    delays: typeof delays === "string" ? delayProfiles[delays] : delays,
+    timers,
+    events: {
+      prepared: (id) => tell(() => happened(world, id, "prepared")),
+      started: (id) => tell(() => happened(world, id, "started")),
+      suspended: (id) => tell(() => happened(world, id, "suspended")),
+      destroyed: (id) => tell(() => happened(world, id, "destroyed")),
+      exited: (id, exit) => tell(() => exited(world, id, exit)),
+      checked: (id, status) => tell(() => checked(world, id, status)),
+    },
+    subject: (id) => {
+      const machine = findMachine(world, id);
+      return machine && subjectOf(world, machine);
+    },
+  };
+  // A runtime tells what happened inside a transaction (the simulated one, by its timers) or at any other time.
+  const tell = (change: () => void): void => {
+    if (store.db.isTransaction) change();
+    else store.write(change).catch((error: unknown) => log.error({ err: error }, "what a runtime told was lost"));
+  };
+  const engineHost: EngineHost = {
+    delays: host.delays,
+    timers,
+    events: {
+      initializing: (id) => tell(() => clusters.initializing(world, id)),
+      ready: (id, endpoints) => tell(() => clusters.ready(world, id, endpoints)),
+      failed: (id) => tell(() => clusters.failed(world, id)),
+      destroyed: (id) => tell(() => clusters.destroyed(world, id)),
+    },
+    cluster: (id) => {
+      const row = clusters.findCluster(world, id);
+      return row && clusters.clusterOf(row);
+    },
+  };
   const world: World = {
     store,
     clock,
+    random,
     ids: createIds(random, [lastEvent, lastVersion].sort().at(-1)),
-    delays: typeof delays === "string" ? delayProfiles[delays] : delays,
+    delays: host.delays,
     timers,
     waits,
-    runtime: options.runtime ?? simulated,
+    runtime: (options.runtime ?? simulated)(host),
+    postgres: (options.postgres ?? simulatedPostgres)(engineHost),
+    vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
     regions: new Map(roomy),
-    nearest,
+    nearest: options.nearest ?? nearest,
     machineTexts: new Map(),
     log,
   };

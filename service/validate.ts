@@ -1,9 +1,9 @@
 // From a request to what a rule gets: every parameter, query value and body is checked against its row.
 import type { z } from "zod";
 import type { Operation } from "../api/operation.ts";
-import { fieldOf, isObject, tidy, type Field } from "../api/schema.ts";
+import { define, fieldOf, isObject, tidy, type Field, type Shape } from "../api/schema.ts";
 import { refuse, Refusal } from "./refusal.ts";
-import { wording } from "./rules/wording.ts";
+import { badStatus, wording } from "./rules/wording.ts";
 
 type Issue = z.core.$ZodIssue;
 
@@ -42,6 +42,11 @@ function allowed(issue: Issue): string {
 
 /** What is wrong with a value, in one sentence: the field, what it got, what is allowed. */
 export function problemText(issue: Issue, whole: unknown): string {
+  // The name of an entry is what is wrong with it; its value may be a secret.
+  if (issue.code === "invalid_key") {
+    const name = JSON.stringify(String(issue.path.at(-1)).slice(0, 80));
+    return `invalid name in ${pathText(issue.path.slice(0, -1))}, got ${name}, ${issue.issues[0]?.message ?? "is not allowed"}`;
+  }
   const path = pathText(issue.path);
   return `invalid ${path === "" ? "body" : path}, got ${received(issue, at(whole, issue.path))}, ${allowed(issue)}`;
 }
@@ -51,7 +56,7 @@ function check(row: Operation, schema: z.ZodType, value: unknown): unknown {
   if (result.success) return value;
   const issue = result.error.issues[0];
   if (!issue) throw refuse(400, "invalid request");
-  throw wording[row.id]?.(issue.path, at(value, issue.path)) ?? refuse(400, problemText(issue, value));
+  throw wording[row.id]?.(issue.path, at(value, issue.path)) ?? refuse(badStatus(row.id), problemText(issue, value));
 }
 
 /** A request, validated. Unknown fields are listed: ignored, or refused by a strict service. */
@@ -80,18 +85,29 @@ function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown:
   const { shape } = fieldOf(schema);
   const read: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(isObject(query) ? query : {})) {
-    const field = shape.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
-    if (!field) unknown.push(name);
-    else if (value !== "") read[name] = queryValue(name, field, value);
+    // `metadata.{key}=value` is an entry of a map.
+    const dot = name.indexOf(".");
+    const map = dot > 0 ? fieldAt(shape, name.slice(0, dot)) : undefined;
+    if (map?.shape.kind === "record") {
+      const entries = (read[name.slice(0, dot)] ??= {}) as Record<string, unknown>;
+      define(entries, name.slice(dot + 1), String(Array.isArray(value) ? value.at(-1) : value));
+      continue;
+    }
+    const field = fieldAt(shape, name);
+    if (!field || field.shape.kind === "record") unknown.push(name);
+    else if (value !== "") read[name] = queryValue(row, name, field, value);
   }
   check(row, schema, read);
   return read;
 }
 
+const fieldAt = (shape: Shape, name: string): Field | undefined =>
+  shape.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
+
 const truths: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
 
 /** A value of the query as the type its field has; repeated or comma-separated where the field is a list (spec 4.2 wait). */
-function queryValue(name: string, { shape }: Field, value: unknown): unknown {
+function queryValue(row: Operation, name: string, { shape }: Field, value: unknown): unknown {
   if (shape.kind === "array")
     return (Array.isArray(value) ? value : [value]).flatMap((text) => String(text).split(","));
   const text = String(Array.isArray(value) ? value.at(-1) : value);
@@ -99,7 +115,7 @@ function queryValue(name: string, { shape }: Field, value: unknown): unknown {
   if (shape.type === "boolean") {
     const truth = Object.hasOwn(truths, text) ? truths[text] : undefined;
     if (truth === undefined)
-      throw refuse(400, `invalid ${name}, got ${JSON.stringify(text.slice(0, 80))}, must be true or false`);
+      throw refuse(badStatus(row.id), `invalid ${name}, got ${JSON.stringify(text.slice(0, 80))}, must be true or false`);
     return truth;
   }
   if (shape.type === "integer" && /^-?\d{1,15}$/.test(text)) return Number(text);

@@ -1,23 +1,30 @@
 // Everything the rules work with, handed in: nothing in the service reads a clock, draws a random number or opens a file by itself.
 import type { FastifyBaseLogger } from "fastify";
-import type { Clock } from "./lifecycle/clock.ts";
+import type { MovableClock } from "./lifecycle/clock.ts";
 import type { Delays } from "./lifecycle/delays.ts";
 import type { Timers } from "./lifecycle/timers.ts";
 import type { Waits } from "./lifecycle/waits.ts";
-import type { Ids } from "./ids.ts";
+import type { Ids, RandomBytes } from "./ids.ts";
 import type { Region } from "./runtime/regions.ts";
-import type { Runtime } from "./runtime/simulated.ts";
+import type { PostgresEngine } from "./runtime/postgresEngine.ts";
+import type { Runtime } from "./runtime/runtime.ts";
 import type { Store } from "./store/database.ts";
+import type { Vault } from "./store/vault.ts";
 
 /** What a rule sees of the service. */
 export interface World {
   readonly store: Store;
-  readonly clock: Clock;
+  readonly clock: MovableClock;
   readonly ids: Ids;
+  /** Randomness of keys and nonces. */
+  readonly random: RandomBytes;
   readonly delays: Delays;
   readonly timers: Timers;
   readonly waits: Waits;
   readonly runtime: Runtime;
+  readonly postgres: PostgresEngine;
+  /** Seals what must not lie in the store in clear text. */
+  readonly vault: Vault;
   readonly regions: ReadonlyMap<string, Region>;
   readonly nearest: string;
   /** Answers for Machines as JSON text, until something about the Machine changes. */

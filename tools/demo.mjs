@@ -107,8 +107,9 @@ async function startService(env) {
 async function start(call) {
   const file = path.join(state, "service-address"); // another address would be a change to the stack
   const before = readText(file);
-  let result = await call("start", "--listen", before ?? "127.0.0.1:0", "--json");
-  if (result.code !== 0 && before !== undefined) result = await call("start", "--listen", "127.0.0.1:0", "--json");
+  const at = (listen) => call("start", "--detach", "--listen", listen, "--json");
+  let result = await at(before ?? "127.0.0.1:0");
+  if (result.code !== 0 && before !== undefined) result = await at("127.0.0.1:0");
   try {
     const { url, pid } = JSON.parse(result.stdout);
     writeText(file, new URL(url).host);

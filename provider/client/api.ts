@@ -3,7 +3,7 @@ import { z } from "zod";
 import { fromWire, toWire, camelKey, type Camel } from "../../api/case.ts";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
-import { tidy } from "../../api/schema.ts";
+import { isObject, tidy } from "../../api/schema.ts";
 import type { Config } from "../core/config.ts";
 import { MachinesError, NetworkError } from "../core/errors.ts";
 import { answerError, excerpt, unreachable } from "./answers.ts";
@@ -188,6 +188,7 @@ function pathOf(operation: Operation, args: Record<string, unknown>): string {
   for (const name of Object.keys(operation.query?.shape ?? {})) {
     const value = args[camelKey(name)];
     if (Array.isArray(value)) query.set(name, value.join(","));
+    else if (isObject(value)) for (const [key, one] of Object.entries(value)) query.set(`${name}.${key}`, String(one));
     else if (value !== undefined) query.set(name, `${value as string | number | boolean}`);
   }
   return query.size > 0 ? `${path}?${query.toString()}` : path;

@@ -65,7 +65,7 @@ async function startCommand(): Promise<{ url: string; token: string }> {
   const run = async (...args: string[]) =>
     (await promisify(execFile)("machines-service", args, { timeout: 60_000 })).stdout.trim();
   try {
-    const { url } = JSON.parse(await run("start", "--json")) as { url: string };
+    const { url } = JSON.parse(await run("start", "--detach", "--json")) as { url: string };
     return { url, token: await run("token") };
   } catch (error) {
     const { code, stderr } = error as NodeJS.ErrnoException & { stderr?: string };

@@ -73,5 +73,65 @@ export class ManualClock implements Clock {
   }
 }
 
+interface Timer {
+  readonly due: number;
+  readonly run: () => void;
+  cancel: () => void;
+}
+
+/** A clock that goes as another one does, and can be moved forwards beside it: the computer slept, or a test is in a hurry (F30). */
+export class MovableClock implements Clock {
+  readonly #clock: Clock;
+  readonly #timers = new Set<Timer>();
+  #ahead = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  now(): number {
+    return this.#clock.now() + this.#ahead;
+  }
+
+  after(ms: number, run: () => void): () => void {
+    const timer = { due: this.now() + Math.max(0, ms), run, cancel: () => {} };
+    this.#timers.add(timer);
+    this.#arm(timer);
+    return () => {
+      this.#timers.delete(timer);
+      timer.cancel();
+    };
+  }
+
+  /** Moves that many milliseconds forwards; whatever falls due happens on the way, in order. */
+  advance(ms: number): void {
+    const end = this.now() + ms;
+    for (;;) {
+      const next = [...this.#timers].filter(({ due }) => due <= end).sort((a, b) => a.due - b.due)[0];
+      if (!next) break;
+      next.cancel();
+      this.#timers.delete(next);
+      this.#moveTo(next.due);
+      next.run();
+    }
+    this.#moveTo(end);
+    for (const timer of this.#timers) {
+      timer.cancel();
+      this.#arm(timer);
+    }
+  }
+
+  #moveTo(time: number): void {
+    this.#ahead += Math.max(0, time - this.now());
+  }
+
+  #arm(timer: Timer): void {
+    timer.cancel = this.#clock.after(timer.due - this.now(), () => {
+      this.#timers.delete(timer);
+      timer.run();
+    });
+  }
+}
+
 /** RFC 3339 with seconds, as the service writes every time (bodies 4.2). */
 export const rfc3339 = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;

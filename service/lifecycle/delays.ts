@@ -1,6 +1,6 @@
 // How long things take, as data. Nothing else in the service waits.
 
-const realistic = {
+const believable = {
   /** Fetching the image, before the first start. */
   prepare: 150,
   start: 250,
@@ -24,21 +24,26 @@ const realistic = {
   snapshot: 500,
   /** Until a deleted App is gone. */
   app: 200,
+  /** From a hostname's DNS being right until its certificate is issued. */
+  certificate: 500,
+  /** One step of a Postgres cluster's life. */
+  cluster: 1000,
+  backup: 500,
 };
 
 /** Milliseconds of every kind of waiting. */
-export type Delays = Readonly<Record<keyof typeof realistic, number>>;
+export type Delays = Readonly<Record<keyof typeof believable, number>>;
 
-const none = Object.fromEntries(Object.keys(realistic).map((name) => [name, 0])) as Record<
-  keyof typeof realistic,
+const none = Object.fromEntries(Object.keys(believable).map((name) => [name, 0])) as Record<
+  keyof typeof believable,
   number
 >;
 
 /**
- * Named sets of delays: `realistic` for people, `instant` for tests, where a request is answered after everything it
+ * Named sets of delays: `believable` for people, `none` for tests, where a request is answered after everything it
  * set off has happened. A Machine that restarts for ever keeps a pause there too, or nothing else would get a turn.
  */
-export const delayProfiles = { realistic, instant: { ...none, retryAlways: 1000 } } as const satisfies Record<
+export const delayProfiles = { believable, none: { ...none, retryAlways: 1000 } } as const satisfies Record<
   string,
   Delays
 >;
@@ -58,6 +63,11 @@ export const periods = {
   /** A deleted volume stays `pending_destroy` (bodies 2). */
   volumeKept: 24 * hour,
   backup: 24 * hour,
+  /** ASSUMED: an issued certificate is good for 90 days and renewed 30 days before. */
+  certificate: 90 * 24 * hour,
+  renewal: 60 * 24 * hour,
+  /** What a cluster stores is measured (bodies 10). */
+  measure: hour,
   day: 24 * hour,
   /** ASSUMED: a month is 30 days. */
   schedule: { hourly: hour, daily: 24 * hour, weekly: 7 * 24 * hour, monthly: 30 * 24 * hour },

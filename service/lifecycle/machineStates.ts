@@ -1,7 +1,6 @@
 // The life of a Machine as data (bodies 4.4): what an operation does in a state, and what follows by itself.
 import type { Refusal } from "../refusal.ts";
 import { refuse } from "../refusal.ts";
-import type { Delays } from "./delays.ts";
 
 /** States a Machine of this service is ever in. */
 export const machineStates = [
@@ -142,10 +141,18 @@ export const effects: Readonly<Record<PowerOperation, Readonly<Record<MachineSta
   },
 };
 
-/** How a Machine leaves a state by itself. */
+/** What the runtime does when a Machine enters a state. */
+export type RuntimeCall = "create" | "start" | "stop" | "suspend" | "destroy";
+
+/** What a runtime tells of a Machine (runtime/runtime.ts). */
+export type RuntimeEvent = "prepared" | "started" | "exited" | "suspended" | "destroyed";
+
+/** What follows a state by itself. */
 export interface Step {
-  /** Which delay passes first. */
-  readonly after: keyof Delays;
+  /** What the runtime is asked to do. */
+  readonly call: RuntimeCall;
+  /** What it tells once it has done so. */
+  readonly on: RuntimeEvent;
   readonly become: MachineState;
   /** Where it goes instead when it is not meant to run (`skip_launch`). */
   readonly atRest?: MachineState;
@@ -153,15 +160,15 @@ export interface Step {
   readonly event: string;
 }
 
-/** What follows by itself on entering a state. A process that ends is the runtime's doing and not listed. */
+/** What follows by itself on entering a state. A process that ends unasked is not listed (lifecycle/machines.ts). */
 export const steps: Readonly<Partial<Record<MachineState, Step>>> = {
-  created: { after: "prepare", become: "starting", atRest: "stopped", event: "launch" },
-  starting: { after: "start", become: "started", event: "start" },
-  stopping: { after: "stop", become: "stopped", event: "exit" },
-  restarting: { after: "stop", become: "starting", event: "restart" },
-  suspending: { after: "suspend", become: "suspended", event: "suspend" },
+  created: { call: "create", on: "prepared", become: "starting", atRest: "stopped", event: "launch" },
+  starting: { call: "start", on: "started", become: "started", event: "start" },
+  stopping: { call: "stop", on: "exited", become: "stopped", event: "exit" },
+  restarting: { call: "stop", on: "exited", become: "starting", event: "restart" },
+  suspending: { call: "suspend", on: "suspended", become: "suspended", event: "suspend" },
   // ASSUMED: an update with skip_launch leaves the Machine stopped, whatever it was: a snapshot or a running process
   // belongs to the old version.
-  replacing: { after: "replace", become: "starting", atRest: "stopped", event: "update" },
-  destroying: { after: "destroy", become: "destroyed", event: "destroy" },
+  replacing: { call: "create", on: "prepared", become: "starting", atRest: "stopped", event: "update" },
+  destroying: { call: "destroy", on: "destroyed", become: "destroyed", event: "destroy" },
 };

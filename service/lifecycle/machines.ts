@@ -1,11 +1,20 @@
 // What happens to a Machine: it enters a state, which is an event, and the state decides what follows.
 import type { MachineConfig } from "../../api/machineConfig.ts";
+import { parseDuration } from "../../api/schema.ts";
 import type { EventRow, MachineRow } from "../store/rows.ts";
 import { touch, type World } from "../world.ts";
-import type { Behaviour, Exit } from "../runtime/simulated.ts";
+import type { Exit, StopRequest, Subject } from "../runtime/runtime.ts";
+import { openFor } from "../store/secretValues.ts";
 import { rfc3339 } from "./clock.ts";
 import { periods } from "./delays.ts";
-import { effects, steps, type MachineState, type PowerOperation } from "./machineStates.ts";
+import {
+  effects,
+  steps,
+  type MachineState,
+  type PowerOperation,
+  type RuntimeCall,
+  type RuntimeEvent,
+} from "./machineStates.ts";
 
 /** Why a Machine enters a state. */
 export interface Cause {
@@ -14,6 +23,8 @@ export interface Cause {
   readonly request?: object;
   /** What else changes with it. */
   readonly changes?: Partial<MachineRow>;
+  /** How the process is asked to end; as the configuration says when left out. */
+  readonly stop?: StopRequest;
 }
 
 const eventsKept = 100;
@@ -24,9 +35,26 @@ export const findMachine = (world: World, id: string): MachineRow | undefined =>
 /** The configuration as it stands in the store, without metadata. */
 export const configOf = (machine: MachineRow): MachineConfig => JSON.parse(machine.config) as MachineConfig;
 
-function behaviourOf(world: World, machine: MachineRow): Behaviour {
-  const behaviour = world.runtime.behaviour(configOf(machine));
-  return typeof behaviour === "string" ? {} : behaviour; // a mistake in it was refused with the request
+/** A Machine as the runtime sees it. */
+export function subjectOf(world: World, machine: MachineRow): Subject {
+  const { id, name, region, version, private_ip, state, memory_limit_mb, secrets } = machine;
+  const app = world.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", machine.app)?.name ?? "";
+  return {
+    ...{ id, app, name, region, version, state },
+    privateIp: private_ip,
+    config: configOf(machine),
+    memoryLimitMb: memory_limit_mb ?? undefined,
+    secrets: () => openFor(world, id, secrets),
+  };
+}
+
+/** How a Machine is asked to stop when nothing else is said (bodies 2: five seconds, at most 300). */
+export function stopRequest({ stop_config }: MachineConfig): StopRequest {
+  const timeout = stop_config?.timeout === undefined ? undefined : parseDuration(stop_config.timeout);
+  return {
+    signal: stop_config?.signal ?? "SIGINT",
+    timeoutMs: Math.min(timeout === undefined ? 5000 : timeout / 1e6, 300_000),
+  };
 }
 
 /** Changes a Machine's row; `updated_at` moves with every change. */
@@ -58,10 +86,9 @@ export function record(world: World, machine: MachineRow, cause: Cause, moved: b
   if (last) world.store.run("DELETE FROM events WHERE machine = ? AND id <= ?", machine.id, last.id);
 }
 
-/** Brings a Machine into a state and arranges what follows. */
+/** Brings a Machine into a state and lets the runtime do what follows. */
 export function enter(world: World, from: MachineRow, state: MachineState, cause: Cause): MachineRow {
-  const { timers, delays } = world;
-  timers.cancel(from.id, "machine.step", "machine.exit", "machine.checks");
+  world.timers.cancel(from.id, "machine.retry");
   const checks =
     state === "started" || from.state !== "started"
       ? {}
@@ -69,13 +96,20 @@ export function enter(world: World, from: MachineRow, state: MachineState, cause
   const machine = changeMachine(world, from, { ...checks, ...cause.changes, state });
   record(world, machine, cause, true);
   const step = steps[state];
-  if (step) {
-    const startMs = state === "starting" ? behaviourOf(world, machine).startMs : undefined;
-    timers.after(startMs ?? delays[step.after], "machine.step", machine.id);
+  if (step) ask(world, machine, step.call, cause.stop ?? stopRequest(configOf(machine)));
+  if (state === "started") {
+    const mounted = "UPDATE volumes SET mounted = 1, updated_at = ? WHERE machine = ? AND mounted = 0";
+    world.store.run(mounted, world.clock.now(), machine.id);
   }
-  if (state === "started") settleIn(world, machine);
+  if (state === "failed") startStandbys(world, machine);
   if (state === "destroyed") clearUp(world, machine);
   return machine;
+}
+
+function ask(world: World, machine: MachineRow, call: RuntimeCall, request: StopRequest): void {
+  const subject = subjectOf(world, machine);
+  if (call === "stop") world.runtime.stop(subject, request);
+  else world.runtime[call](subject);
 }
 
 /** What an operation of a client does to a Machine: the table decides (machineStates.ts). */
@@ -84,31 +118,60 @@ export function operate(world: World, machine: MachineRow, operation: PowerOpera
   if (typeof effect === "function") throw effect(machine.state);
   if (effect !== "unchanged") return enter(world, machine, effect, cause);
   // Between two attempts of the restart policy a Machine reads `stopped`; a stop then ends the attempts.
-  if (operation === "stop" && machine.state === "stopped") world.timers.cancel(machine.id, "machine.step");
+  if (operation === "stop" && machine.state === "stopped") world.timers.cancel(machine.id, "machine.retry");
   return machine;
 }
 
-/** The step that follows a state by itself. */
-export function step(world: World, id: string): void {
+/** What a runtime tells is turned into the next state, by the table. */
+export function happened(world: World, id: string, event: RuntimeEvent): void {
   const machine = findMachine(world, id);
-  if (!machine) return;
-  if (machine.state === "stopped") return retry(world, machine);
-  const next = steps[machine.state];
-  if (!next) return;
-  const crash = machine.state === "starting" ? behaviourOf(world, machine).crash : undefined;
-  if (crash) return ended(world, machine, crash);
-  const become = machine.launch === 0 && next.atRest ? next.atRest : next.become;
-  const stopped =
-    machine.state === "stopping"
-      ? { request: exitRequest(world, machine, { code: 0, oom: false }, { requested: true, restarting: false }) }
-      : {};
-  enter(world, machine, become, { type: next.event, source: "flyd", ...stopped, ...endOf(world, become) });
+  const step = machine && steps[machine.state];
+  if (!step || step.on !== event) return; // it has gone on since
+  const become = machine.launch === 0 && step.atRest ? step.atRest : step.become;
+  const changes: Partial<MachineRow> = become === "destroyed" ? { destroyed_at: world.clock.now() } : {};
+  enter(world, machine, become, { type: step.event, source: "flyd", changes });
 }
 
-const endOf = (world: World, state: MachineState): { changes?: Partial<MachineRow> } =>
-  state === "destroyed" ? { changes: { destroyed_at: world.clock.now() } } : {};
+/** The main process has ended, asked to or by itself. */
+export function exited(world: World, id: string, exit: Exit): void {
+  const machine = findMachine(world, id);
+  if (!machine) return;
+  const step = steps[machine.state];
+  if (step?.on === "exited") {
+    const request = exitRequest(world, machine, { ...exit, requested: true }, false);
+    const leaves = machine.state === "stopping" && configOf(machine).auto_destroy === true;
+    enter(world, machine, leaves ? "destroying" : step.become, { type: step.event, source: "flyd", request });
+  } else if (machine.state === "starting" || machine.state === "started") ended(world, machine, exit);
+}
 
-function retry(world: World, machine: MachineRow): void {
+/** The main process has ended by itself: destroyed, started again, or left as it is, as the configuration says. */
+function ended(world: World, machine: MachineRow, exit: Exit): void {
+  const config = configOf(machine);
+  const crashed = machine.state === "starting";
+  if (config.auto_destroy) {
+    const request = exitRequest(world, machine, exit, false);
+    enter(world, machine, "destroying", { type: "exit", source: "flyd", request });
+    return;
+  }
+  const { policy = "on-failure", max_retries = 10 } = config.restart ?? {};
+  const failed = exit.code !== 0;
+  const restarting = policy === "always" || (policy !== "no" && failed && machine.restarts < max_retries);
+  // ASSUMED: `failed` once the retries are used up, or when the process never came up and is not to be started again.
+  const state = !restarting && failed && (policy !== "no" || crashed) ? "failed" : "stopped";
+  const request = exitRequest(world, machine, exit, restarting);
+  enter(world, machine, state, { type: "exit", source: "flyd", request });
+  if (restarting)
+    world.timers.after(
+      policy === "always" ? world.delays.retryAlways : world.delays.retry,
+      "machine.retry",
+      machine.id,
+    );
+}
+
+/** The restart policy starts a Machine again. */
+export function retry(world: World, id: string): void {
+  const machine = findMachine(world, id);
+  if (machine?.state !== "stopped") return;
   const restarts = machine.restarts + 1;
   enter(world, machine, "starting", {
     type: "restart",
@@ -118,13 +181,18 @@ function retry(world: World, machine: MachineRow): void {
   });
 }
 
-/** A Machine has started: its checks get a result, its process may end, its volume has a file system from now on. */
-function settleIn(world: World, machine: MachineRow): void {
-  const { timers, delays } = world;
-  const behaviour = behaviourOf(world, machine);
-  timers.after(delays.checks, "machine.checks", machine.id);
-  if (behaviour.exit) timers.after(delays.run, "machine.exit", machine.id);
-  world.store.run("UPDATE volumes SET mounted = 1 WHERE machine = ? AND mounted = 0", machine.id);
+/**
+ * A Machine that has failed is stood in for. ASSUMED: that is when a standby starts; hosts, whose end the platform means,
+ * do not end here.
+ */
+function startStandbys(world: World, failed: MachineRow): void {
+  const stopped = world.store.all<MachineRow>(
+    "SELECT * FROM machines WHERE app = ? AND state = 'stopped' AND instr(config, '\"standbys\"') > 0",
+    failed.app,
+  );
+  for (const machine of stopped)
+    if (configOf(machine).standbys?.includes(failed.id))
+      enter(world, machine, "starting", { type: "start", source: "flyd", changes: { launch: 1, restarts: 0 } });
 }
 
 /** A destroyed Machine's lease ends with it; its volume is free a moment later. */
@@ -139,59 +207,22 @@ function clearUp(world: World, machine: MachineRow): void {
 }
 
 /** The checks have a result. */
-export function check(world: World, id: string): void {
-  const machine = findMachine(world, id);
-  if (!machine) return;
-  const checks = behaviourOf(world, machine).checksFail ? "critical" : "passing";
+export function checked(world: World, id: string, checks: "passing" | "critical"): void {
+  if (findMachine(world, id)?.state !== "started") return;
   world.store.update("machines", "id", id, { checks, checked_at: world.clock.now() });
   touch(world, id);
 }
 
-/** The main process of a started Machine ends. */
-export function exit(world: World, id: string): void {
-  const machine = findMachine(world, id);
-  const how = machine && behaviourOf(world, machine).exit;
-  if (how) ended(world, machine, how);
-}
-
-/** The main process has ended by itself: destroyed, started again, or left as it is, as the configuration says. */
-function ended(world: World, machine: MachineRow, how: Exit): void {
-  const config = configOf(machine);
-  const crashed = machine.state === "starting";
-  if (config.auto_destroy) {
-    enter(world, machine, "destroying", {
-      type: "exit",
-      source: "flyd",
-      request: exitRequest(world, machine, how, { requested: false, restarting: false }),
-    });
-    return;
-  }
-  const { policy = "on-failure", max_retries = 10 } = config.restart ?? {};
-  const failed = how.code !== 0;
-  const restarting = policy === "always" || (policy !== "no" && failed && machine.restarts < max_retries);
-  // ASSUMED: `failed` once the retries are used up, or when the process never came up and is not to be started again.
-  const state = !restarting && failed && (policy !== "no" || crashed) ? "failed" : "stopped";
-  const request = exitRequest(world, machine, how, { requested: false, restarting });
-  enter(world, machine, state, { type: "exit", source: "flyd", request });
-  if (restarting)
-    world.timers.after(policy === "always" ? world.delays.retryAlways : world.delays.retry, "machine.step", machine.id);
-}
-
-function exitRequest(
-  world: World,
-  machine: MachineRow,
-  how: Exit,
-  why: { requested: boolean; restarting: boolean },
-): object {
+function exitRequest(world: World, machine: MachineRow, exit: Exit, restarting: boolean): object {
   return {
     exit_event: {
-      exit_code: how.code,
-      guest_exit_code: how.code,
-      guest_signal: how.oom ? 9 : -1,
+      exit_code: exit.code,
+      guest_exit_code: exit.code,
+      guest_signal: exit.signal === 0 ? -1 : exit.signal,
       signal: -1,
-      oom_killed: how.oom,
-      requested_stop: why.requested,
-      restarting: why.restarting,
+      oom_killed: exit.oom,
+      requested_stop: exit.requested,
+      restarting,
       exited_at: rfc3339(world.clock.now()),
       error: "",
     },
@@ -222,4 +253,4 @@ export const isSettled = (world: World, machine: MachineRow): boolean =>
     machine.state === "stopped" ||
     machine.state === "suspended" ||
     machine.state === "failed") &&
-  !world.timers.pending(machine.id, "machine.step");
+  !world.timers.pending(machine.id, "machine.retry");

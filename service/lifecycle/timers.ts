@@ -5,9 +5,7 @@ import type { Store } from "../store/database.ts";
 /** Kinds of things that happen later; lifecycle/index.ts says what each does. */
 export type TimerKind =
   | "app.remove"
-  | "machine.step"
-  | "machine.exit"
-  | "machine.checks"
+  | "machine.retry"
   | "machine.schedule"
   | "machine.forget"
   | "volume.step"
@@ -15,7 +13,15 @@ export type TimerKind =
   | "volume.remove"
   | "volume.backup"
   | "snapshot.done"
-  | "snapshot.expire";
+  | "snapshot.expire"
+  | "certificate.issue"
+  | "certificate.renew"
+  | "cluster.step"
+  | "cluster.measure"
+  | "backup.done"
+  | "runtime.step"
+  | "runtime.exit"
+  | "runtime.checks";
 
 interface TimerRow {
   readonly id: number;

@@ -10,9 +10,10 @@ export const findVolume = (world: World, id: string): VolumeRow | undefined =>
 
 /** Changes a volume's row. */
 export function changeVolume(world: World, volume: VolumeRow, changes: Partial<VolumeRow>): VolumeRow {
-  world.store.update("volumes", "id", volume.id, changes);
+  const all = { ...changes, updated_at: world.clock.now() };
+  world.store.update("volumes", "id", volume.id, all);
   touch(world, volume.id);
-  return { ...volume, ...changes };
+  return { ...volume, ...all };
 }
 
 /** Puts a volume on a path of states: in the first now, in the others one after the other. */

@@ -1,44 +1,23 @@
 // The service of this computer: found, or started in the background. Several processes may ask at the same moment.
 import { spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { chmodSync, closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { DelayProfile } from "../lifecycle/delays.ts";
 import { isLocked, readRunning, tryLock, type Held, type Running } from "../store/lock.ts";
 import { tokenFile } from "../store/tokenFile.ts";
 import { mainFile } from "./entry.ts";
-
-/** Which service, and how it is started when it does not run yet. */
-export interface LocalOptions {
-  /** Folder of the data; `MACHINES_SERVICE_DATA` or `~/.machines-service` when left out. */
-  readonly data?: string;
-  /** Address to listen at, `host:port`; port 0 takes a free one. */
-  readonly listen?: string;
-  readonly delays?: DelayProfile;
-  readonly strict?: boolean;
-  readonly allowHosts?: readonly string[];
-  readonly allowRemote?: boolean;
-}
+import { dataFolder, settled, startArguments, type LocalOptions } from "./options.ts";
+import { Problem } from "./problem.ts";
 
 /** A service of this computer and the token to use it with. */
 export interface Local extends Running {
   readonly token: string;
 }
 
-/** Something that keeps a service from starting; the message is for the user. */
-export class StartError extends Error {
-  override readonly name = "StartError";
-}
-
+// Bytes of the log at which a start begins another.
+const largestLog = 10_000_000;
 const patience = 15_000;
 const pause = 10;
-
-/** The data folder, as an absolute path. */
-export function dataFolder(data: string | undefined): string {
-  const named = data ?? process.env["MACHINES_SERVICE_DATA"];
-  return resolve(named !== undefined && named !== "" ? named : join(homedir(), ".machines-service"));
-}
 
 /** Log of the service in the background. */
 export const logFile = (folder: string): string => join(folder, "service.log");
@@ -73,7 +52,7 @@ export async function startLocal(options: LocalOptions = {}): Promise<Local> {
       const running = findRunning(folder);
       if (running) return withToken(running);
     }
-    return withToken(await spawnService(folder, options));
+    return withToken(await spawnService(folder, { ...options, data: folder }));
   } finally {
     starting.release();
   }
@@ -84,7 +63,7 @@ async function lockStart(folder: string): Promise<Held> {
     const held = tryLock(join(folder, "start.lock"));
     if (held) return held;
     if (Date.now() > end)
-      throw new StartError(
+      throw new Problem(
         `another process has been starting the service of ${folder} for ${patience / 1000} s; see ${logFile(folder)}`,
       );
   }
@@ -99,25 +78,27 @@ function minimalEnvironment(): NodeJS.ProcessEnv {
   );
 }
 
-/** Arguments of `start --foreground` that say the same as the options. */
-function startArguments(folder: string, options: LocalOptions): string[] {
-  const { listen = "127.0.0.1:0", delays, strict, allowHosts = [], allowRemote } = options;
-  return [
-    ...["start", "--foreground", "--data", folder, "--listen", listen],
-    ...(delays === undefined ? [] : ["--delays", delays]),
-    ...(strict ? ["--strict"] : []),
-    ...(allowRemote ? ["--allow-remote"] : []),
-    ...allowHosts.flatMap((host) => ["--allow-host", host]),
-  ];
+/** Opens the log to go on with; one that has grown large is put aside first, and the one before it forgotten. */
+function openLog(folder: string): number {
+  const file = logFile(folder);
+  let log = openSync(file, "a", 0o600);
+  if (fstatSync(log).size > largestLog) {
+    closeSync(log);
+    renameSync(file, `${file}.1`);
+    log = openSync(file, "a", 0o600);
+  }
+  chmodSync(file, 0o600);
+  return log;
 }
 
 /** Starts the process in a session of its own; it says on a pipe whether it is ready or why not. */
 function spawnService(folder: string, options: LocalOptions): Promise<Running> {
   return new Promise((done, fail) => {
-    const log = openSync(logFile(folder), "a", 0o600);
+    const log = openLog(folder);
+    const started = startArguments({ listen: "127.0.0.1:0", ...settled(options) });
     const child = spawn(
       process.execPath,
-      ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", mainFile(), ...startArguments(folder, options), "--report"],
+      ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", mainFile(), "start", ...started, "--report"],
       {
         cwd: folder,
         detached: true,
@@ -136,12 +117,12 @@ function spawnService(folder: string, options: LocalOptions): Promise<Running> {
         line === ""
           ? { error: `machines-service ended before it was ready; see ${logFile(folder)}` }
           : (JSON.parse(line) as Running | { error: string });
-      if ("error" in report) fail(new StartError(report.error));
+      if ("error" in report) fail(new Problem(report.error));
       else done(report);
     };
     const late = setTimeout(() => {
       child.kill("SIGKILL");
-      fail(new StartError(`machines-service was not ready after ${patience / 1000} s; see ${logFile(folder)}`));
+      fail(new Problem(`machines-service was not ready after ${patience / 1000} s; see ${logFile(folder)}`));
     }, patience);
     child.once("error", fail);
     pipe?.on("data", (part: Buffer) => (said += part.toString()));
@@ -161,7 +142,7 @@ export async function stopLocal(folder: string): Promise<Running | undefined> {
   }
   for (const end = Date.now() + patience; isLocked(folder); await sleep(pause)) {
     if (Date.now() > end)
-      throw new StartError(
+      throw new Problem(
         `machines-service (pid ${running.pid}) has not ended after ${patience / 1000} s; see ${logFile(folder)}`,
       );
   }

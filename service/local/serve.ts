@@ -1,41 +1,14 @@
 // The service in the foreground: listens, says so, and ends when it is told to.
-import { isIP, type AddressInfo } from "node:net";
 import { writeSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { startAdmin, type Admin } from "../admin.ts";
 import { createService } from "../service.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
-import { dataFolder, StartError, type LocalOptions } from "./daemon.ts";
-
-interface Address {
-  readonly host: string;
-  readonly port: number;
-  readonly loopback: boolean;
-}
-
-/** Reads `host:port`. */
-export function parseListen(text: string): Address {
-  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text) ?? [];
-  const host = bracketed ?? plain ?? "";
-  const port = Number(digits);
-  if (digits === undefined || port > 65535 || host === "" || (bracketed !== undefined && isIP(bracketed) !== 6)) {
-    throw new StartError(`--listen takes an address such as 127.0.0.1:4280, got ${JSON.stringify(text)}`);
-  }
-  return {
-    host,
-    port,
-    loopback: host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127.")),
-  };
-}
-
-function listenProblem(error: unknown, listen: string): Error {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (code === "EADDRINUSE")
-    return new StartError(`${listen} is in use by another program; choose another address with --listen`);
-  if (code === "EACCES")
-    return new StartError(`${listen} may not be listened at by this user; choose a port above 1023 with --listen`);
-  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN")
-    return new StartError(`${listen} is no address of this computer; choose another with --listen`);
-  return error instanceof Error ? error : new Error(String(error));
-}
+import { readCertificate } from "./certificate.ts";
+import { hostInUrl, listenProblem, parseListen } from "./listen.ts";
+import { dataFolder, type LocalOptions } from "./options.ts";
+import { Problem } from "./problem.ts";
+import { readRegions } from "./regionsFile.ts";
 
 // One write for all lines of a turn of the event loop: a busy service would spend its time on them. A log that cannot be
 // written (a full disk) is no reason to stop serving.
@@ -58,23 +31,31 @@ function writeLog(line: string): void {
 export async function serve(options: LocalOptions & { readonly listen: string }): Promise<Running> {
   const folder = dataFolder(options.data);
   const address = parseListen(options.listen);
-  if (!address.loopback && !options.allowRemote) {
-    throw new StartError(
-      `${options.listen} can be reached from other computers, and the service speaks plain HTTP; add --allow-remote if that is what you want`,
+  const adminAddress = options.admin === undefined ? undefined : parseListen(options.admin, "--admin");
+  if (adminAddress?.loopback === false)
+    throw new Problem(`--admin takes an address of this computer alone, got ${JSON.stringify(options.admin)}`);
+  const tls = readCertificate(options.tlsCert, options.tlsKey);
+  if (!address.loopback && !options.allowRemote && !tls) {
+    throw new Problem(
+      `${options.listen} can be reached from other computers, and the service speaks plain HTTP; add --tls-cert and --tls-key, or --allow-remote if that is what you want`,
     );
   }
   const service = createService({
     data: folder,
     log: { write: writeLog },
-    delays: options.delays ?? "realistic",
+    delays: options.delays ?? "believable",
+    rateLimits: options.rateLimits ?? "off",
     strict: options.strict ?? false,
-    allowHosts: address.loopback ? (options.allowHosts ?? []) : "any",
+    ...(options.regions === undefined ? {} : readRegions(options.regions)),
+    ...(tls ? { tls } : {}),
+    allowHosts: options.allowHosts ?? (address.loopback ? [] : "any"),
     onRequest: (seen) => service.app.log.info(seen, "request"),
   });
+  let admin: Admin | undefined;
   const close = async (signal: string): Promise<void> => {
     service.app.log.info({ signal }, "closing");
     clearRunning(folder);
-    await service.close();
+    await Promise.all([admin?.close(), service.close()]);
     flushLog();
     process.exit(0); // a client that keeps its connection must not keep the process
   };
@@ -85,11 +66,18 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     await service.close();
     throw listenProblem(error, options.listen);
   }
+  try {
+    if (adminAddress) admin = await startAdmin({ service, listen: adminAddress });
+  } catch (error) {
+    await service.close();
+    throw listenProblem(error, options.admin ?? "", "--admin");
+  }
   const bound = service.app.server.address() as AddressInfo;
-  const host = address.host.includes(":") ? `[${address.host}]` : address.host;
-  const running = { url: `http://${host}:${bound.port}`, pid: process.pid, data: folder };
+  const url = `${tls ? "https" : "http"}://${hostInUrl(address.host)}:${bound.port}`;
+  const who = { url, pid: process.pid, data: folder, ...(admin ? { admin: admin.url } : {}) };
+  const running: Running = { ...who, ...(tls ? { certificate: tls.cert } : {}) };
   writeRunning(folder, running);
-  service.app.log.info(running, "ready");
+  service.app.log.info(who, "ready");
   return running;
 }
 

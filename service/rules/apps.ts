@@ -1,9 +1,12 @@
 // Apps (spec 4.1, bodies section 3).
 import type { contract } from "../../api/index.ts";
+import { parseDuration } from "../../api/schema.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, OrgRow } from "../store/rows.ts";
 import { touch, type World } from "../world.ts";
-import { appOf, orgOf } from "./find.ts";
+import { addToken } from "../store/tokens.ts";
+import { appOf, openAppOf, orgOf, ownOrg } from "./find.ts";
+import { pageOf } from "./pages.ts";
 import type { Rules } from "./rule.ts";
 
 const badName = () => refuse(422, "Validation failed: Name under 63 chars using numbers, lowercase letters and dashes");
@@ -27,13 +30,6 @@ function shown(world: World, app: AppRow, org: OrgRow) {
   };
 }
 
-function afterCursor(cursor: string | undefined): number {
-  if (cursor === undefined) return 0;
-  const number = /^app-(\d+)$/.exec(Buffer.from(cursor, "base64url").toString())?.[1];
-  if (number === undefined) throw refuse(400, "invalid cursor, it is not one that this service gave");
-  return Number(number);
-}
-
 /** The rules of the App operations. */
 export const apps: Rules<typeof contract.apps> = {
   list({ world, caller, query }) {
@@ -42,10 +38,8 @@ export const apps: Rules<typeof contract.apps> = {
     const matching = "FROM apps WHERE org = ?1 AND (?2 IS NULL OR role = ?2)";
     // ASSUMED: total_apps counts what the filter leaves, on all pages together.
     const total_apps = world.store.get<{ n: number }>(`SELECT count(*) AS n ${matching}`, org.id, role)?.n ?? 0;
-    const sql = `SELECT * ${matching} AND number > ?3 ORDER BY number LIMIT ?4`;
-    const found = world.store.all<AppRow>(sql, org.id, role, afterCursor(query.cursor), limit + 1);
-    const page = found.slice(0, limit);
-    const next = found.length > limit ? Buffer.from(`app-${page.at(-1)?.number}`).toString("base64url") : undefined;
+    const found = world.store.all<AppRow>(`SELECT * ${matching} ORDER BY number`, org.id, role);
+    const { page, next } = pageOf(found, { limit, cursor: query.cursor }, ({ number }) => [number, ""]);
     return {
       total_apps,
       apps: page.map((app) => shown(world, app, org)),
@@ -86,8 +80,7 @@ export const apps: Rules<typeof contract.apps> = {
 
   get(input) {
     const app = appOf(input);
-    const org = orgOf(input, input.caller.slug);
-    return shown(input.world, app, org);
+    return shown(input.world, app, ownOrg(input));
   },
 
   // ASSUMED: running Machines are no reason to refuse, with or without `force` (bodies 11).
@@ -99,5 +92,18 @@ export const apps: Rules<typeof contract.apps> = {
       world.timers.after(query.force ? 0 : world.delays.app, "app.remove", app.id);
       touch(world, app.id);
     }
+  },
+
+  createDeployToken(input) {
+    const { world, body, caller } = input;
+    const app = openAppOf(input);
+    const lasts = (parseDuration(body.expiry ?? "175200h") ?? 0) / 1e6;
+    if (lasts <= 0) throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry)}, must be longer than nothing`);
+    const token = world.ids.accessToken();
+    const now = world.clock.now();
+    // ASSUMED: no token outlives the one it was made with.
+    const expiresAt = Math.min(now + lasts, caller.expiresAt ?? Number.POSITIVE_INFINITY);
+    addToken(world.store, token, { slug: caller.slug, app: app.id, expiresAt }, now);
+    return { token };
   },
 };

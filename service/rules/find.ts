@@ -14,20 +14,27 @@ export interface Asking {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** The organization of a slug. ASSUMED: `personal` is the token's own organization, whatever its slug. */
+/** The organization of a slug; a token of one App has none. ASSUMED: `personal` is the token's own organization, whatever its slug. */
 export function orgOf({ world, caller }: Pick<Asking, "world" | "caller">, slug: string): OrgRow {
   const found = world.store.get<OrgRow>("SELECT * FROM orgs WHERE slug = ?", slug === "personal" ? caller.slug : slug);
   // ASSUMED: 404 for an unknown organization, as for databases (spec 4.8).
   if (!found) throw refuse(404, "organization not found");
-  if (found.id !== caller.org) throw refuse(403, "unauthorized");
+  if (found.id !== caller.org || caller.app !== null) throw refuse(403, "unauthorized");
   return found;
+}
+
+/** The organization of the token itself, also of a token that is good for one App alone. */
+export function ownOrg({ world, caller }: Pick<Asking, "world" | "caller">): OrgRow {
+  const org = world.store.get<OrgRow>("SELECT * FROM orgs WHERE id = ?", caller.org);
+  if (!org) throw refuse(404, "organization not found");
+  return org;
 }
 
 /** The App of the path. */
 export function appOf({ world, caller, params }: Asking, missing = "app not found"): AppRow {
   const app = world.store.get<AppRow>("SELECT * FROM apps WHERE name = ?", String(params["app_name"]));
   if (!app) throw refuse(404, missing);
-  if (app.org !== caller.org) throw refuse(403, "unauthorized");
+  if (app.org !== caller.org || (caller.app !== null && caller.app !== app.id)) throw refuse(403, "unauthorized");
   return app;
 }
 

@@ -1,15 +1,27 @@
 // Every rule, by group. The type makes a missing one a compile error.
 import type { contract } from "../../api/index.ts";
 import { apps } from "./apps.ts";
+import { certificates } from "./certificates.ts";
+import { ipAssignments } from "./ipAssignments.ts";
 import { machines } from "./machines.ts";
+import { orgs } from "./orgs.ts";
 import { platform } from "./platform.ts";
+import { postgres } from "./postgres.ts";
 import type { Rules } from "./rule.ts";
+import { secretKeys } from "./secretKeys.ts";
+import { secrets } from "./secrets.ts";
 import { volumes } from "./volumes.ts";
 
 /** The behaviour behind every row of the contract. */
 export const rules: { readonly [G in keyof typeof contract]: Rules<(typeof contract)[G]> } = {
   apps,
+  ipAssignments,
   machines,
+  certificates,
   volumes,
+  secrets,
+  secretKeys,
+  orgs,
   platform,
+  postgres,
 };

@@ -1,5 +1,6 @@
 // Leases (bodies section 6): who may change a Machine for a while.
 import type { machines } from "../../api/machines.ts";
+import type { Standing } from "../audit.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { Refusal, refuse } from "../refusal.ts";
 import type { LeaseRow, MachineRow } from "../store/rows.ts";
@@ -15,6 +16,12 @@ const longestTtl = 3600;
 export function liveLease(world: World, machine: string): LeaseRow | undefined {
   const lease = world.store.get<LeaseRow>("SELECT * FROM leases WHERE machine = ?", machine);
   return lease && lease.expires_at > world.clock.now() ? lease : undefined;
+}
+
+/** How a request with that nonce stands to the lease of a Machine. */
+export function standing(world: World, { id }: MachineRow, nonce: string | undefined): Standing {
+  const lease = liveLease(world, id);
+  return lease ? (lease.nonce === nonce ? "own" : "other") : "none";
 }
 
 const heldBy = (lease: LeaseRow): string =>

@@ -5,6 +5,7 @@ import { configOf, findMachine } from "../lifecycle/machines.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import type { EventRow, LeaseRow, MachineRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
+import { parseImage, referenceOf } from "./images.ts";
 
 // ASSUMED: a Machine shows its latest ten events; all that are kept are at …/events.
 const eventsShown = 10;
@@ -77,22 +78,23 @@ function checksText(machine: MachineRow): string {
   return JSON.stringify(names.map((name) => ({ name, ...result })));
 }
 
-/** What an image reference names. ASSUMED: without a digest it is a hash of the reference, since nothing is fetched. */
-export function imageRef(image: string): object {
-  const [reference = "", digest] = image.split("@", 2);
-  const slash = reference.indexOf("/");
-  const first = slash < 0 ? "" : reference.slice(0, slash);
-  const hosted = first.includes(".") || first.includes(":") || first === "localhost";
-  const path = hosted ? reference.slice(slash + 1) : reference;
-  const colon = path.lastIndexOf(":");
-  const named = colon > path.lastIndexOf("/");
-  const tag = named ? path.slice(colon + 1) : digest === undefined ? "latest" : undefined;
-  const repository = named ? path.slice(0, colon) : path;
+/**
+ * What an image reference names. Nothing here asks a registry: the table of images says what a tag stands for now.
+ * ASSUMED: one that is not in it and has no digest of its own gets a hash of the reference.
+ */
+export function imageRef({ store }: Pick<World, "store">, image: string): object {
+  const { registry, repository, tag, digest } = parseImage(image);
+  const listed = store.get<{ digest: string; labels: string }>(
+    "SELECT digest, labels FROM images WHERE reference = ?",
+    referenceOf({ registry, repository, tag: tag ?? "", digest: tag === undefined ? digest : undefined }),
+  );
+  const labels = listed ? (JSON.parse(listed.labels) as Record<string, string>) : {};
   return {
-    registry: hosted ? first : "docker.io",
-    repository: hosted || repository.includes("/") ? repository : `library/${repository}`,
+    registry,
+    repository,
     ...(tag === undefined ? {} : { tag }),
-    digest: digest ?? `sha256:${createHash("sha256").update(image).digest("hex")}`,
+    digest: digest ?? listed?.digest ?? `sha256:${createHash("sha256").update(image).digest("hex")}`,
+    ...(Object.keys(labels).length > 0 ? { labels } : {}),
   };
 }
 

@@ -1,10 +1,13 @@
 // Machines (spec 4.2; bodies sections 4 and 5): create, show, update, destroy.
+import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines as rows } from "../../api/machines.ts";
 import { configOf, enter, operate, record, schedule } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
-import type { LeaseRow, MachineRow } from "../store/rows.ts";
+import type { AppRow, LeaseRow, MachineRow } from "../store/rows.ts";
+import { sealFor } from "../store/secretValues.ts";
 import type { World } from "../world.ts";
 import { liveMachineOf, machineOf, openAppOf, appOf } from "./find.ts";
+import { inside } from "./inside.ts";
 import { grant, leases, liveLease } from "./leases.ts";
 import {
   configText,
@@ -16,11 +19,14 @@ import {
   summaryText,
   withMembers,
 } from "./machineAnswer.ts";
-import { metadata } from "./metadata.ts";
+import { hasMetadata, metadata } from "./metadata.ts";
+import { pageOf } from "./pages.ts";
 import {
   accept,
   attach,
+  hasRoomFor,
   mountedIn,
+  noRoomOnHost,
   placeFor,
   requireRoom,
   requireSameRegion,
@@ -29,14 +35,17 @@ import {
 } from "./placement.ts";
 import { regionOf } from "./platform.ts";
 import { power } from "./power.ts";
-import { Text, type Input, type Rules } from "./rule.ts";
+import { Reply, Text, type Input, type Rules } from "./rule.ts";
 import { wait } from "./wait.ts";
 
 /** What a new version changes in a Machine's row. */
 function versionOf(world: World, { config, configText, metadataText }: Accepted) {
   return {
     version: world.ids.ulid(world.clock.now()),
-    image_ref: JSON.stringify(imageRef(config.image)),
+    image_ref: JSON.stringify(imageRef(world, config.image)),
+    cpu_kind: sizeOf(config).kind,
+    // ASSUMED: a limit set through the balloon device ends with the version it was set on.
+    memory_limit_mb: null,
     config: configText,
     metadata: metadataText,
   };
@@ -78,41 +87,59 @@ function nameFor(world: World, app: string, asked: string | undefined): string {
   return asked;
 }
 
-function list(input: Input<typeof rows.list>): Text {
+function list(input: Input<typeof rows.list>): Text | Reply {
   const { world, query } = input;
   const app = appOf(input);
   const states = query.state?.split(",");
+  const wanted = Object.entries(query.metadata ?? {});
   // The texts of most Machines are at hand; reading whole rows for them would be most of the work.
-  const columns = query.summary ? "*" : "id, state, region, destroyed_at";
+  const columns = query.summary ? "*" : "id, state, region, destroyed_at, created_at, metadata";
   const found = world.store.all<MachineRow>(
     `SELECT ${columns} FROM machines WHERE app = ? ORDER BY created_at, id`,
     app.id,
   );
-  const shown = found.filter(
-    ({ destroyed_at, region, state }) =>
-      (query.include_deleted === true || destroyed_at === null) &&
-      (query.region === undefined || region === query.region) &&
-      (states === undefined || states.includes(state)),
+  const matching = found.filter(
+    (machine) =>
+      (query.include_deleted === true || machine.destroyed_at === null) &&
+      (query.region === undefined || machine.region === query.region) &&
+      (states === undefined || states.includes(machine.state)) &&
+      (wanted.length === 0 || hasMetadata(machine, wanted)),
   );
-  const texts = shown.map((machine) => {
+  const { page, next } = pageOf(matching, query, ({ created_at, id }) => [created_at, id]);
+  const texts = page.map((machine) => {
     const text = query.summary ? summaryText(machine) : machineText(world, machine.id);
     return query.include_leases ? withMembers(text, leaseMember(liveLease(world, machine.id))) : text;
   });
-  return new Text(`[${texts.join(",")}]`);
+  const body = new Text(`[${texts.join(",")}]`);
+  return next === undefined ? body : new Reply(body, { headers: { "fly-next-cursor": next, "svc-next-cursor": next } });
+}
+
+/**
+ * ASSUMED: status and text. A service with one store has every version at once, so that waiting for one that has not been
+ * written would be for nothing.
+ */
+function requireSecrets({ secrets_version }: AppRow, wanted: number | undefined): void {
+  if (wanted !== undefined && wanted > secrets_version)
+    throw refuse(
+      412,
+      `failed_precondition: app secrets are at version ${secrets_version}, min_secrets_version is ${wanted}`,
+    );
 }
 
 function create(input: Input<typeof rows.create>): Text {
   const { world, body } = input;
   const app = openAppOf(input);
+  requireSecrets(app, body.min_secrets_version);
   const accepted = accept(world, body.config);
   if (body.region !== undefined) regionOf(world, body.region);
   const volumes = volumesFor(world, app, mountedIn(accepted.config));
   const region = placeFor(world, body.region, volumes);
   const name = nameFor(world, app.id, body.name);
-  requireRoom(world, region, accepted.noCapacity, volumes);
+  requireRoom(world, region, accepted, volumes);
   const now = world.clock.now();
+  const id = world.ids.machine();
   const machine: MachineRow = {
-    id: world.ids.machine(),
+    id,
     app: app.id,
     name,
     region: region.code,
@@ -122,6 +149,7 @@ function create(input: Input<typeof rows.create>): Text {
     cordoned: body.skip_service_registration ? 1 : 0,
     launch: body.skip_launch ? 0 : 1,
     restarts: 0,
+    secrets: body.skip_secrets ? null : sealFor(world, app.id, id),
     checks: "warning",
     checked_at: now,
     created_at: now,
@@ -143,6 +171,7 @@ function update(input: Input<typeof rows.update>): Text {
   const old = liveMachineOf(input);
   if (body.current_version !== undefined && body.current_version !== old.version)
     throw refuse(409, "aborted: machine version mismatch");
+  requireSecrets(app, body.min_secrets_version);
   const accepted = accept(world, body.config);
   const [before, after] = [mountedIn(configOf(old))[0], mountedIn(accepted.config)[0]];
   // ASSUMED: text; a volume may be added where there was none, and taken away.
@@ -152,17 +181,18 @@ function update(input: Input<typeof rows.update>): Text {
       `invalid config.mounts[0].volume, got ${JSON.stringify(after)}, the volume of a machine cannot be changed by update`,
     );
   }
-  if (accepted.noCapacity) {
-    throw refuse(
-      409,
-      "aborted: could not reserve resource for machine: insufficient memory available to fulfill request on the current host",
-    );
-  }
+  if (accepted.noCapacity || !hasRoomFor(world, old, accepted)) throw noRoomOnHost();
   const volumes = volumesFor(world, app, mountedIn(accepted.config), old);
   requireSameRegion(old.region, volumes);
   // ASSUMED: a Machine that is cordoned stays so; the flag only ever adds it.
   const cordoned = body.skip_service_registration ? 1 : old.cordoned;
-  const changes = { ...versionOf(world, accepted), cordoned, launch: body.skip_launch ? 0 : 1, restarts: 0 };
+  const changes = {
+    ...versionOf(world, accepted),
+    cordoned,
+    launch: body.skip_launch ? 0 : 1,
+    secrets: body.skip_secrets ? null : sealFor(world, app.id, old.id),
+    restarts: 0,
+  };
   const machine = operate(world, old, "update", { type: "update", source: "user", changes });
   keepVersion(world, machine);
   attach(world, machine, volumes);
@@ -212,6 +242,7 @@ export const machines: Rules<typeof rows> = {
   cordon: (input) => cordon(input, 1),
   uncordon: (input) => cordon(input, 0),
   ...power,
+  ...inside,
   ...leases,
   ...metadata,
   ...wait,

@@ -15,6 +15,12 @@ type MetadataRules = Pick<
 const read = ({ metadata }: MachineRow): Record<string, string> =>
   metadata === null ? {} : (JSON.parse(metadata) as Record<string, string>);
 
+/** Whether a Machine has all of these values. */
+export function hasMetadata(machine: MachineRow, wanted: readonly (readonly [string, string])[]): boolean {
+  const values = read(machine);
+  return wanted.every(([key, value]) => Object.hasOwn(values, key) && values[key] === value);
+}
+
 /** Merges: null and the empty string remove a key, keys not named stay. */
 function merge(world: World, machine: MachineRow, changes: Iterable<readonly [string, string | null]>): void {
   const merged = new Map(Object.entries(read(machine)));

@@ -1,13 +1,13 @@
 // Where a Machine may go and what it may mount: the conditions of bodies 1.2 and 4.3 that look beyond its own fields.
-import { configProblems, type MachineConfig } from "../../api/machineConfig.ts";
+import { configProblems, sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
 import { changeVolume, findVolume } from "../lifecycle/volumes.ts";
 import { isLeaving } from "../lifecycle/volumeStates.ts";
-import { refuse } from "../refusal.ts";
+import { refuse, type Refusal } from "../refusal.ts";
 import type { Region } from "../runtime/regions.ts";
 import type { AppRow, MachineRow, VolumeRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import { spelledConfig } from "./machineAnswer.ts";
-import { regionOf, roomIn } from "./platform.ts";
+import { regionOf, roomFor, roomIn } from "./platform.ts";
 
 /** A configuration taken apart for the store: what a version holds, and the metadata that changes without one. */
 export interface Accepted {
@@ -25,15 +25,15 @@ export function accept(world: World, sent: MachineConfig): Accepted {
   const [problem] = configProblems(sent);
   // The platform's own wording has no "got" (bodies 1.2).
   if (problem) throw refuse(400, `invalid ${pathText(problem.path)}, ${problem.message.replace(/^got [^;]*; /, "")}`);
-  const behaviour = world.runtime.behaviour(sent);
-  if (typeof behaviour === "string") throw refuse(400, `invalid config.env.MACHINES_SIMULATE, ${behaviour}`);
+  const unfit = world.runtime.problem(sent);
+  if (unfit) throw refuse(400, `invalid ${unfit.field}, ${unfit.message}`);
   const { metadata, ...config } = spelledConfig(sent);
   const kept = Object.entries(metadata ?? {}).filter(([, value]) => value !== "");
   return {
     config,
     configText: JSON.stringify(config),
     metadataText: kept.length > 0 ? JSON.stringify(Object.fromEntries(kept)) : null,
-    noCapacity: behaviour.noCapacity ?? false,
+    noCapacity: !world.runtime.hasRoom(sent),
   };
 }
 
@@ -74,14 +74,38 @@ export function requireSameRegion(region: string, volumes: readonly VolumeRow[])
 }
 
 /** Refuses when no host can take one more Machine; the host of its volume is the only one that could. */
-export function requireRoom(world: World, region: Region, noCapacity: boolean, [volume]: readonly VolumeRow[]): void {
-  if (!noCapacity && roomIn(world, region) > 0) return;
-  if (!volume) throw refuse(422, "could not find a candidate host", "insufficient_capacity");
-  throw refuse(
-    412,
-    `insufficient resources to create new machine with existing volume '${volume.id}'`,
-    "volume_placement_capacity",
+export function requireRoom(
+  world: World,
+  region: Region,
+  { noCapacity, config }: Accepted,
+  [volume]: readonly VolumeRow[],
+): void {
+  if (!noCapacity && roomIn(world, region, sizeOf(config).kind) > 0) return;
+  throw noHost(volume?.id);
+}
+
+/** No host takes a new Machine, or none that has its volume. */
+export const noHost = (volume: string | undefined): Refusal =>
+  volume === undefined
+    ? refuse(422, "could not find a candidate host", "insufficient_capacity")
+    : refuse(
+        412,
+        `insufficient resources to create new machine with existing volume '${volume}'`,
+        "volume_placement_capacity",
+      );
+
+/** The host a Machine is on cannot give it what it now needs. */
+export const noRoomOnHost = (): Refusal =>
+  refuse(
+    409,
+    "aborted: could not reserve resource for machine: insufficient memory available to fulfill request on the current host",
   );
+
+/** Whether the region takes a Machine as it is to be; one that keeps its kind of CPU keeps its place. */
+export function hasRoomFor(world: World, machine: MachineRow, { config }: Accepted): boolean {
+  const { kind } = sizeOf(config);
+  const region = world.regions.get(machine.region);
+  return kind === machine.cpu_kind || region === undefined || roomFor(world, region, kind) > 0;
 }
 
 /** Makes volumes the Machine's own and lets go of those it mounts no longer. */

@@ -1,12 +1,16 @@
 // Operations whose outcome the table of states decides (lifecycle/machineStates.ts).
 import type { machines } from "../../api/machines.ts";
 import { parseDuration } from "../../api/schema.ts";
-import { operate, type Cause } from "../lifecycle/machines.ts";
+import type { SignalName } from "../../api/signals.ts";
+import { configOf, operate, stopRequest, type Cause } from "../lifecycle/machines.ts";
 import type { PowerOperation } from "../lifecycle/machineStates.ts";
 import { refuse } from "../refusal.ts";
+import type { StopRequest } from "../runtime/runtime.ts";
 import type { MachineRow } from "../store/rows.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import type { Input, Rules } from "./rule.ts";
+
+const longestStop = 300_000;
 
 // A client's operation begins a new count of restarts.
 const byUser = (type: string, changes: Partial<MachineRow> = {}): Cause => ({
@@ -14,6 +18,20 @@ const byUser = (type: string, changes: Partial<MachineRow> = {}): Cause => ({
   source: "user",
   changes: { restarts: 0, ...changes },
 });
+
+/** How the process is asked to end: as the request says, else as the configuration does. */
+function requestOf(input: Input, signal: SignalName | undefined, timeout: string | undefined): StopRequest {
+  const usual = stopRequest(configOf(liveMachineOf(input)));
+  const lasts = timeout === undefined ? undefined : parseDuration(timeout);
+  if (timeout !== undefined && lasts === undefined) {
+    const got = JSON.stringify(timeout.slice(0, 40));
+    throw refuse(400, `invalid timeout, got ${got}, must be a duration or a number of seconds`);
+  }
+  return {
+    signal: signal ?? usual.signal,
+    timeoutMs: lasts === undefined ? usual.timeoutMs : Math.min(lasts / 1e6, longestStop),
+  };
+}
 
 function act(input: Input, operation: PowerOperation, cause: Cause) {
   operate(input.world, liveMachineOf(input), operation, cause);
@@ -28,18 +46,17 @@ export const power: Pick<Rules<typeof machines>, "start" | "stop" | "suspend" | 
     return { previous_state: machine.state, migrated: false, new_host: "" };
   },
 
-  stop: (input) => act(input, "stop", byUser("stop")),
+  stop(input) {
+    const { signal, timeout } = input.body;
+    return act(input, "stop", { ...byUser("stop"), stop: requestOf(input, signal, timeout) });
+  },
   suspend: (input) => act(input, "suspend", byUser("suspend")),
 
   restart(input) {
-    const { timeout } = input.query;
-    if (timeout !== undefined && !/^\d+$/.test(timeout) && parseDuration(timeout) === undefined) {
-      throw refuse(
-        400,
-        `invalid timeout, got ${JSON.stringify(timeout.slice(0, 40))}, must be a duration or a number of seconds`,
-      );
-    }
-    return act(input, "restart", byUser("restart"));
+    const { timeout, signal, force_stop } = input.query;
+    const asked = timeout !== undefined && /^\d+$/.test(timeout) ? `${timeout}s` : timeout;
+    const stop = requestOf(input, force_stop ? "SIGKILL" : signal, asked);
+    return act(input, "restart", { ...byUser("restart"), stop });
   },
 
   destroy(input) {

@@ -3,11 +3,16 @@ import type { z } from "zod";
 import type { Operation } from "../../api/operation.ts";
 import type { World } from "../world.ts";
 
-/** Who is asking: the organization of the token, and the name its leases are held under. */
+/** Who is asking: whom the token stands for, what it may do, and the name its leases are held under. */
 export interface Caller {
   readonly org: number;
   readonly slug: string;
   readonly owner: string;
+  /** The one App a deploy token is good for; null for all of the organization. */
+  readonly app: string | null;
+  readonly readOnly: boolean;
+  /** When the token ends, in milliseconds since 1970; null for never. */
+  readonly expiresAt: number | null;
 }
 
 /** An answer that is JSON text already. */
@@ -19,14 +24,28 @@ export class Text {
   }
 }
 
-/** An answer under another of the row's statuses. */
-export class Under {
-  readonly status: number;
+/** An answer under another of the row's statuses, or with headers. */
+export class Reply {
   readonly body: unknown;
+  readonly status: number | undefined;
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, body?: unknown) {
-    this.status = status;
+  constructor(
+    body: unknown,
+    { status, headers = {} }: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> } = {},
+  ) {
     this.body = body;
+    this.status = status;
+    this.headers = headers;
+  }
+}
+
+/** An answer that takes its time: found after the rule's changes are durable, and outside of any transaction. */
+export class Later<T> {
+  readonly find: () => Promise<T>;
+
+  constructor(find: () => Promise<T>) {
+    this.find = find;
   }
 }
 
@@ -45,12 +64,12 @@ export interface Input<Row extends Omit<Operation, "id"> = Operation> {
   readonly signal: AbortSignal;
 }
 
-type Body<Row> = Row extends { readonly answer: infer A extends z.ZodType } ? z.infer<A> | Text | Under : void | Under;
+type Body<Row> = Row extends { readonly answer: infer A extends z.ZodType }
+  ? z.infer<A> | Text | Reply | Later<z.infer<A>>
+  : void | Reply;
 
 /** Refuses, or changes the store and answers. A rule that does not read runs in a transaction. */
-export type Rule<Row extends Omit<Operation, "id">> = (
-  input: Input<Row>,
-) => Row extends { readonly held: true } ? Promise<Body<Row>> : Body<Row>;
+export type Rule<Row extends Omit<Operation, "id">> = (input: Input<Row>) => Body<Row>;
 
 /** A rule for every operation of a group; leaving one out does not compile. */
 export type Rules<Group extends Readonly<Record<string, Omit<Operation, "id">>>> = {

@@ -68,6 +68,7 @@ function create(input: Input<Group["create"]>) {
     auto_backup: (body.auto_backup_enabled ?? true) ? 1 : 0,
     machine: null,
     created_at: world.clock.now(),
+    updated_at: world.clock.now(),
   };
   world.store.insert("volumes", volume);
   armBackup(world, volume);

@@ -5,7 +5,7 @@ import { refuse } from "../refusal.ts";
 import type { EventRow, MachineRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import { appOf } from "./find.ts";
-import type { Rules } from "./rule.ts";
+import { Later, type Rules } from "./rule.ts";
 
 interface Wanted {
   readonly states: readonly string[];
@@ -96,6 +96,7 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
         408,
         `deadline_exceeded: machine failed to reach desired state, ${states.join(",")}, currently ${last?.state ?? "unknown"}`,
       );
-    return world.waits.hold({ subject: id, look, timeoutMs: (query.timeout ?? 60) * 1000, late, signal });
+    const timeoutMs = (query.timeout ?? 60) * 1000;
+    return new Later(() => world.waits.hold({ subject: id, look, timeoutMs, late, signal }));
   },
 };

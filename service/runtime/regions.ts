@@ -1,5 +1,8 @@
 // The regions this service has, and the room in them.
 
+// ASSUMED: machines a region takes when nothing else is said.
+const room = 100_000;
+
 /** A region as platform.regions answers it (bodies 9.2). */
 export interface Region {
   readonly code: string;
@@ -11,9 +14,20 @@ export interface Region {
   readonly requires_paid_plan: boolean;
   readonly deprecated: boolean;
   readonly mpg_available: boolean;
-  /** Machines it has room for. */
-  readonly capacity: number;
+  readonly capacity: Capacity;
 }
+
+/** Kinds of CPU a host has room for. */
+export const cpuKinds = ["shared", "performance"] as const;
+
+/** Machines a region has room for: of each kind, and of all together. */
+export type Capacity = Readonly<Record<(typeof cpuKinds)[number] | "total", number>>;
+
+/** A capacity with what is not said at its usual size. */
+export const capacityOf = (said: number | Partial<Capacity> = {}): Capacity => ({
+  ...{ total: room, shared: room, performance: room },
+  ...(typeof said === "number" ? { total: said } : said),
+});
 
 const databases = new Set(["ams", "fra", "gru", "iad", "lax", "lhr", "nrt", "ord", "sin", "sjc", "syd", "yyz"]);
 const gateways = new Set([
@@ -32,8 +46,6 @@ const gateways = new Set([
   "syd",
   "yyz",
 ]);
-const room = 100_000;
-
 const place = (code: string, name: string, geo_region: string, latitude: number, longitude: number): Region => ({
   code,
   name,
@@ -44,7 +56,7 @@ const place = (code: string, name: string, geo_region: string, latitude: number,
   requires_paid_plan: false,
   deprecated: false,
   mpg_available: databases.has(code),
-  capacity: room,
+  capacity: capacityOf(),
 });
 
 /** The regions of bodies 9.2. */

@@ -1,70 +1,154 @@
-// Where Machines "run": nowhere. How their process behaves is read off the configuration, so that every client can
-// bring about every outcome without a back door: `config.env.MACHINES_SIMULATE` holds one or several of these, separated
-// by commas, or the tag of the image is `simulate-` and one of them with `-` for `:` (`app:simulate-exit-3`).
-import { type MachineConfig } from "../../api/machineConfig.ts";
-import { parseDuration } from "../../api/schema.ts";
+// Where Machines "run": nowhere. How their process behaves is read off the configuration (behaviour.ts); how long things
+// take are the service's delays, on the store's timers.
+import { sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
+import { signalNumbers, type SignalName } from "../../api/signals.ts";
+import { behaviourOf, type Behaviour } from "./behaviour.ts";
+import { run } from "./simulatedCommands.ts";
+import type { Command, Memory, Outcome, Process, Runtime, RuntimeHost, StopRequest, Subject } from "./runtime.ts";
 
-/** How the main process ended. */
-export interface Exit {
-  readonly code: number;
-  readonly oom: boolean;
-}
+const mib = 2 ** 20;
+// ASSUMED: what a process uses of its Machine's memory, for plausible numbers.
+const used = 0.25;
+/** Signals a simulated process handles and goes on; every other ends it. */
+const handled: readonly SignalName[] = ["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGPIPE", "SIGALRM"];
 
-/** How a Machine behaves; what is left out behaves well. */
-export interface Behaviour {
-  /** No host has room for it. */
-  readonly noCapacity?: true;
-  /** It takes this long to start. */
-  readonly startMs?: number;
-  /** Its process ends before it is started. */
-  readonly crash?: Exit;
-  /** Its process ends a moment after it was started. */
-  readonly exit?: Exit;
-  /** Its checks never pass. */
-  readonly checksFail?: true;
-}
+const wellBehaved = (config: MachineConfig): Behaviour => {
+  const behaviour = behaviourOf(config);
+  return typeof behaviour === "string" ? {} : behaviour; // a mistake in it was refused with the request
+};
 
-/** Decides how Machines behave. */
-export interface Runtime {
-  /** The behaviour a configuration asks for, or a sentence that says what is wrong with what it asks. */
-  behaviour(config: MachineConfig): Behaviour | string;
-}
-
-interface Sentinel {
-  readonly pattern: RegExp;
-  readonly spelling: string;
-  readonly read: (argument: string) => Behaviour;
-}
-
-const sentinels: readonly Sentinel[] = [
-  { pattern: /^crash$/, spelling: "crash", read: () => ({ crash: { code: 1, oom: false } }) },
-  {
-    pattern: /^exit:(\d{1,3})$/,
-    spelling: "exit:<code>",
-    read: (code) => ({ exit: { code: Number(code), oom: false } }),
-  },
-  { pattern: /^oom$/, spelling: "oom", read: () => ({ exit: { code: 137, oom: true } }) },
-  { pattern: /^checks:critical$/, spelling: "checks:critical", read: () => ({ checksFail: true }) },
-  {
-    pattern: /^slow:(\d+(?:ms|s|m))$/,
-    spelling: "slow:<duration>",
-    read: (text) => ({ startMs: (parseDuration(text) ?? 0) / 1e6 }),
-  },
-  { pattern: /^capacity$/, spelling: "capacity", read: () => ({ noCapacity: true }) },
-];
+const memoryOf = (config: MachineConfig): number => sizeOf(config).memoryMb;
 
 /** The runtime of a service that runs nothing. */
-export const simulated: Runtime = {
-  behaviour(config) {
-    const tag = /:simulate-([\w.-]+)$/.exec(config.image)?.[1];
-    const asked = [...(config.env?.["MACHINES_SIMULATE"]?.split(",") ?? []), ...(tag ? [tag.replace("-", ":")] : [])];
-    let behaviour: Behaviour = {};
-    for (const text of asked.map((part) => part.trim()).filter((part) => part !== "")) {
-      const sentinel = sentinels.find(({ pattern }) => pattern.test(text));
-      if (!sentinel)
-        return `got ${JSON.stringify(text)}, allowed are ${sentinels.map(({ spelling }) => spelling).join(", ")}`;
-      behaviour = { ...behaviour, ...sentinel.read(sentinel.pattern.exec(text)?.[1] ?? "") };
-    }
-    return behaviour;
-  },
-};
+export class SimulatedRuntime implements Runtime {
+  readonly #host: RuntimeHost;
+
+  constructor(host: RuntimeHost) {
+    this.#host = host;
+  }
+
+  problem(config: MachineConfig): { field: string; message: string } | undefined {
+    const behaviour = behaviourOf(config);
+    return typeof behaviour === "string" ? { field: "config.env.MACHINES_SIMULATE", message: behaviour } : undefined;
+  }
+
+  hasRoom(config: MachineConfig): boolean {
+    return wellBehaved(config).noCapacity !== true;
+  }
+
+  create({ id, state }: Subject): void {
+    this.#step(id, state === "replacing" ? this.#host.delays.replace : this.#host.delays.prepare);
+  }
+
+  start({ id, config }: Subject): void {
+    const { startMs, hang } = wellBehaved(config);
+    if (hang) this.#forget(id);
+    else this.#step(id, startMs ?? this.#host.delays.start);
+  }
+
+  stop({ id, config }: Subject, { timeoutMs, signal }: StopRequest): void {
+    const deaf = wellBehaved(config).deaf === true && signal !== "SIGKILL";
+    this.#step(id, deaf ? timeoutMs : this.#host.delays.stop);
+  }
+
+  suspend({ id }: Subject): void {
+    this.#step(id, this.#host.delays.suspend);
+  }
+
+  destroy({ id }: Subject): void {
+    this.#step(id, this.#host.delays.destroy);
+  }
+
+  signal({ id, config }: Subject, signal: SignalName): void {
+    if (handled.includes(signal) || (wellBehaved(config).deaf && signal !== "SIGKILL")) return;
+    this.#forget(id);
+    const number = signalNumbers[signal];
+    this.#host.events.exited(id, { code: 128 + number, signal: number, oom: false, requested: false });
+  }
+
+  exec(machine: Subject, command: Command): Promise<Outcome | undefined> {
+    return run(machine, command, this.#host.clock);
+  }
+
+  processes({ config }: Subject): Promise<readonly Process[]> {
+    const { exec, entrypoint, cmd } = config.init ?? {};
+    const words = exec ?? [...(entrypoint ?? []), ...(cmd ?? [])];
+    const sockets = (config.services ?? []).map(({ protocol, internal_port }) => ({
+      proto: protocol,
+      address: `0.0.0.0:${internal_port}`,
+    }));
+    const rss = Math.round(memoryOf(config) * used) * mib;
+    const base = { directory: "/", rtime: 0, stime: 0 };
+    return Promise.resolve([
+      { ...base, pid: 1, command: "/init", cpu: 0, rss: 2 * mib, listen_sockets: [] },
+      {
+        ...base,
+        pid: 300,
+        command: words.length > 0 ? words.join(" ") : config.image,
+        cpu: 1,
+        rss,
+        listen_sockets: sockets,
+      },
+    ]);
+  }
+
+  memory({ config, memoryLimitMb }: Subject): Promise<Memory> {
+    const own = memoryOf(config);
+    const limitMb = memoryLimitMb ?? own;
+    return Promise.resolve({ limitMb, availableMb: Math.max(own, config.guest?.max_memory_mb ?? own) - limitMb });
+  }
+
+  reclaim({ config, memoryLimitMb }: Subject, amountMb: number): Promise<number> {
+    const free = (memoryLimitMb ?? memoryOf(config)) - Math.round(memoryOf(config) * used);
+    return Promise.resolve(Math.max(0, Math.min(amountMb, free)));
+  }
+
+  due(kind: "runtime.step" | "runtime.exit" | "runtime.checks", id: string): void {
+    const machine = this.#host.subject(id);
+    if (!machine) return;
+    if (kind === "runtime.checks") this.#check(machine);
+    else if (kind === "runtime.exit") this.#end(machine);
+    else this.#stepped(machine);
+  }
+
+  #stepped({ id, state, config }: Subject): void {
+    const { events } = this.#host;
+    const { crash, deaf } = wellBehaved(config);
+    if (state === "created" || state === "replacing") events.prepared(id);
+    else if (state === "starting" && crash) events.exited(id, { ...crash, requested: false });
+    else if (state === "starting") {
+      events.started(id);
+      this.#live(id, config);
+    } else if (state === "stopping" || state === "restarting")
+      events.exited(id, { ...(deaf ? { code: 137, signal: 9 } : { code: 0, signal: 0 }), oom: false, requested: true });
+    else if (state === "suspending") events.suspended(id);
+    else if (state === "destroying") events.destroyed(id);
+  }
+
+  /** A process that has started: its checks get a result, and it may end. */
+  #live(id: string, config: MachineConfig): void {
+    const { timers, delays } = this.#host;
+    timers.after(delays.checks, "runtime.checks", id);
+    if (wellBehaved(config).exit) timers.after(delays.run, "runtime.exit", id);
+  }
+
+  #check({ id, config }: Subject): void {
+    this.#host.events.checked(id, wellBehaved(config).checksFail ? "critical" : "passing");
+  }
+
+  #end({ id, config }: Subject): void {
+    const { exit } = wellBehaved(config);
+    if (!exit) return;
+    this.#forget(id);
+    this.#host.events.exited(id, { ...exit, requested: false });
+  }
+
+  #step(id: string, ms: number): void {
+    this.#forget(id);
+    this.#host.timers.after(ms, "runtime.step", id);
+  }
+
+  #forget(id: string): void {
+    this.#host.timers.cancel(id, "runtime.step", "runtime.exit", "runtime.checks");
+  }
+}

@@ -1,6 +1,15 @@
 // The store: one SQLite file, and transactions that several requests share.
+import { chmodSync, closeSync, existsSync, openSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { copyStore } from "./copy.ts";
 import { migrations } from "./schema.ts";
+
+/** Path of the store in a data folder. */
+export const storeFile = (folder: string): string => join(folder, "service.db");
+
+/** Files SQLite keeps beside a store while it is open. */
+export const besides = (file: string): string[] => [`${file}-wal`, `${file}-shm`];
 
 /** A data folder that cannot be used; the message says why and what to do. */
 export class StoreError extends Error {
@@ -159,10 +168,11 @@ function withResolvers(): { promise: Promise<void>; resolve: () => void; reject:
   return { promise, resolve, reject };
 }
 
-/** Opens the file and brings its tables up to date. Used by the service and, beside it, by the `token` command. */
+/** Opens the file and brings its tables up to date. Used by the service and, beside it, by commands. */
 export function open(file: string): DatabaseSync {
   let db: DatabaseSync | undefined;
   try {
+    if (file !== ":memory:") makePrivate(file);
     db = new DatabaseSync(file);
     db.exec(
       "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000",
@@ -172,32 +182,81 @@ export function open(file: string): DatabaseSync {
   } catch (error) {
     db?.close();
     const code = sqliteCode(error);
-    if (code === 11 || code === 26)
-      throw new StoreError(`${file} is damaged. Put a backup in its place, or move it away to begin anew.`);
-    if (code === 8 || code === 14)
+    if (code === 11 || code === 26) throw damaged(file);
+    if (code === 13)
+      throw new StoreError(`${file} cannot be brought up to date: the disk is full. Nothing was changed.`);
+    if (code === 8 || code === 14 || isFileError(error))
       throw new StoreError(`${file} cannot be written. Check that its folder exists and is yours.`);
     throw error;
   }
 }
 
-function migrate(db: DatabaseSync, file: string): void {
-  const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
-  if (version > migrations.length) {
+const isFileError = (error: unknown): boolean => error instanceof Error && "syscall" in error;
+
+/** Lets nobody else read the store; SQLite makes the files beside it like the store itself. */
+function makePrivate(file: string): void {
+  closeSync(openSync(file, "a", 0o600));
+  for (const one of [file, ...besides(file)]) if (existsSync(one)) chmodSync(one, 0o600);
+}
+
+/** What to say of a store that is damaged: what may be put in its place, and how. */
+export function damaged(file: string): StoreError {
+  const name = basename(file);
+  const backups = readdirSync(dirname(file)).filter((other) => /\.backup-\d+$/.test(other) && other.startsWith(name));
+  const lying = backups.length === 0 ? "" : ` (beside it lies ${backups.join(", ")})`;
+  return new StoreError(
+    `${file} is damaged. Put a backup in its place${lying}: move ${name}, ${name}-wal and ${name}-shm away first. With them out of the way, machines-service import takes an export, and machines-service start begins anew.`,
+  );
+}
+
+/** Throws a StoreError when a part of the store is damaged that opening it did not come across. */
+export function requireWhole({ db }: Pick<Store, "db">, file: string): void {
+  let found: unknown;
+  try {
+    found = db.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
+  } catch (error) {
+    if (sqliteCode(error) !== 11) throw error;
+  }
+  if (found !== "ok") throw damaged(file);
+}
+
+/** Number of the schema a store has. */
+export const schemaOf = (db: DatabaseSync): number => Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
+
+/** Throws a StoreError when a file was written by a newer service. */
+export function requireKnownSchema(db: DatabaseSync, file: string): void {
+  const schema = schemaOf(db);
+  if (schema > migrations.length) {
     throw new StoreError(
-      `${file} was written by a newer machines-service (schema ${version}, this one knows ${migrations.length}). Install that version, or use another data folder.`,
+      `${file} was written by a newer machines-service (schema ${schema}, this one knows ${migrations.length}). Install that version, or use another data folder.`,
     );
   }
-  if (version === migrations.length) return;
+}
+
+function migrate(db: DatabaseSync, file: string): void {
+  requireKnownSchema(db, file);
+  if (schemaOf(db) === migrations.length) return;
   db.exec("BEGIN IMMEDIATE");
   try {
     // Another process may have done it while this one waited for the lock.
-    const done = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
+    const done = schemaOf(db);
+    if (done > 0 && done < migrations.length) backUp(file, done);
     for (const step of migrations.slice(done)) db.exec(step);
     db.exec(`PRAGMA user_version = ${migrations.length}`);
     db.exec("COMMIT");
   } catch (error) {
-    db.exec("ROLLBACK");
+    if (db.isTransaction) db.exec("ROLLBACK");
     throw error;
+  }
+}
+
+/** Keeps the store as it is: what reads it beside a transaction sees what was committed before. */
+function backUp(file: string, schema: number): void {
+  const before = new DatabaseSync(file, { readOnly: true });
+  try {
+    copyStore(before, `${file}.backup-${schema}`);
+  } finally {
+    before.close();
   }
 }
 

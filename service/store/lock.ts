@@ -11,6 +11,10 @@ export interface Running {
   readonly url: string;
   readonly pid: number;
   readonly data: string;
+  /** Where its admin listener is, if it has one. */
+  readonly admin?: string;
+  /** The certificate it shows, in PEM; only with HTTPS. */
+  readonly certificate?: string;
 }
 
 /** A lock that is held. */

@@ -19,6 +19,8 @@ export interface AppRow {
   readonly network: string;
   readonly idempotency_key: string | null;
   readonly deleting: number;
+  /** Grows with every change of its secrets and secret keys. */
+  readonly secrets_version: number;
   readonly created_at: number;
 }
 
@@ -40,6 +42,11 @@ export interface MachineRow {
   readonly launch: number;
   /** Times it was started again by its restart policy. */
   readonly restarts: number;
+  readonly cpu_kind: string;
+  /** Limit set through the balloon device; null while it is that of the configuration. */
+  readonly memory_limit_mb: number | null;
+  /** The App's secrets as they were when this version was made, sealed (store/secretValues.ts); null without any. */
+  readonly secrets: Uint8Array | null;
   readonly checks: "passing" | "warning" | "critical";
   readonly checked_at: number;
   readonly created_at: number;
@@ -88,6 +95,7 @@ export interface VolumeRow {
   readonly auto_backup: number;
   readonly machine: string | null;
   readonly created_at: number;
+  readonly updated_at: number;
 }
 
 /** A snapshot of a volume, which may be gone already. */
@@ -100,4 +108,112 @@ export interface SnapshotRow {
   readonly size_gb: number;
   readonly retention_days: number;
   readonly created_at: number;
+}
+
+/** An IP address of an App. */
+export interface IpRow {
+  readonly number: number;
+  readonly app: string;
+  readonly ip: string;
+  readonly type: string;
+  readonly region: string;
+  readonly service_name: string | null;
+  readonly network: string | null;
+  readonly network_org: string | null;
+  readonly created_at: number;
+}
+
+/** A hostname of an App with its certificates of both kinds. */
+export interface HostnameRow {
+  readonly app: string;
+  readonly hostname: string;
+  readonly number: number;
+  /** Part of the DNS records that prove who owns the hostname. */
+  readonly owner_code: string;
+  readonly acme_requested: number;
+  readonly acme_status: string | null;
+  readonly acme_created_at: number | null;
+  readonly issued_at: number | null;
+  readonly expires_at: number | null;
+  readonly custom_chain: string | null;
+  /** Sealed. */
+  readonly custom_key: Uint8Array | null;
+  readonly custom_status: string | null;
+  readonly custom_created_at: number | null;
+  readonly custom_expires_at: number | null;
+  readonly custom_issuer: string | null;
+  readonly custom_type: string | null;
+  readonly dns_seen: number;
+  readonly ownership_seen: number;
+  /** JSON: times of the failed attempts to issue in the last hour. */
+  readonly attempts: string;
+  readonly rate_limited_until: number | null;
+  /** JSON. */
+  readonly problems: string;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+/** A secret; its value is sealed. */
+export interface SecretRow {
+  readonly app: string;
+  readonly name: string;
+  readonly value: Uint8Array;
+  readonly digest: string;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+/** A secret key; its value is sealed. */
+export interface SecretKeyRow {
+  readonly app: string;
+  readonly name: string;
+  readonly type: string;
+  readonly value: Uint8Array;
+  readonly public_key: Uint8Array | null;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+/** A Postgres cluster, also a deleted one. */
+export interface ClusterRow {
+  readonly id: string;
+  readonly number: number;
+  readonly org: number;
+  readonly name: string;
+  readonly region: string;
+  readonly plan: string;
+  readonly status: "creating" | "initializing" | "ready" | "deleting" | "deleted" | "failed";
+  readonly disk_size_gb: number;
+  readonly pg_major_version: string;
+  readonly pool_mode: string;
+  readonly postgis_enabled: number;
+  /** JSON; null until it is ready. */
+  readonly endpoints: string | null;
+  readonly storage_used_bytes: number | null;
+  readonly created_at: number;
+  readonly deleted_at: number | null;
+}
+
+/** A user of a cluster; the password is sealed. */
+export interface DatabaseUserRow {
+  readonly cluster: string;
+  readonly name: string;
+  readonly role: string;
+  readonly password: Uint8Array;
+  readonly created_at: number;
+}
+
+/** A backup of a cluster. */
+export interface BackupRow {
+  readonly id: string;
+  readonly number: number;
+  readonly cluster: string;
+  readonly type: string;
+  readonly status: "running" | "completed" | "failed";
+  readonly size_bytes: number | null;
+  /** JSON: the databases, extensions and users as they were; passwords sealed. */
+  readonly contents: string;
+  readonly started_at: number;
+  readonly finished_at: number | null;
 }

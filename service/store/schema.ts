@@ -71,4 +71,122 @@ export const migrations: readonly string[] = [
   CREATE TRIGGER machine_removed AFTER DELETE ON machines WHEN old.destroyed_at IS NULL
     BEGIN UPDATE region_use SET machines = machines - 1 WHERE region = old.region; END;
   `,
+  `
+  -- Tokens of one App, tokens that only read.
+  ALTER TABLE tokens ADD COLUMN name TEXT;
+  ALTER TABLE tokens ADD COLUMN app TEXT REFERENCES apps(id) ON DELETE CASCADE;
+  ALTER TABLE tokens ADD COLUMN read_only INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX tokens_app ON tokens (app) WHERE app IS NOT NULL;
+
+  ALTER TABLE apps ADD COLUMN secrets_version INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE machines ADD COLUMN cpu_kind TEXT NOT NULL DEFAULT 'shared';
+  UPDATE machines SET cpu_kind = coalesce(json_extract(config, '$.guest.cpu_kind'), 'shared');
+  ALTER TABLE machines ADD COLUMN memory_limit_mb INTEGER;
+  ALTER TABLE machines ADD COLUMN secrets BLOB;
+  CREATE INDEX machines_updated ON machines (updated_at, id);
+  ALTER TABLE volumes ADD COLUMN updated_at INTEGER NOT NULL DEFAULT 0;
+  UPDATE volumes SET updated_at = created_at;
+  CREATE INDEX volumes_updated ON volumes (updated_at, id);
+  UPDATE timers SET kind = CASE
+    WHEN kind = 'machine.step' AND subject IN (SELECT id FROM machines WHERE state = 'stopped') THEN 'machine.retry'
+    WHEN kind = 'machine.step' THEN 'runtime.step'
+    WHEN kind = 'machine.exit' THEN 'runtime.exit'
+    WHEN kind = 'machine.checks' THEN 'runtime.checks'
+    ELSE kind END;
+
+  -- Room is counted for each kind of CPU.
+  DROP TRIGGER machine_made;
+  DROP TRIGGER machine_destroyed;
+  DROP TRIGGER machine_removed;
+  DROP TABLE region_use;
+  CREATE TABLE region_use (
+    region TEXT NOT NULL, cpu_kind TEXT NOT NULL, machines INTEGER NOT NULL, PRIMARY KEY (region, cpu_kind)
+  ) WITHOUT ROWID;
+  INSERT INTO region_use SELECT region, cpu_kind, count(*) FROM machines WHERE destroyed_at IS NULL GROUP BY region, cpu_kind;
+  CREATE TRIGGER machine_made AFTER INSERT ON machines BEGIN
+    INSERT INTO region_use VALUES (new.region, new.cpu_kind, 1)
+      ON CONFLICT (region, cpu_kind) DO UPDATE SET machines = machines + 1;
+  END;
+  CREATE TRIGGER machine_destroyed AFTER UPDATE OF destroyed_at ON machines
+    WHEN old.destroyed_at IS NULL AND new.destroyed_at IS NOT NULL
+    BEGIN UPDATE region_use SET machines = machines - 1 WHERE region = new.region AND cpu_kind = new.cpu_kind; END;
+  CREATE TRIGGER machine_resized AFTER UPDATE OF cpu_kind ON machines
+    WHEN new.destroyed_at IS NULL AND old.cpu_kind <> new.cpu_kind BEGIN
+    UPDATE region_use SET machines = machines - 1 WHERE region = old.region AND cpu_kind = old.cpu_kind;
+    INSERT INTO region_use VALUES (new.region, new.cpu_kind, 1)
+      ON CONFLICT (region, cpu_kind) DO UPDATE SET machines = machines + 1;
+  END;
+  CREATE TRIGGER machine_removed AFTER DELETE ON machines WHEN old.destroyed_at IS NULL
+    BEGIN UPDATE region_use SET machines = machines - 1 WHERE region = old.region AND cpu_kind = old.cpu_kind; END;
+
+  -- What images name: tag to digest and labels. What is not listed gets a digest derived from its name.
+  CREATE TABLE images (
+    reference TEXT PRIMARY KEY, digest TEXT NOT NULL, labels TEXT NOT NULL
+  ) WITHOUT ROWID;
+  -- What the DNS answers for a hostname. What is not listed is set up as it must be.
+  CREATE TABLE dns (hostname TEXT PRIMARY KEY, records TEXT NOT NULL) WITHOUT ROWID;
+
+  CREATE TABLE ips (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE,
+    ip TEXT NOT NULL, type TEXT NOT NULL, region TEXT NOT NULL, service_name TEXT, network TEXT, network_org TEXT,
+    created_at INTEGER NOT NULL
+  );
+  CREATE INDEX ips_app ON ips (app);
+  -- An address that is shared is many Apps'; every other one is one App's.
+  CREATE UNIQUE INDEX ips_own ON ips (ip) WHERE type <> 'shared_v4';
+
+  CREATE TABLE hostnames (
+    app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, hostname TEXT NOT NULL, number INTEGER NOT NULL,
+    owner_code TEXT NOT NULL, acme_requested INTEGER NOT NULL, acme_status TEXT, acme_created_at INTEGER,
+    issued_at INTEGER, expires_at INTEGER,
+    custom_chain TEXT, custom_key BLOB, custom_status TEXT, custom_created_at INTEGER, custom_expires_at INTEGER,
+    custom_issuer TEXT, custom_type TEXT,
+    dns_seen INTEGER NOT NULL, ownership_seen INTEGER NOT NULL, attempts TEXT NOT NULL,
+    rate_limited_until INTEGER, problems TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+    PRIMARY KEY (app, hostname)
+  ) WITHOUT ROWID;
+
+  -- Values are sealed with the key beside the data.
+  CREATE TABLE secrets (
+    app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, name TEXT NOT NULL, value BLOB NOT NULL,
+    digest TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (app, name)
+  ) WITHOUT ROWID;
+  CREATE TABLE secret_keys (
+    app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, name TEXT NOT NULL, type TEXT NOT NULL,
+    value BLOB NOT NULL, public_key BLOB, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+    PRIMARY KEY (app, name)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE clusters (
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, org INTEGER NOT NULL REFERENCES orgs(id), name TEXT NOT NULL,
+    region TEXT NOT NULL, plan TEXT NOT NULL, status TEXT NOT NULL, disk_size_gb INTEGER NOT NULL,
+    pg_major_version TEXT NOT NULL, pool_mode TEXT NOT NULL, postgis_enabled INTEGER NOT NULL, endpoints TEXT,
+    storage_used_bytes INTEGER, created_at INTEGER NOT NULL, deleted_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE INDEX clusters_org ON clusters (org, number);
+  CREATE UNIQUE INDEX clusters_name ON clusters (org, name) WHERE status NOT IN ('deleting', 'deleted');
+  CREATE TABLE attachments (
+    cluster TEXT NOT NULL REFERENCES clusters(id) ON DELETE CASCADE,
+    app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, attached_at INTEGER NOT NULL, PRIMARY KEY (cluster, app)
+  ) WITHOUT ROWID;
+  CREATE TABLE databases (
+    cluster TEXT NOT NULL REFERENCES clusters(id) ON DELETE CASCADE, name TEXT NOT NULL, created_at INTEGER NOT NULL,
+    PRIMARY KEY (cluster, name)
+  ) WITHOUT ROWID;
+  CREATE TABLE extensions (
+    cluster TEXT NOT NULL, database TEXT NOT NULL, name TEXT NOT NULL, schema TEXT NOT NULL, version TEXT NOT NULL,
+    PRIMARY KEY (cluster, database, name),
+    FOREIGN KEY (cluster, database) REFERENCES databases (cluster, name) ON DELETE CASCADE
+  ) WITHOUT ROWID;
+  CREATE TABLE database_users (
+    cluster TEXT NOT NULL REFERENCES clusters(id) ON DELETE CASCADE, name TEXT NOT NULL, role TEXT NOT NULL,
+    password BLOB NOT NULL, created_at INTEGER NOT NULL, PRIMARY KEY (cluster, name)
+  ) WITHOUT ROWID;
+  CREATE TABLE backups (
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, cluster TEXT NOT NULL REFERENCES clusters(id) ON DELETE CASCADE,
+    type TEXT NOT NULL, status TEXT NOT NULL, size_bytes INTEGER, contents TEXT NOT NULL,
+    started_at INTEGER NOT NULL, finished_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE INDEX backups_cluster ON backups (cluster, number);
+  `,
 ];

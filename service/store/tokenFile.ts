@@ -16,7 +16,7 @@ export function ownToken(store: Store, folder: string | undefined, ids: Ids, now
     if (token !== "" && new Tokens(store).find(token, now)) return token;
   }
   const token = ids.accessToken();
-  addToken(store, token, "personal", now, null);
+  addToken(store, token, { slug: "personal", name: "first", expiresAt: null }, now);
   if (folder !== undefined) writePrivately(tokenFile(folder), `${token}\n`);
   return token;
 }

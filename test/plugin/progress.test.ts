@@ -20,7 +20,7 @@ describe("progress", () => {
   let service: TestService;
   beforeEach(async () => {
     // Its time stands still: whatever takes time there takes for ever.
-    service = await startService({ clock: new ManualClock(), delays: "realistic" });
+    service = await startService({ clock: new ManualClock(), delays: "believable" });
     await makeApp(service, "app");
   });
   afterEach(async () => {

@@ -370,7 +370,7 @@ describe("Machine", () => {
   });
 
   test("one that is being destroyed or replaced by somebody else is deleted all the same", async () => {
-    const slow = await startService({ delays: "realistic" });
+    const slow = await startService({ delays: "believable" });
     try {
       await makeApp(slow, "app");
       const bound = bind("Machine", slow);

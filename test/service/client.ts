@@ -1,6 +1,7 @@
 // What the tests of the service talk to it with: plain requests, written out, and nothing of the provider's client.
 import { afterEach } from "vitest";
-import type { Clock, ServiceOptions } from "../../service/index.ts";
+import { ManualClock, type Clock, type ServiceOptions } from "../../service/index.ts";
+import { addToken, type Grant } from "../../service/store/tokens.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 export interface Answer {
@@ -69,4 +70,35 @@ export async function withApp<C extends Clock | undefined = undefined>(options: 
       return made.body;
     },
   };
+}
+
+/** An App on a service whose clock stands still and where things take the time they take for people. */
+export const withStillClock = (options: Omit<ServiceOptions, "clock"> = {}) =>
+  withApp({ delays: "believable", ...options, clock: new ManualClock() });
+
+/** Sends requests with another token, made for the purpose; of the organization `personal` when nothing else is said. */
+export function callerWith(
+  { url, service }: Pick<TestService, "url" | "service">,
+  token: string,
+  grant: Partial<Grant> = {},
+): Call {
+  addToken(service.world.store, token, { slug: "personal", expiresAt: null, ...grant }, service.world.clock.now());
+  return caller(url, token);
+}
+
+interface Page {
+  readonly items: readonly any[]; // oxlint-disable-line typescript/no-explicit-any -- as answers are
+  readonly next: string | null | undefined;
+}
+
+/** The pages of a list, until there is no next one. */
+export async function pages(page: (cursor: string | undefined) => Promise<Page>): Promise<Page["items"][]> {
+  const found: Page["items"][] = [];
+  let cursor: string | undefined;
+  do {
+    const { items, next } = await page(cursor);
+    found.push(items);
+    cursor = next || undefined;
+  } while (cursor !== undefined && found.length < 50);
+  return found;
 }

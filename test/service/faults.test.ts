@@ -1,5 +1,7 @@
 // Faults on purpose (F01–F05, F13–F15, F24), which other tests lean on.
 import { expect, test } from "vitest";
+import { ManualClock } from "../../service/index.ts";
+import { MovableClock } from "../../service/lifecycle/clock.ts";
 import { withApp } from "./client.ts";
 
 test("a fault before the change leaves nothing behind, one after it leaves everything", async () => {
@@ -76,4 +78,53 @@ test("a strict service refuses to give an answer its row does not describe", asy
       "platform.regions made an answer (200) that its row does not describe: invalid regions[0].latitude",
     ),
   ]);
+});
+
+test("a fault counts only the requests it could meet", async () => {
+  const { call, fail, machine, machines } = await withApp();
+  const { id } = await machine();
+  fail({ operation: "machines.get", path: id, nth: 2, status: 500 });
+  fail({ org: "elsewhere", times: "always", status: 500 });
+  const look = async (path: string) => (await call("GET", path)).status;
+  expect([await look(`${machines}/none`), await look("/apps/web")]).toEqual([404, 200]);
+  expect([await look(`${machines}/${id}`), await look(`${machines}/${id}`)]).toEqual([200, 500]);
+});
+
+test("a fault before and one after meet the same request, and the audit log names both", async () => {
+  const { call, fail, service } = await withApp();
+  fail({ operation: "apps.get", delayMs: 0 }, { operation: "apps.get", merge: { status: "suspended" } });
+  expect((await call("GET", "/apps/web")).body.status).toBe("suspended");
+  expect(service.audit.after(0).at(-1)?.faults).toEqual(["fault-1", "fault-2"]);
+});
+
+test("a request that is refused by itself meets no fault after", async () => {
+  const { call, fail, service } = await withApp();
+  fail({ operation: "apps.get", when: "after", status: 500 });
+  expect((await call("GET", "/apps/none")).status).toBe(404);
+  expect(service.faults.planned[0]?.seen).toBe(0);
+});
+
+test("a clock that is moved forwards lets everything due happen in order, and goes on with the other clock", () => {
+  const clock = new ManualClock(1000);
+  const movable = new MovableClock(clock);
+  const happened: [string, number][] = [];
+  const note = (name: string) => () => happened.push([name, movable.now()]);
+  movable.after(500, note("c"));
+  movable.after(100, () => {
+    note("a")();
+    movable.after(50, note("b"));
+  });
+  movable.after(900, note("d"));
+  const never = movable.after(300, note("never"));
+  never();
+  movable.advance(600);
+  expect(movable.now()).toBe(1600);
+  clock.advance(299);
+  expect(happened).toEqual([
+    ["a", 1100],
+    ["b", 1150],
+    ["c", 1500],
+  ]);
+  clock.advance(1);
+  expect(happened.at(-1)).toEqual(["d", 1900]);
 });

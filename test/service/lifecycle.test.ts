@@ -11,7 +11,7 @@ interface Event {
   readonly request: { readonly exit_event?: Readonly<Record<string, unknown>>; readonly restart_count?: number } | null;
 }
 
-const stillClock = () => withApp({ clock: new ManualClock(), delays: "realistic" });
+const stillClock = () => withApp({ clock: new ManualClock(), delays: "believable" });
 
 /** Long enough for anything that is on its way, and too short for what is due after minutes. */
 const soon = 3000;

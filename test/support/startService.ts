@@ -29,7 +29,7 @@ export async function startService<C extends Clock | undefined = undefined>(
 ): Promise<TestService<C>> {
   const requests: Seen[] = [];
   const service = createService({
-    delays: "instant",
+    delays: "none",
     strict: true,
     ...options,
     onRequest: (seen) => requests.push(seen),

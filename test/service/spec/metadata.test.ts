@@ -1,7 +1,7 @@
 // Metadata of a Machine (spec 4.2, bodies 5.2).
 import { expect, test } from "vitest";
-import { ManualClock } from "../../service/index.ts";
-import { withApp } from "./client.ts";
+import { ManualClock } from "../../../service/index.ts";
+import { withApp } from "../client.ts";
 
 async function setup(metadata?: Record<string, string>) {
   const app = await withApp({ clock: new ManualClock() });

@@ -25,7 +25,7 @@ export class CountingService {
   static async start(port = 0): Promise<CountingService> {
     let counting: CountingService | undefined;
     const service = createService({
-      delays: "instant",
+      delays: "none",
       random: seededRandom("bench"),
       onRequest: ({ operation = "none" }) => {
         if (counting) counting.#requests[operation] = (counting.#requests[operation] ?? 0) + 1;

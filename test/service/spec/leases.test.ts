@@ -1,14 +1,14 @@
 // Leases (bodies sections 6 and 11).
 import { expect, test } from "vitest";
-import { ManualClock } from "../../service/index.ts";
-import { addToken } from "../../service/store/tokens.ts";
-import { caller, withApp } from "./client.ts";
+import { ManualClock } from "../../../service/index.ts";
+import { addToken } from "../../../service/store/tokens.ts";
+import { caller, withApp } from "../client.ts";
 
 async function setup() {
-  const app = await withApp({ clock: new ManualClock(Date.UTC(2026, 0, 1)), delays: "instant" });
+  const app = await withApp({ clock: new ManualClock(Date.UTC(2026, 0, 1)), delays: "none" });
   const { id } = await app.machine();
   const one = `${app.machines}/${id}`;
-  addToken(app.service.world.store, "second-client", "personal", 0, null);
+  addToken(app.service.world.store, "second-client", { slug: "personal", expiresAt: null }, 0);
   const other = caller(app.url, "second-client");
   const acquire = async (body: object = {}) => (await app.call("POST", `${one}/lease`, body)).body.data;
   return { ...app, id, one, other, acquire };

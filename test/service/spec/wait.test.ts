@@ -1,10 +1,10 @@
 // Waiting for a state (spec 4.2, bodies 5.1). Where time matters the clock is the test's.
 import { connect } from "node:net";
 import { expect, test, vi } from "vitest";
-import { ManualClock } from "../../service/index.ts";
-import { withApp } from "./client.ts";
+import { ManualClock } from "../../../service/index.ts";
+import { withApp } from "../client.ts";
 
-const stillClock = () => withApp({ clock: new ManualClock(), delays: "realistic" });
+const stillClock = () => withApp({ clock: new ManualClock(), delays: "believable" });
 type App = Awaited<ReturnType<typeof stillClock>>;
 
 /** Sends a wait and comes back once the service holds it. */
@@ -37,7 +37,7 @@ test("a wait is held and comes back with the change, not before", async () => {
 });
 
 test("a wait is woken within 50 ms of the change", async () => {
-  const app = await withApp({ delays: "realistic" });
+  const app = await withApp({ delays: "believable" });
   const late: number[] = [];
   for (let i = 0; i < 5; i++) {
     const { id } = await app.machine();
@@ -180,7 +180,7 @@ test("cordoning is no transition", async () => {
 });
 
 test("a state that was passed through while somebody waited was reached", async () => {
-  const app = await withApp({ clock: new ManualClock(), delays: "instant" });
+  const app = await withApp({ clock: new ManualClock(), delays: "none" });
   const { id } = await app.machine({}, { skip_launch: true });
   const wait = await hold(app, id, "?state=started");
   // Started and stopped again within one transaction: whoever looks afterwards sees `stopped`.

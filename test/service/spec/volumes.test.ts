@@ -1,9 +1,9 @@
 // Volumes and snapshots (spec 2.1, 2.2, 4.4; bodies 7.1).
 import { expect, test } from "vitest";
-import { ManualClock } from "../../service/index.ts";
-import { withApp } from "./client.ts";
+import { ManualClock } from "../../../service/index.ts";
+import { withApp } from "../client.ts";
 
-const stillClock = () => withApp({ clock: new ManualClock(), delays: "realistic" });
+const stillClock = () => withApp({ clock: new ManualClock(), delays: "believable" });
 const hour = 3600_000;
 const at = "/apps/web/volumes";
 

@@ -1,0 +1,425 @@
+// Managed Postgres clusters (spec 4.8, bodies section 10). Answers come inside `data`.
+import { z } from "zod";
+import { appNameParam, clusterIdParam, databaseName, databaseParam, extensionParam, userName, userParam } from "./names.ts";
+import { operations } from "./operation.ts";
+import { optional, required } from "./schema.ts";
+
+/** Sizes on offer; matched without case. */
+export const postgresPlan = z.enum(["basic", "starter", "launch", "scale", "Performance"]);
+/** Roles of a user. */
+export const postgresRole = z.enum(["schema_admin", "writer", "reader"]);
+/** Kinds of backups. */
+export const postgresBackupType = z.enum(["full", "incr", "diff"]);
+
+const data = <S extends z.ZodType>(schema: S) => z.object({ data: required(schema, "The answer.") });
+
+const endpoint = z.object({
+  host: optional(z.string(), "Host name."),
+  port: optional(z.int(), "Port."),
+});
+
+const attachedApps = z.array(z.object({ name: optional(z.string(), "Name of the App.") }));
+
+/** A cluster. */
+export const postgresCluster = z.object({
+  id: required(z.string(), "Identifier."),
+  name: required(z.string(), "Name, unique in the organization."),
+  region: optional(z.string(), "Region."),
+  plan: optional(z.string(), "Size: `basic`, `starter`, `launch`, `scale` or `Performance`."),
+  status: optional(z.string(), "`creating`, `initializing`, `ready`, `deleting`, `deleted` or `failed`."),
+  organization: optional(
+    z.object({ name: optional(z.string(), "Display name."), slug: optional(z.string(), "Slug.") }),
+    "Organization that owns it.",
+  ),
+  cpu_kind: optional(z.string(), "`shared` or `performance`."),
+  cpus: optional(z.int(), "CPUs."),
+  memory_mb: optional(z.int(), "Memory in MB."),
+  disk_size_gb: optional(z.int(), "Disk in GB."),
+  replicas: optional(z.int(), "Copies of the data beside the primary."),
+  pg_major_version: optional(z.string(), "Major version of Postgres."),
+  postgis_enabled: optional(z.boolean(), "Whether PostGIS may be enabled."),
+  endpoints: optional(
+    z.object({
+      primary: optional(
+        z.object({
+          direct: optional(endpoint, "Straight to the primary."),
+          pooler: optional(endpoint, "Through the connection pool."),
+        }),
+        "Where the primary listens.",
+      ),
+    }),
+    "Where it listens; filled when it is ready.",
+  ),
+  attached_apps: optional(attachedApps, "Apps that are attached."),
+  created_at: optional(z.string(), "RFC 3339 time of creation."),
+  storage_provisioned_bytes: optional(z.int().nullable(), "Bytes of disk, or null before it was measured."),
+  storage_used_bytes: optional(z.int().nullable(), "Bytes in use, or null before it was measured."),
+});
+
+/** A cluster in a list. */
+export const postgresClusterSummary = z.object({
+  id: required(z.string(), "Identifier."),
+  name: required(z.string(), "Name."),
+  region: optional(z.string(), "Region."),
+  plan: optional(z.string(), "Size."),
+  status: optional(z.string(), "As in the cluster."),
+  created_at: optional(z.string(), "RFC 3339 time of creation."),
+  deleted_at: optional(z.string(), "RFC 3339 time of deletion."),
+  attached_apps: optional(attachedApps, "Apps that are attached."),
+});
+
+const poolMode = z.enum(["session", "transaction"]);
+
+/** Body of a request that creates a cluster. */
+export const createPostgresCluster = z.object({
+  org_slug: optional(z.string(), "Slug of the organization; `personal` is the caller's own. Required."),
+  region: optional(z.string(), "Region; it must offer Postgres. Required."),
+  plan: optional(z.string(), "Size: `basic`, `starter`, `launch`, `scale` or `Performance`, in any case. Required."),
+  name: optional(z.string(), "Name, unique in the organization; generated when left out."),
+  disk_size_gb: optional(z.int().min(10).max(1000), "Disk in GB, 10 to 1000.", { wireDefault: 10 }),
+  pg_major_version: optional(z.enum(["16", "17"]), "Major version of Postgres: 16 or 17.", { wireDefault: "16" }),
+  pool_mode: optional(poolMode, "When a pooled connection is given on: `session` or `transaction`.", {
+    wireDefault: "session",
+  }),
+  postgis_enabled: optional(z.boolean(), "Whether PostGIS may be enabled later.", { wireDefault: false }),
+});
+
+const attachment = z.object({
+  app_name: required(z.string(), "App."),
+  postgres_cluster_id: required(z.string(), "Cluster."),
+  attached_at: optional(z.string(), "RFC 3339 time of the attachment."),
+});
+
+const database = z.object({ name: required(z.string(), "Name of the database.") });
+
+const extension = z.object({
+  name: required(z.string(), "Name of the extension."),
+  default_version: optional(z.string(), "Version that would be installed."),
+  description: optional(z.string(), "What it does."),
+  system: optional(z.boolean(), "Whether it belongs to the platform and stays."),
+  installed: optional(
+    z
+      .object({ schema: optional(z.string(), "Schema it is in."), version: optional(z.string(), "Its version.") })
+      .nullable(),
+    "Where it is installed, or null.",
+  ),
+});
+
+const user = z.object({
+  username: required(z.string(), "Name of the user."),
+  role: required(z.string(), "`schema_admin`, `writer` or `reader`."),
+});
+
+const credentials = z.object({
+  username: required(z.string(), "Name of the user."),
+  password: required(z.string(), "The password.", { secret: true }),
+});
+
+const backup = z.object({
+  id: required(z.string(), "Identifier."),
+  type: optional(z.string(), "`full`, `incr` or `diff`."),
+  status: optional(z.string(), "`running`, `completed` or `failed`."),
+  size_bytes: optional(z.int().nullable(), "Stored bytes, or null while it runs."),
+  started_at: optional(z.string().nullable(), "RFC 3339 time it began."),
+  finished_at: optional(z.string().nullable(), "RFC 3339 time it ended, or null while it runs."),
+});
+
+const path = "/v1/postgres";
+const one = `${path}/{postgres_cluster_id}`;
+const clusterParams = z.object({ postgres_cluster_id: clusterIdParam });
+const databaseParams = clusterParams.extend({ database: databaseParam });
+const userParams = clusterParams.extend({ username: userParam });
+const missing = "no such cluster";
+const gone = "the cluster is deleted or being deleted";
+const notReady = "the cluster is not ready";
+const source = "bodies 10";
+
+export const postgres = operations("postgres", {
+  list: {
+    method: "GET",
+    path,
+    source: "spec 4.8, bodies 10",
+    summary: "Lists the clusters of an organization.",
+    params: z.object({}),
+    query: z.object({
+      org_slug: required(z.string(), "Slug of the organization; `personal` is the caller's own."),
+      include_deleted: optional(z.boolean(), "List deleted clusters too."),
+    }),
+    status: 200,
+    answer: data(z.array(postgresClusterSummary)),
+    failures: {
+      400: "org_slug missing",
+      403: "another organization",
+      404: "no such organization",
+      422: "include_deleted is neither true nor false",
+    },
+    repeat: "read",
+  },
+  create: {
+    method: "POST",
+    path,
+    source: "spec 4.8, bodies 10",
+    summary: "Creates a cluster; provisioned asynchronously.",
+    params: z.object({}),
+    body: createPostgresCluster,
+    status: 201,
+    answer: data(postgresCluster),
+    failures: {
+      400: "org_slug missing, or it cannot be created",
+      403: "another organization",
+      404: "no such organization",
+      422: "bad field",
+    },
+    repeat: "once",
+  },
+  get: {
+    method: "GET",
+    path: one,
+    source: "spec 4.8, bodies 10",
+    summary: "Shows a cluster.",
+    params: clusterParams,
+    status: 200,
+    answer: data(postgresCluster),
+    failures: { 404: missing, 410: gone },
+    repeat: "read",
+  },
+  delete: {
+    method: "DELETE",
+    path: one,
+    source: "spec 4.8, bodies 10",
+    summary: "Marks a cluster for deletion; finished asynchronously.",
+    params: clusterParams,
+    status: 202,
+    failures: { 404: missing, 410: gone },
+    repeat: "repeatable",
+  },
+  attach: {
+    method: "POST",
+    path: `${one}/attachments`,
+    source: "spec 4.8, bodies 10",
+    summary: "Attaches a cluster to an App. A record: nothing is set on the App.",
+    params: clusterParams,
+    body: z.object({ app_name: optional(z.string(), "App to attach to. Required.") }),
+    status: 201,
+    otherSuccesses: { 200: "it is attached already" },
+    answer: data(attachment),
+    failures: { 400: "bad field", 404: "no such cluster or App", 410: gone, 422: "app_name missing" },
+    repeat: "repeatable",
+  },
+  detach: {
+    method: "DELETE",
+    path: `${one}/attachments/{app_name}`,
+    source: "spec 4.8, bodies 10",
+    summary: "Detaches a cluster from an App.",
+    params: clusterParams.extend({ app_name: appNameParam }),
+    status: 204,
+    failures: { 404: "no such cluster, App or attachment", 410: gone },
+    repeat: "repeatable",
+  },
+  listDatabases: {
+    method: "GET",
+    path: `${one}/databases`,
+    source,
+    summary: "Lists the databases of a cluster.",
+    params: clusterParams,
+    status: 200,
+    answer: data(z.array(database)),
+    failures: { 404: missing, 410: gone, 503: notReady },
+    repeat: "read",
+  },
+  createDatabase: {
+    method: "POST",
+    path: `${one}/databases`,
+    source,
+    summary: "Creates a database.",
+    params: clusterParams,
+    body: z.object({ name: optional(databaseName, "Name, up to 63 letters, digits, `-` and `_`. Required.") }),
+    status: 201,
+    answer: data(database),
+    failures: { 400: "name reserved or malformed", 404: missing, 409: "it exists", 410: gone, 422: "name missing", 503: notReady },
+    repeat: "once",
+  },
+  deleteDatabase: {
+    method: "DELETE",
+    path: `${one}/databases/{database}`,
+    source,
+    summary: "Deletes a database with what is in it.",
+    params: databaseParams,
+    status: 200,
+    answer: data(database),
+    failures: { 400: "name reserved or malformed", 404: "no such cluster or database", 410: gone, 503: notReady },
+    repeat: "repeatable",
+  },
+  listExtensions: {
+    method: "GET",
+    path: `${one}/databases/{database}/extensions`,
+    source,
+    summary: "Lists the extensions a database could have, and those it has.",
+    params: databaseParams,
+    status: 200,
+    answer: data(z.array(extension)),
+    failures: { 404: "no such cluster or database", 410: gone, 503: notReady },
+    repeat: "read",
+  },
+  installExtension: {
+    method: "POST",
+    path: `${one}/databases/{database}/extensions`,
+    source,
+    summary: "Installs an extension in a database.",
+    params: databaseParams,
+    body: z.object({
+      name: optional(z.string(), "Name of the extension. Required."),
+      schema: optional(databaseName, "Schema to install it in.", { wireDefault: "public" }),
+      create_schema: optional(z.boolean(), "Make that schema when there is none."),
+    }),
+    status: 204,
+    failures: {
+      400: "bad field",
+      404: "no such cluster or database",
+      409: "PostGIS is not enabled for the cluster, or the extension is installed",
+      410: gone,
+      422: "unknown extension or schema",
+      503: notReady,
+    },
+    repeat: "once",
+  },
+  removeExtension: {
+    method: "DELETE",
+    path: `${one}/databases/{database}/extensions/{extension}`,
+    source,
+    summary: "Removes an extension from a database.",
+    params: databaseParams.extend({ extension: extensionParam }),
+    query: z.object({ force: optional(z.boolean(), "Remove what depends on it too.") }),
+    status: 204,
+    failures: {
+      400: "it belongs to the platform",
+      404: "no such cluster or database, or it is not installed",
+      410: gone,
+      503: notReady,
+    },
+    repeat: "repeatable",
+  },
+  listUsers: {
+    method: "GET",
+    path: `${one}/users`,
+    source,
+    summary: "Lists the users of a cluster.",
+    params: clusterParams,
+    status: 200,
+    answer: data(z.array(user)),
+    failures: { 404: missing, 410: gone, 503: notReady },
+    repeat: "read",
+  },
+  createUser: {
+    method: "POST",
+    path: `${one}/users`,
+    source,
+    summary: "Creates a user; its password is drawn.",
+    params: clusterParams,
+    body: z.object({
+      username: optional(userName, "Name, up to 63 lowercase letters, digits, `-` and `_`. Required."),
+      role: optional(postgresRole, "`schema_admin`, `writer` or `reader`. Required."),
+    }),
+    status: 201,
+    answer: data(user),
+    failures: { 400: "name reserved or malformed", 404: missing, 409: "it exists", 410: gone, 422: "field missing, or no such role", 503: notReady },
+    repeat: "once",
+  },
+  updateUser: {
+    method: "PATCH",
+    path: `${one}/users/{username}`,
+    source,
+    summary: "Gives a user another role.",
+    params: userParams,
+    body: z.object({ role: optional(postgresRole, "`schema_admin`, `writer` or `reader`. Required.") }),
+    status: 204,
+    failures: { 400: "the user is the platform's", 404: "no such cluster or user", 410: gone, 422: "no such role", 503: notReady },
+    repeat: "repeatable",
+  },
+  deleteUser: {
+    method: "DELETE",
+    path: `${one}/users/{username}`,
+    source,
+    summary: "Deletes a user.",
+    params: userParams,
+    status: 204,
+    failures: { 400: "the user is the platform's", 404: "no such cluster or user", 410: gone, 503: notReady },
+    repeat: "repeatable",
+  },
+  credentials: {
+    method: "GET",
+    path: `${one}/users/{username}/credentials`,
+    source,
+    summary: "Shows the password of a user.",
+    params: userParams,
+    status: 200,
+    answer: data(credentials),
+    failures: { 400: "bad name", 404: "no such cluster or user", 410: gone, 503: notReady },
+    repeat: "read",
+  },
+  rotatePassword: {
+    method: "POST",
+    path: `${one}/users/{username}/rotate_password`,
+    source,
+    summary: "Gives a user a new password.",
+    params: userParams,
+    body: z.object({ kill_sessions: optional(z.boolean(), "End the sessions it has open.") }),
+    bodyOptional: true,
+    status: 200,
+    answer: data(credentials),
+    failures: { 400: "bad field", 404: "no such cluster or user", 410: gone, 422: "bad field", 503: notReady },
+    repeat: "once",
+  },
+  listBackups: {
+    method: "GET",
+    path: `${one}/backups`,
+    source,
+    summary: "Lists the backups of a cluster, newest first.",
+    params: clusterParams,
+    status: 200,
+    answer: data(z.array(backup)),
+    failures: { 404: missing, 410: gone, 503: notReady },
+    repeat: "read",
+  },
+  createBackup: {
+    method: "POST",
+    path: `${one}/backups`,
+    source,
+    summary: "Begins a backup.",
+    params: clusterParams,
+    body: z.object({ type: optional(postgresBackupType, "`full`, `incr` or `diff`. Required.") }),
+    status: 202,
+    answer: data(backup),
+    failures: { 404: missing, 409: "one is running", 410: gone, 422: "no such type", 503: notReady },
+    repeat: "once",
+  },
+  restore: {
+    method: "POST",
+    path: `${one}/restore`,
+    source,
+    summary: "Creates a cluster from a backup, or from a moment in time.",
+    params: clusterParams,
+    body: z.object({
+      backup_id: optional(z.string(), "Backup to restore; either this or `pitr_time`."),
+      pitr_time: optional(z.iso.datetime({ offset: true }), "RFC 3339 time with offset to restore to."),
+      name: optional(z.string(), "Name of the new cluster; generated when left out."),
+    }),
+    status: 201,
+    answer: data(postgresCluster),
+    failures: { 404: "no such cluster or backup", 410: gone, 422: "bad field", 503: notReady },
+    repeat: "once",
+  },
+  fork: {
+    method: "POST",
+    path: `${one}/fork`,
+    source,
+    summary: "Creates a cluster with a copy of this one's data.",
+    params: clusterParams,
+    body: z.object({ name: optional(z.string(), "Name of the new cluster; the source's with `-fork` when left out.") }),
+    bodyOptional: true,
+    status: 201,
+    answer: data(postgresCluster),
+    failures: { 404: missing, 409: notReady, 410: gone, 422: "bad name" },
+    repeat: "once",
+  },
+});

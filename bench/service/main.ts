@@ -1,0 +1,259 @@
+// npm run bench:service: what the Machines Control Service takes, as ratios against a bare server of node:http on the same
+// computer in the same minute. The service runs as a process of its own, with its data on the disk.
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { DatabaseSync } from "node:sqlite";
+import { parseArgs } from "node:util";
+import { startLocal, stopLocal, type Local } from "../../service/index.ts";
+import { residentMb } from "../processes.ts";
+import { root } from "../workbench.ts";
+import { load, type Rate } from "./load.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "5" },
+    rounds: { type: "string", default: "3" },
+    held: { type: "string", default: "5000" },
+    machines: { type: "string", default: "100000" },
+  },
+});
+const [seconds, rounds, held, many] = [options.seconds, options.rounds, options.held, options.machines].map(Number) as [
+  number,
+  number,
+  number,
+  number,
+];
+
+const folder = mkdtempSync(join(tmpdir(), "machines-bench-"));
+const data = join(folder, "data");
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
+type Call = (method: string, path: string, body?: object) => Promise<any>; // oxlint-disable-line typescript/no-explicit-any -- answers are only measured
+
+const caller =
+  ({ url, token }: Local): Call =>
+  async (method, path, body) => {
+    const answer = await fetch(`${url}/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${text.slice(0, 200)}`);
+    return text === "" ? undefined : JSON.parse(text);
+  };
+
+async function startBare(answer: string): Promise<{ url: string; process: ChildProcess }> {
+  const file = join(folder, "answer.json");
+  writeFileSync(file, answer);
+  const child = spawn(
+    process.execPath,
+    ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", join(root, "bench/service/bare.ts"), file],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  const [port] = await new Promise<string[]>((resolve) =>
+    createInterface(child.stdout).once("line", (line) => resolve([line])),
+  );
+  return { url: `http://127.0.0.1:${port}`, process: child };
+}
+
+const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
+const milliseconds = async (act: () => Promise<unknown>): Promise<number> => {
+  const before = performance.now();
+  await act();
+  return performance.now() - before;
+};
+
+interface Figure {
+  readonly what: string;
+  readonly figure: string;
+  readonly aim: string;
+}
+const figures: Figure[] = [];
+const report = (what: string, figure: string, aim: string): void => {
+  figures.push({ what, figure, aim });
+  say(`${what}: ${figure}`);
+};
+
+const config = {
+  image: "registry.example.com/web:v1",
+  guest: { cpu_kind: "shared", cpus: 1, memory_mb: 256 },
+  env: { PORT: "8080" },
+  services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 443, handlers: ["tls", "http"] }] }],
+};
+
+function requireClean(rate: Rate, what: string): Rate {
+  if (rate.failures > 0) throw new Error(`${what}: ${rate.failures} requests failed`);
+  return rate;
+}
+
+/** Alternates between the floor and the service, so that both meet the same minutes. */
+async function reading(local: Local, id: string): Promise<void> {
+  const path = `/v1/apps/web/machines/${id}`;
+  const text = await (
+    await fetch(`${local.url}${path}`, { headers: { authorization: `Bearer ${local.token}` } })
+  ).text();
+  const bare = await startBare(text);
+  const found: { floor: number; real: number; p99: number }[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const floor = requireClean(await load({ url: `${bare.url}${path}`, token: local.token, seconds }), "bare");
+    const real = requireClean(await load({ url: `${local.url}${path}`, token: local.token, seconds }), "GET Machine");
+    found.push({ floor: floor.perSecond, real: real.perSecond, p99: real.p99Ms });
+  }
+  bare.process.kill();
+  const [floor, real] = [median(found.map((one) => one.floor)), median(found.map((one) => one.real))];
+  const p99 = median(found.map((one) => one.p99));
+  report(
+    "GET Machine",
+    `${real}/s, ${(real / floor).toFixed(2)} of a bare server (${floor}/s), p99 ${p99} ms`,
+    "≥ 0.5 of a bare server",
+  );
+}
+
+async function creating(local: Local): Promise<void> {
+  const body = JSON.stringify({ config });
+  const found: Rate[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const url = `${local.url}/v1/apps/created/machines`;
+    found.push(
+      requireClean(
+        await load({ url, token: local.token, method: "POST", body, connections: 200, seconds }),
+        "POST Machine",
+      ),
+    );
+  }
+  report("durable create", `${median(found.map((one) => one.perSecond))}/s`, "≥ 8,000/s");
+}
+
+async function listing(local: Local, call: Call): Promise<void> {
+  await call("POST", "/apps", { name: "list", org_slug: "personal" });
+  for (let i = 0; i < 1000; i += 50)
+    await Promise.all(Array.from({ length: 50 }, () => call("POST", "/apps/list/machines", { config })));
+  await call("GET", "/apps/list/machines");
+  const times: number[] = [];
+  for (let i = 0; i < 20; i++)
+    times.push(
+      await milliseconds(async () =>
+        (
+          await fetch(`${local.url}/v1/apps/list/machines`, { headers: { authorization: `Bearer ${local.token}` } })
+        ).arrayBuffer(),
+      ),
+    );
+  report("list of 1,000 Machines", `${median(times).toFixed(1)} ms`, "≤ 15 ms");
+}
+
+/** One held request over plain node:http: a client library's own memory and queues would be what is measured. */
+function hold(url: URL, agent: Agent, token: string): { opened: Promise<void>; done: Promise<number> } {
+  let open = (): void => {};
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  const done = new Promise<number>((resolve, reject) => {
+    const held = request(url, { agent, headers: { authorization: `Bearer ${token}` } }, (answer) =>
+      answer.resume().on("end", () => resolve(performance.now())),
+    );
+    held.on("error", reject).on("socket", (socket) => (socket.connecting ? socket.once("connect", open) : open()));
+    held.end();
+  });
+  return { opened, done };
+}
+
+async function waiting(local: Local, call: Call): Promise<void> {
+  const { id } = await call("POST", "/apps/web/machines", { config });
+  await call("GET", `/apps/web/machines/${id}/wait?state=started`);
+  const before = residentMb(local.pid);
+  const agent = new Agent({ keepAlive: false, maxSockets: held });
+  const url = new URL(`${local.url}/v1/apps/web/machines/${id}/wait?state=stopped&timeout=60`);
+  const waits: ReturnType<typeof hold>[] = [];
+  for (let i = 0; i < held; i += 200) {
+    const some = Array.from({ length: Math.min(200, held - i) }, () => hold(url, agent, local.token));
+    waits.push(...some);
+    await Promise.all(some.map(({ opened }) => opened));
+  }
+  await call("GET", `/apps/web/machines/${id}`); // answered after every wait before it was taken
+  const during = residentMb(local.pid);
+  const ends = Promise.all(waits.map(({ done }) => done));
+  await call("POST", `/apps/web/machines/${id}/stop`, {});
+  const times = (await ends).toSorted((a, b) => a - b);
+  const spread = (times.at(-1) ?? 0) - (times[0] ?? 0);
+  report(
+    `${held} requests held`,
+    `${(during ?? 0) - (before ?? 0)} MB more; woken within ${Math.round(spread)} ms of the first`,
+    "≤ 60 MB, ≤ 100 ms",
+  );
+}
+
+/** Copies one Machine many times, by SQL: creating them over HTTP would measure something else. */
+function fill(count: number): void {
+  const db = new DatabaseSync(join(data, "service.db"));
+  const columns = (table: string): string[] =>
+    db
+      .prepare(`PRAGMA table_info(${table})`)
+      .all()
+      .map(({ name }) => String(name));
+  const copy = (table: string, replaced: Record<string, string>): string =>
+    `INSERT INTO ${table} SELECT ${columns(table)
+      .map((name) => replaced[name] ?? name)
+      .join(", ")} FROM ${table}`;
+  const hex = (parameter: string): string => `printf('%014x', ${parameter})`;
+  db.exec("BEGIN");
+  const template = db.prepare("SELECT id FROM machines WHERE state = 'started' LIMIT 1").get()?.["id"] as string;
+  const machine = db.prepare(
+    `${copy("machines", { id: hex("?1"), name: "printf('copy-%d', ?1)", updated_at: "updated_at + ?1" })} WHERE id = '${template}'`,
+  );
+  const version = db.prepare(`${copy("machine_versions", { machine: hex("?1") })} WHERE machine = '${template}'`);
+  const events = db.prepare(`${copy("events", { machine: hex("?1") })} WHERE machine = '${template}'`);
+  for (let i = 1; i <= count; i++) {
+    machine.run(i);
+    version.run(i);
+    events.run(i);
+  }
+  db.exec("COMMIT");
+  db.close();
+}
+
+async function holding(): Promise<void> {
+  await stopLocal(data);
+  fill(many);
+  let local: Local | undefined;
+  const start = await milliseconds(async () => (local = await startLocal({ data })));
+  if (!local) return;
+  const call = caller(local);
+  const page = await milliseconds(() => call("GET", "/orgs/personal/machines?limit=1000"));
+  const next = await milliseconds(() => call("GET", "/orgs/personal/machines?limit=1000&summary=true"));
+  report(
+    `${many.toLocaleString("en")} Machines held`,
+    `restart ${(start / 1000).toFixed(2)} s, first page of 1,000 ${page.toFixed(0)} ms, summary ${next.toFixed(0)} ms, ${residentMb(local.pid)} MB resident`,
+    "restart ≤ 2 s",
+  );
+}
+
+async function bench(): Promise<void> {
+  say(`${cpus().length} × ${cpus()[0]?.model}, Node.js ${process.versions.node}`);
+  const local = await startLocal({ data });
+  const call = caller(local);
+  report("fresh service", `${residentMb(local.pid)} MB resident`, "");
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  await call("POST", "/apps", { name: "created", org_slug: "personal" });
+  const { id } = await call("POST", "/apps/web/machines", { config });
+  await call("GET", `/apps/web/machines/${id}/wait?state=started`);
+  await reading(local, id);
+  await listing(local, call);
+  await waiting(local, call);
+  await creating(local);
+  await holding();
+  console.log("| what | figure | aim |\n| --- | --- | --- |");
+  for (const { what, figure, aim } of figures) console.log(`| ${what} | ${figure} | ${aim} |`);
+}
+
+bench()
+  .finally(async () => {
+    await stopLocal(data);
+    rmSync(folder, { recursive: true, force: true });
+  })
+  .catch((error: unknown) => {
+    say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    process.exitCode = 1;
+  });

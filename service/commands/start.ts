@@ -1,0 +1,120 @@
+// start, status and stop.
+import { closeSync } from "node:fs";
+import { Option, type Command } from "commander";
+import { delayProfiles } from "../lifecycle/delays.ts";
+import { findRunning, startLocal, stopLocal } from "../local/daemon.ts";
+import { parseListen } from "../local/listen.ts";
+import { dataFolder, settled, type LocalOptions } from "../local/options.ts";
+import { Problem } from "../local/problem.ts";
+import { report, serve } from "../local/serve.ts";
+import { rateLimitProfiles } from "../rateLimits.ts";
+import type { Running } from "../store/lock.ts";
+import { fromEnvironment } from "./environment.ts";
+import { print } from "./print.ts";
+import { sentence } from "./sentence.ts";
+
+const defaultListen = "127.0.0.1:4280";
+
+interface StartFlags extends Omit<LocalOptions, "allowHosts"> {
+  readonly allowHost?: string[];
+  readonly json?: true;
+  readonly detach?: true;
+  readonly report?: true;
+}
+
+interface Flags {
+  readonly data?: string;
+  readonly json?: true;
+}
+
+function printReady({ url, pid, data, admin }: Running, json: boolean): void {
+  if (json) return print(JSON.stringify({ url, pid, data, ...(admin === undefined ? {} : { admin }) }));
+  const listener = admin === undefined ? "" : `, admin listener ${admin}`;
+  print(`machines-service is ready at ${url} (pid ${pid}, data ${data}${listener})`);
+}
+
+async function start(_: StartFlags, command: Command): Promise<void> {
+  const { allowHost, json = false, detach, report: reported, ...rest } = command.optsWithGlobals<StartFlags>();
+  const options = settled({ ...rest, ...(allowHost ? { allowHosts: allowHost } : {}) });
+  const listen = options.listen ?? defaultListen;
+  if (detach) {
+    const asked = options.listen;
+    if (asked !== undefined) requireSameAddress(findRunning(options.data), asked);
+    const running = await startLocal({ ...options, listen });
+    if (asked !== undefined) requireSameAddress(running, asked);
+    return printReady(running, json);
+  }
+  try {
+    const running = await serve({ ...options, listen });
+    if (!reported) return printReady(running, json);
+    report(running);
+    closeSync(3);
+  } catch (error) {
+    if (reported) report({ error: sentence(error) });
+    throw error;
+  }
+}
+
+/** A service that runs already is what `start --detach` gives, unless another address was asked for. */
+function requireSameAddress(running: Running | undefined, listen: string): void {
+  const { host, port } = parseListen(listen);
+  if (!running) return;
+  const url = new URL(running.url);
+  // A URL leaves out the port its scheme has anyway.
+  const bound = url.port === "" ? { "http:": "80", "https:": "443" }[url.protocol] : url.port;
+  if ((port !== 0 && String(port) !== bound) || host !== url.hostname.replace(/^\[|\]$/g, "")) {
+    throw new Problem(
+      `machines-service runs already at ${running.url} (pid ${running.pid}) for ${running.data}; stop it first, or use another --data folder`,
+    );
+  }
+}
+
+function status(_: Flags, command: Command): void {
+  const { data, json = false } = command.optsWithGlobals<Flags>();
+  const folder = dataFolder(data);
+  const running = findRunning(folder);
+  if (running) return printReady(running, json);
+  print(json ? JSON.stringify({ running: false, data: folder }) : `machines-service is not running (data ${folder})`);
+  process.exitCode = 3;
+}
+
+async function stop(_: Flags, command: Command): Promise<void> {
+  const folder = dataFolder(command.optsWithGlobals<Flags>().data);
+  const stopped = await stopLocal(folder);
+  print(
+    stopped ? `machines-service has stopped (pid ${stopped.pid})` : `machines-service is not running (data ${folder})`,
+  );
+}
+
+const names = (text: string, before: readonly string[] = []): string[] => [...before, ...text.split(",")];
+
+/** Adds the commands that start and stop the service. */
+export function addStart(program: Command): void {
+  const command = program
+    .command("start")
+    .description("start the service and serve until it is stopped; with --detach, start it in the background")
+    .option("-d, --detach", "start it in the background, unless it runs already, and end once it is ready");
+  const options = [
+    new Option("--listen <address>", `address to listen at; port 0 takes a free one (default: ${defaultListen})`),
+    new Option("--tls-cert <file>", "certificate to serve HTTPS with, in PEM"),
+    new Option("--tls-key <file>", "private key of the certificate, in PEM"),
+    new Option("--delays <profile>", "how long things take (default: believable)").choices(Object.keys(delayProfiles)),
+    new Option("--rate-limits <limits>", "limit requests as the platform documents (default: off)").choices(
+      rateLimitProfiles,
+    ),
+    new Option("--regions <file>", "JSON file with the regions there are"),
+    new Option("--strict", "refuse unknown fields and check the service's own answers"),
+    new Option("--allow-host <names...>", "host names requests may be for, beside localhost").argParser(names),
+    new Option("--allow-remote", "serve plain HTTP at an address other computers can reach"),
+    new Option("--admin <address>", "address of the admin listener, for tests; none when left out"),
+    new Option("--json", "print a JSON object"),
+  ];
+  for (const option of options) command.addOption(fromEnvironment(option));
+  command.addOption(new Option("--report", "tell the process that started this one").hideHelp()).action(start);
+  program
+    .command("status")
+    .description("show whether the service runs (exit status 3 when not)")
+    .option("--json", "print a JSON object")
+    .action(status);
+  program.command("stop").description("stop the service and wait until it has ended").action(stop);
+}

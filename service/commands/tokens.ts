@@ -1,0 +1,170 @@
+// token and org: who may use the service. They work on the store, beside a service that runs.
+import { readFileSync } from "node:fs";
+import { InvalidArgumentError, type Command } from "commander";
+import { parseDuration } from "../../api/schema.ts";
+import { createIds, systemRandom } from "../ids.ts";
+import { rfc3339 } from "../lifecycle/clock.ts";
+import { dataFolder } from "../local/options.ts";
+import { Problem } from "../local/problem.ts";
+import { orgSlug } from "../local/seedFile.ts";
+import { openBeside, requireStore } from "../store/beside.ts";
+import type { Store } from "../store/database.ts";
+import type { OrgRow } from "../store/rows.ts";
+import { tokenFile } from "../store/tokenFile.ts";
+import { addToken, ensureOrg, findOrg, listTokens, revokeTokens, type ListedToken } from "../store/tokens.ts";
+import { print, printTable } from "./print.ts";
+
+interface Flags {
+  readonly data?: string;
+  readonly json?: true;
+}
+
+interface CreateFlags extends Flags {
+  readonly org?: string;
+  readonly app?: string;
+  readonly readOnly?: true;
+  readonly expires?: number;
+  readonly name?: string;
+}
+
+/** Works on the store of a data folder; what is thrown undoes it. */
+async function withStore<T>(command: Command, use: (store: Store) => T): Promise<T> {
+  const store = openBeside(dataFolder(command.optsWithGlobals<Flags>().data));
+  try {
+    return await store.write(() => use(store));
+  } finally {
+    store.close();
+  }
+}
+
+function printFirst(_: Flags, command: Command): void {
+  const folder = dataFolder(command.optsWithGlobals<Flags>().data);
+  requireStore(folder);
+  try {
+    print(readFileSync(tokenFile(folder), "utf8").trim());
+  } catch {
+    throw new Problem(`${tokenFile(folder)} is missing; start the service anew, which makes another token`);
+  }
+}
+
+function requireOrg(store: Store, slug: string): OrgRow {
+  const org = findOrg(store, slug);
+  if (!org) throw new Problem(`there is no organization ${slug}; machines-service org create ${slug} makes it`);
+  return org;
+}
+
+interface Holder {
+  readonly slug: string;
+  readonly app?: string;
+}
+
+/** The organization, and the App if one is named; that says which organization too. */
+function holderOf(store: Store, org: string | undefined, name: string | undefined): Holder {
+  if (name === undefined) return { slug: requireOrg(store, org ?? "personal").slug };
+  const sql = "SELECT a.id AS app, o.slug FROM apps a JOIN orgs o ON o.id = a.org WHERE a.name = ?";
+  const holder = store.get<{ app: string; slug: string }>(sql, name);
+  if (!holder) throw new Problem(`there is no app ${name}`);
+  if (org !== undefined && org !== holder.slug)
+    throw new Problem(`the app ${name} belongs to organization ${holder.slug}, not to ${org}`);
+  return holder;
+}
+
+async function create(_: CreateFlags, command: Command): Promise<void> {
+  const { org, app, name, readOnly = false, expires, json } = command.optsWithGlobals<CreateFlags>();
+  const token = createIds(systemRandom()).accessToken();
+  const now = Date.now();
+  const id = await withStore(command, (store) => {
+    const expiresAt = expires === undefined ? null : now + expires;
+    return addToken(store, token, { ...holderOf(store, org, app), name, readOnly, expiresAt }, now);
+  });
+  print(json ? JSON.stringify({ id, token }) : token);
+}
+
+const shown = ({ read_only, created_at, expires_at, ...token }: ListedToken) => ({
+  ...token,
+  read_only: read_only === 1,
+  created_at: rfc3339(created_at),
+  expires_at: expires_at === null ? null : rfc3339(expires_at),
+});
+
+async function list(_: Flags, command: Command): Promise<void> {
+  const tokens = (await withStore(command, (store) => listTokens(store, Date.now()))).map(shown);
+  if (command.optsWithGlobals<Flags>().json) return print(JSON.stringify(tokens));
+  printTable(
+    ["ID", "NAME", "ORG", "APP", "READ-ONLY", "CREATED", "EXPIRES"],
+    tokens.map(({ id, name, org, app, read_only, created_at, expires_at }) => [
+      ...[id, name ?? "-", org, app ?? "-", read_only ? "yes" : "no", created_at, expires_at ?? "never"],
+    ]),
+  );
+}
+
+async function revoke(id: string, _: Flags, command: Command): Promise<void> {
+  if ((await withStore(command, (store) => revokeTokens(store, id))) === 0)
+    throw new Problem(`there is no token ${id}; machines-service token list shows the ids`);
+  print(`token ${id} is revoked`);
+}
+
+async function createOrg(slug: string, { name }: { readonly name?: string }, command: Command): Promise<void> {
+  await withStore(command, (store) => {
+    if (findOrg(store, slug)) throw new Problem(`organization ${slug} is there already`);
+    ensureOrg(store, slug, name);
+  });
+  print(`organization ${slug} is made; machines-service token create --org ${slug} makes a token of it`);
+}
+
+async function listOrgs(_: Flags, command: Command): Promise<void> {
+  const orgs = await withStore(command, (store) => store.all<OrgRow>("SELECT slug, name FROM orgs ORDER BY id"));
+  if (command.optsWithGlobals<Flags>().json) return print(JSON.stringify(orgs));
+  printTable(
+    ["SLUG", "NAME"],
+    orgs.map(({ slug, name }) => [slug, name]),
+  );
+}
+
+function durationMs(text: string): number {
+  const nanoseconds = parseDuration(text);
+  if (nanoseconds === undefined || nanoseconds < 1e6)
+    throw new InvalidArgumentError('It must be a duration such as "1h" or "30m".');
+  return Math.floor(nanoseconds / 1e6);
+}
+
+function slugOf(text: string): string {
+  const issue = orgSlug.safeParse(text).error?.issues[0];
+  if (issue) throw new InvalidArgumentError(`It ${issue.message}.`);
+  return text;
+}
+
+/** Adds the commands for tokens and organizations. */
+export function addTokens(program: Command): void {
+  const token = program
+    .command("token")
+    .description("print the first token of organization personal, or manage tokens")
+    .action(printFirst);
+  token
+    .command("create")
+    .description("make a token and print it; it is shown this once")
+    .option("--org <slug>", "organization it is good for (default: personal, or the app's)", slugOf)
+    .option("--app <name>", "the one app it is good for")
+    .option("--read-only", "let it read and change nothing")
+    .option("--expires <duration>", 'time it is good for, such as "1h" (default: for ever)', durationMs)
+    .option("--name <text>", "what it is listed as")
+    .option("--json", "print a JSON object with its id")
+    .action(create);
+  token
+    .command("list")
+    .description("list the tokens, never what they are")
+    .option("--json", "print a JSON array")
+    .action(list);
+  token
+    .command("revoke <id>")
+    .description("take a token back; a service that runs refuses it within a second")
+    .action(revoke);
+  const org = program.command("org").description("manage organizations");
+  org
+    .command("create")
+    .description("make an organization")
+    .argument("<slug>", "slug, 1 to 62 of a-z, 0-9 and -", slugOf)
+    .option("--name <text>", "name (default: the slug)")
+    .action(createOrg);
+  org.command("list").description("list the organizations").option("--json", "print a JSON array").action(listOrgs);
+}

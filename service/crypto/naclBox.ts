@@ -1,0 +1,58 @@
+// NaCl's public-key encryption as a sealed box: anybody with the public key encrypts, by a key pair made for the message;
+// only the service decrypts. X25519, then XSalsa20 and Poly1305; the nonce is a hash of both public keys, as libsodium's.
+import { hsalsa, xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
+import { u32 } from "@noble/ciphers/utils.js";
+import { blake2b } from "@noble/hashes/blake2.js";
+import { createPrivateKey, createPublicKey, diffieHellman, type KeyObject } from "node:crypto";
+import { lengthProblem, type Cipher } from "./kind.ts";
+
+// The fixed beginnings of PKCS #8 and SPKI for X25519.
+const privateHead = Buffer.from("302e020100300506032b656e04220420", "hex");
+const publicHead = Buffer.from("302a300506032b656e032100", "hex");
+
+const privateKey = (key: Uint8Array): KeyObject =>
+  createPrivateKey({ key: Buffer.concat([privateHead, key]), format: "der", type: "pkcs8" });
+const publicKey = (key: Uint8Array): KeyObject =>
+  createPublicKey({ key: Buffer.concat([publicHead, key]), format: "der", type: "spki" });
+const publicOf = (key: Uint8Array): Buffer =>
+  createPublicKey(privateKey(key)).export({ format: "der", type: "spki" }).subarray(-32);
+
+/** The key two key pairs share: `crypto_box_beforenm`. */
+export function sharedKey(own: Uint8Array, other: Uint8Array): Uint8Array {
+  const secret = diffieHellman({ privateKey: privateKey(own), publicKey: publicKey(other) });
+  const out = new Uint32Array(8);
+  hsalsa(
+    u32(new TextEncoder().encode("expand 32-byte k")),
+    u32(Uint8Array.from(secret)),
+    new Uint32Array(4),
+    out,
+  );
+  return new Uint8Array(out.buffer);
+}
+
+/** ASSUMED: associated data is bound by the nonce; without any the box is libsodium's sealed box. */
+const nonceFor = (ephemeral: Uint8Array, own: Uint8Array, associated: Uint8Array): Uint8Array =>
+  blake2b(Buffer.concat([ephemeral, own, associated]), { dkLen: 24 });
+
+/** `crypto_box_seal` of libsodium. */
+export const naclBox: Cipher = {
+  problem: (key) => lengthProblem(key, 32),
+  generate: (random) => random(32),
+  publicKey: publicOf,
+  encrypt(key, plaintext, associated, random) {
+    const once = random(32);
+    const [ephemeral, own] = [publicOf(once), publicOf(key)];
+    const box = xsalsa20poly1305(sharedKey(once, own), nonceFor(ephemeral, own, associated));
+    return Buffer.concat([ephemeral, box.encrypt(plaintext)]);
+  },
+  decrypt(key, ciphertext, associated) {
+    if (ciphertext.length < 48) return undefined;
+    const ephemeral = ciphertext.subarray(0, 32);
+    try {
+      const box = xsalsa20poly1305(sharedKey(key, ephemeral), nonceFor(ephemeral, publicOf(key), associated));
+      return box.decrypt(ciphertext.subarray(32));
+    } catch {
+      return undefined; // the tag does not fit, or the point is of low order
+    }
+  },
+};

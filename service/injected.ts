@@ -1,0 +1,219 @@
+// What a fault does to the request it meets. Which request that is, service/faults.ts decides.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { FastifyReply } from "fastify";
+import type { Operation } from "../api/operation.ts";
+import { define, isObject } from "../api/schema.ts";
+import { listIn, type Fault, type needsRoom } from "./faults.ts";
+import { rfc3339 } from "./lifecycle/clock.ts";
+import { findMachine } from "./lifecycle/machines.ts";
+import { refuse, type Refusal } from "./refusal.ts";
+import { noHost, noRoomOnHost } from "./rules/placement.ts";
+import { imageRef } from "./rules/machineAnswer.ts";
+import type { EventRow } from "./store/rows.ts";
+import { touch, type World } from "./world.ts";
+
+/** A request a fault meets. */
+export interface Struck {
+  readonly world: World;
+  readonly row: Operation;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+  readonly reply: FastifyReply;
+  /** Called when the connection is cut, which no hook of the server tells. */
+  readonly cut: () => void;
+}
+
+/** An answer before it is sent. */
+export interface Outgoing {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Undefined when there is no body. */
+  readonly text: string | undefined;
+}
+
+/** Lets a fault happen before anything is done: true when the request is over. Refuses where the fault is a refusal. */
+export async function strikeBefore(fault: Fault, struck: Struck): Promise<boolean> {
+  const { world, row, params, body } = struck;
+  const { delayMs, status, capacity, stealLease, clockJumpMs, hiddenForMs } = fault;
+  if (delayMs !== undefined) await sleep(delayMs);
+  const machine = String(params["machine_id"]);
+  if (capacity) throw withoutRoom[row.id as (typeof needsRoom)[number]](body);
+  if (hiddenForMs !== undefined && isHidden(world, machine, hiddenForMs)) throw refuse(404, "not_found: machine not found");
+  if (stealLease) await world.store.write(() => steal(world, machine, stealLease.ttl));
+  if (clockJumpMs !== undefined) world.clock.advance(clockJumpMs);
+  if (status === undefined) return false;
+  await answerInstead(fault, struck);
+  return true;
+}
+
+/** Lets a fault happen to an answer whose change is committed: true when the request is over, else what is sent. */
+export async function strikeAfter(fault: Fault, struck: Struck, outgoing: Outgoing): Promise<true | Outgoing> {
+  if (fault.delayMs !== undefined) await sleep(fault.delayMs);
+  if (fault.status !== undefined) {
+    await answerInstead(fault, struck);
+    return true;
+  }
+  const changed = change(fault, struck, outgoing);
+  if (fault.truncate === undefined && fault.drip === undefined) return changed;
+  await deliver(fault, struck, changed);
+  return true;
+}
+
+// --- refusals ---
+
+type NeedsRoom = (typeof needsRoom)[number];
+
+/** The first volume a body mounts. */
+function volumeIn(body: unknown): string | undefined {
+  const config = isObject(body) ? body["config"] : undefined;
+  const mounts = isObject(config) ? config["mounts"] : undefined;
+  const [mount] = Array.isArray(mounts) ? (mounts as unknown[]) : [];
+  return isObject(mount) && typeof mount["volume"] === "string" ? mount["volume"] : undefined;
+}
+
+// What each operation answers when no host has room (bodies 1.2). ASSUMED: the text for Postgres; 400 is known.
+const withoutRoom: Readonly<Record<NeedsRoom, (body: unknown) => Refusal>> = {
+  "machines.create": (body) => noHost(volumeIn(body)),
+  "machines.update": noRoomOnHost,
+  "machines.start": noRoomOnHost,
+  "volumes.create": () => refuse(409, "aborted: no capacity"),
+  "postgres.create": () => refuse(400, "The cluster could not be created: no capacity"),
+};
+
+// --- the world changed behind the caller's back ---
+
+const isHidden = (world: World, id: string, ms: number): boolean => {
+  const machine = findMachine(world, id);
+  return machine !== undefined && world.clock.now() - machine.created_at < ms;
+};
+
+/** Gives the lease of a Machine to somebody else, whoever holds it. */
+function steal(world: World, id: string, ttl: number): void {
+  const machine = findMachine(world, id);
+  if (!machine || machine.destroyed_at !== null) return;
+  world.store.run("DELETE FROM leases WHERE machine = ?", id);
+  world.store.insert("leases", {
+    machine: id,
+    nonce: world.ids.nonce(),
+    owner: "thief@tokens.faults",
+    description: "taken by a fault",
+    version: machine.version,
+    expires_at: world.clock.now() + ttl * 1000,
+  });
+  touch(world, id);
+}
+
+// --- answers changed ---
+
+function change(fault: Fault, struck: Struck, outgoing: Outgoing): Outgoing {
+  const { world, row } = struck;
+  const { stale, list, merge, hiddenForMs, rewrite } = fault;
+  const body: unknown = outgoing.text === undefined ? undefined : JSON.parse(outgoing.text);
+  const withBody = (changed: unknown): Outgoing => ({ ...outgoing, text: JSON.stringify(changed) });
+  if (rewrite) return withBody(rewrite(body));
+  if (merge) return withBody(merged(body, merge));
+  if (stale !== undefined) return withBody(Array.isArray(body) ? body.map((one) => asOf(world, one, stale)) : asOf(world, body, stale));
+  if (hiddenForMs !== undefined) {
+    const seen = (one: unknown): boolean => !isObject(one) || !isHidden(world, String(one["id"]), hiddenForMs);
+    return withBody(withList(row, body, (all) => all.filter(seen)));
+  }
+  if (!list) return outgoing;
+  const { keep, repeat = 0, reverse, next } = list;
+  const shown = withList(row, body, (all) => {
+    const kept = all.slice(0, keep);
+    return [...(reverse ? kept.toReversed() : kept), ...kept.slice(0, repeat)];
+  });
+  if (next === undefined) return withBody(shown);
+  if (isObject(shown)) return withBody({ ...shown, next_cursor: next });
+  return { ...withBody(shown), headers: { ...outgoing.headers, "fly-next-cursor": next, "svc-next-cursor": next } };
+}
+
+/** An answer with another list in the place of its own. */
+function withList(row: Operation, body: unknown, make: (all: readonly unknown[]) => unknown[]): unknown {
+  const at = listIn(row);
+  if (at === "") return Array.isArray(body) ? make(body) : body;
+  const list = isObject(body) && at !== undefined ? body[at] : undefined;
+  return isObject(body) && at !== undefined && Array.isArray(list) ? { ...body, [at]: make(list) } : body;
+}
+
+/** A value with another laid over it: members that are null go (RFC 7396). */
+function merged(value: unknown, over: unknown): unknown {
+  if (!isObject(over)) return over;
+  const out: Record<string, unknown> = isObject(value) ? { ...value } : {};
+  for (const [name, inner] of Object.entries(over)) {
+    if (inner === null) delete out[name];
+    else define(out, name, merged(out[name], inner));
+  }
+  return out;
+}
+
+/** A Machine as it was that many versions before, at the end of that version; the first one when there were fewer. */
+function asOf(world: World, machine: unknown, versions: number): unknown {
+  if (!isObject(machine)) return machine;
+  const id = String(machine["id"]);
+  const all = world.store.all<{ version: string; config: string }>(
+    "SELECT version, config FROM machine_versions WHERE machine = ? ORDER BY version DESC",
+    id,
+  );
+  const then = all[Math.min(versions, all.length - 1)];
+  if (!then || then.version === machine["version"]) return machine;
+  const config = JSON.parse(then.config) as { readonly image: string };
+  const last = world.store.get<EventRow>(
+    "SELECT * FROM events WHERE machine = ? AND version = ? ORDER BY id DESC LIMIT 1",
+    id,
+    then.version,
+  );
+  const { config: now, events } = machine;
+  return {
+    ...machine,
+    version: then.version,
+    instance_id: then.version,
+    ...(last ? { state: last.status, updated_at: rfc3339(last.timestamp) } : {}),
+    image_ref: imageRef(world, config.image),
+    ...(isObject(now) ? { config: { ...config, ...("metadata" in now ? { metadata: now["metadata"] } : {}) } } : {}),
+    ...(Array.isArray(events) && last
+      ? { events: events.filter((event) => isObject(event) && String(event["id"]) <= last.id) }
+      : {}),
+  };
+}
+
+// --- answers sent in other ways ---
+
+async function answerInstead(fault: Fault, struck: Struck): Promise<void> {
+  const { status, headers, body = { error: "injected fault" } } = fault;
+  if (status === "reset") {
+    struck.reply.hijack();
+    struck.cut();
+    struck.reply.raw.socket?.resetAndDestroy();
+    return;
+  }
+  const raw = typeof body === "string";
+  await deliver(fault, struck, {
+    status: status ?? 200,
+    headers: { "content-type": raw ? "text/plain" : "application/json", ...headers },
+    text: raw ? body : JSON.stringify(body),
+  });
+}
+
+/** Sends an answer: as it is, or in drops, or only the beginning of it. */
+async function deliver({ truncate, drip }: Fault, { reply, cut }: Struck, { status, headers, text = "" }: Outgoing): Promise<void> {
+  if (truncate === undefined && drip === undefined) {
+    await reply.status(status).headers(headers).send(text);
+    return;
+  }
+  const whole = Buffer.from(text);
+  const part = whole.subarray(0, truncate);
+  const { bytes, everyMs } = drip ?? { bytes: Math.max(1, part.length), everyMs: 0 };
+  reply.headers({ "content-type": "application/json; charset=utf-8", ...headers });
+  reply.hijack();
+  const { raw } = reply;
+  raw.writeHead(status, { ...(reply.getHeaders() as Record<string, string>), "content-length": whole.length });
+  raw.flushHeaders();
+  for (let sent = 0; sent < part.length && !raw.destroyed; sent += bytes) {
+    if (sent > 0) await sleep(everyMs);
+    raw.write(part.subarray(sent, sent + bytes));
+  }
+  if (part.length === whole.length) return void raw.end();
+  cut();
+  raw.socket?.destroySoon();
+}

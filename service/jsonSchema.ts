@@ -1,0 +1,113 @@
+// JSON Schema of what the rows of the contract declare: exactly what the service takes, and exactly what it answers.
+import { z } from "zod";
+import { fieldOf, type Field, type Shape } from "../api/schema.ts";
+
+/** A JSON Schema. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** Which way a value goes. Requests may hold what is tidied away before it is looked at; answers may not. */
+export type Side = "request" | "answer";
+
+/** Where the schemas that have a name are kept. */
+export interface Components {
+  /** Names by the definition of their zod schema, which a description added later does not change. */
+  readonly names: ReadonlyMap<unknown, string>;
+  /** By name; filled as they are met. */
+  readonly schemas: Record<string, JsonSchema>;
+  /** Whether requests with fields that are not known are refused. */
+  readonly strict: boolean;
+}
+
+const noMetadata = z.registry<Record<string, unknown>>();
+
+function plain(schema: z.ZodType): Record<string, unknown> {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, { metadata: noMetadata, io: "input", unrepresentable: "any" });
+  return json;
+}
+
+const orNull = (schema: JsonSchema): JsonSchema =>
+  typeof schema["type"] === "string" && !("enum" in schema)
+    ? { ...schema, type: [schema["type"], "null"] }
+    : { anyOf: [schema, { type: "null" }] };
+
+// Every whole number is that large at most; in answers it is noise.
+const { MAX_SAFE_INTEGER: largest, MIN_SAFE_INTEGER: smallest } = Number;
+
+function leaf(field: Field, schema: z.ZodType, side: Side): JsonSchema {
+  const { format, spellings, secret } = field.meta;
+  const json = plain(schema);
+  if (side === "answer") {
+    if (json["maximum"] === largest) delete json["maximum"];
+    if (json["minimum"] === smallest) delete json["minimum"];
+  }
+  if (secret && json["type"] === "string") json["format"] = "password";
+  if (format === "bytes") json["contentEncoding"] = "base64";
+  if (side === "answer") return json;
+  const byte = { type: "integer", minimum: 0, maximum: 255 };
+  if (format === "bytes") return { anyOf: [json, { type: "array", items: byte }] };
+  const nanoseconds = { type: "integer", minimum: 0, maximum: largest, description: "Nanoseconds." };
+  if (format === "duration") return { anyOf: [json, nanoseconds] };
+  return spellings ? { anyOf: [json, { enum: Object.keys(spellings).map(Number) }] } : json;
+}
+
+function object(shape: Extract<Shape, { kind: "object" }>, side: Side, open: boolean, components: Components): JsonSchema {
+  const entries = Object.entries(shape.fields);
+  const required = entries.filter(([, field]) => !field.optional).map(([name]) => name);
+  const inner = (field: Field): JsonSchema => {
+    const json = jsonSchema(field, side, components, open);
+    // A null stands for a field left out.
+    return side === "request" && field.optional && !field.nullable ? orNull(json) : json;
+  };
+  return {
+    type: "object",
+    properties: Object.fromEntries(entries.map(([name, field]) => [name, described(field, inner(field))])),
+    ...(required.length > 0 ? { required } : {}),
+    ...((side === "answer" && !open) || (side === "request" && components.strict) ? { additionalProperties: false } : {}),
+  };
+}
+
+function described(field: Field, json: JsonSchema): JsonSchema {
+  const { description, wireDefault, deprecationMessage } = field.meta;
+  return {
+    ...json,
+    ...(description === undefined ? {} : { description }),
+    ...(wireDefault === undefined ? {} : { default: wireDefault }),
+    ...(deprecationMessage === undefined ? {} : { deprecated: true }),
+  };
+}
+
+/** Names of what holds a Machine's configuration, in which fields that are not known are kept. */
+const keepsUnknown = new Set(["MachineConfig"]);
+
+/** The schema of a field, without what is said about the field itself. `open` lets answers hold fields that are not known. */
+export function jsonSchema(field: Field, side: Side, components: Components, open = false): JsonSchema {
+  const json = ofShape(field, side, components, open);
+  return field.nullable ? orNull(json) : json;
+}
+
+function ofShape(field: Field, side: Side, components: Components, open: boolean): JsonSchema {
+  const { shape } = field;
+  if (shape.kind === "leaf") return leaf(field, shape.schema, side);
+  if (shape.kind === "array")
+    return { ...plain(shape.schema), items: jsonSchema(shape.item, side, components, open) };
+  if (shape.kind === "record") {
+    const value = jsonSchema(shape.value, side, components, open);
+    return {
+      ...plain(shape.schema),
+      additionalProperties: side === "request" && !shape.value.nullable ? orNull(value) : value,
+    };
+  }
+  const { typeName } = field.meta;
+  const name = components.names.get(shape.schema.def) ?? typeName;
+  if (name === undefined) return object(shape, side, open, components);
+  const full = side === "answer" || name.endsWith("Request") ? name : `${name}Request`;
+  if (!Object.hasOwn(components.schemas, full)) {
+    components.schemas[full] = {}; // so that nothing is made twice
+    components.schemas[full] = object(shape, side, open || keepsUnknown.has(name), components);
+  }
+  return { $ref: `#/components/schemas/${full}` };
+}
+
+/** The schema of a whole body. */
+export const bodySchema = (schema: z.ZodType, side: Side, components: Components): JsonSchema =>
+  jsonSchema(fieldOf(schema), side, components);

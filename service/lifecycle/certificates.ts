@@ -1,0 +1,201 @@
+// What happens to certificates: validated against the DNS, issued, renewed (spec 2.3, bodies 7.2).
+import { lookUp, type DnsAnswer } from "../runtime/dns.ts";
+import type { HostnameRow, IpRow } from "../store/rows.ts";
+import { touch, type World } from "../world.ts";
+import { rfc3339 } from "./clock.ts";
+import { periods } from "./delays.ts";
+
+/** Timers name a hostname like this. */
+export const subjectOfHostname = ({ app, hostname }: Pick<HostnameRow, "app" | "hostname">): string =>
+  `${app}/${hostname}`;
+
+/** A hostname of an App. */
+export const findHostname = (world: World, app: string, hostname: string): HostnameRow | undefined =>
+  world.store.get<HostnameRow>("SELECT * FROM hostnames WHERE app = ? AND hostname = ?", app, hostname.toLowerCase());
+
+/** Changes a hostname's row. */
+export function changeHostname(world: World, row: HostnameRow, changes: Partial<HostnameRow>): HostnameRow {
+  const all = { ...changes, updated_at: world.clock.now() };
+  const names = Object.keys(all);
+  const sql = `UPDATE hostnames SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE app = ? AND hostname = ?`;
+  world.store.run(sql, ...(Object.values(all) as (string | number | null | Uint8Array)[]), row.app, row.hostname);
+  touch(world, row.app);
+  return { ...row, ...all };
+}
+
+/** What must be in the DNS for a hostname. */
+export interface Requirements {
+  readonly a: readonly string[];
+  readonly aaaa: readonly string[];
+  readonly cname: string;
+  readonly acme_challenge: { readonly name: string; readonly target: string };
+  readonly ownership: { readonly name: string; readonly app_value: string; readonly org_value: string };
+}
+
+// ASSUMED: the domains of the platform, below `.test`, where nothing is anybody's (RFC 2606).
+const appsDomain = "machines.test";
+const challengeDomain = "acme.machines.test";
+
+/** Records a hostname needs. Those of a wildcard are set at the name without `*.`. */
+export function requirementsOf(world: World, row: HostnameRow): Requirements {
+  const bare = row.hostname.replace(/^\*\./, "");
+  const app = world.store.get<{ name: string; org: number }>("SELECT name, org FROM apps WHERE id = ?", row.app);
+  const ips = world.store.all<IpRow>("SELECT * FROM ips WHERE app = ? ORDER BY number", row.app);
+  const of = (types: readonly string[]): string[] => ips.filter(({ type }) => types.includes(type)).map(({ ip }) => ip);
+  return {
+    a: of(["v4", "shared_v4"]),
+    aaaa: of(["v6"]),
+    cname: `${app?.name ?? ""}.${appsDomain}`,
+    acme_challenge: { name: `_acme-challenge.${bare}`, target: `${bare}.${row.owner_code}.${challengeDomain}` },
+    ownership: {
+      name: `_machines-ownership.${bare}`,
+      app_value: `app-${row.owner_code}`,
+      org_value: `org-${app?.org ?? 0}`,
+    },
+  };
+}
+
+/** What the DNS says of a hostname now. */
+export function recordsOf(world: World, row: HostnameRow): DnsAnswer {
+  const { a, aaaa, acme_challenge, ownership } = requirementsOf(world, row);
+  return lookUp(world.store, row.hostname, {
+    a,
+    aaaa,
+    challenge: acme_challenge.target,
+    ownership: ownership.app_value,
+  });
+}
+
+interface Problem {
+  readonly code: string;
+  readonly message: string;
+  readonly remediation: string;
+  readonly timestamp: string;
+}
+
+/** What the DNS answer leads to. */
+export interface Findings {
+  readonly records: DnsAnswer;
+  readonly dns: boolean;
+  readonly address: boolean;
+  readonly ownership: boolean;
+}
+
+/** Compares what is in the DNS with what must be. */
+export function findingsOf(world: World, row: HostnameRow): Findings {
+  const needs = requirementsOf(world, row);
+  const records = recordsOf(world, row);
+  const leads =
+    records.cname?.some((name) => name.replace(/\.$/, "") === needs.cname) === true ||
+    (records.a ?? []).some((ip) => needs.a.includes(ip)) ||
+    (records.aaaa ?? []).some((ip) => needs.aaaa.includes(ip));
+  return {
+    records,
+    dns: records.acme_challenge_cname?.replace(/\.$/, "") === needs.acme_challenge.target,
+    address: leads,
+    ownership:
+      records.ownership_txt === needs.ownership.app_value || records.ownership_txt === needs.ownership.org_value,
+  };
+}
+
+const hour = 60 * 60 * 1000;
+// ASSUMED: as Let's Encrypt counts: five failed validations of a hostname in an hour.
+const mostAttempts = 5;
+
+function problemsOf(world: World, row: HostnameRow, { dns, address, ownership }: Findings): Problem[] {
+  const needs = requirementsOf(world, row);
+  const timestamp = rfc3339(world.clock.now());
+  const wildcard = row.hostname.startsWith("*.");
+  const problems: Problem[] = [];
+  if (row.acme_requested === 1 && !dns && (wildcard || !address))
+    problems.push({
+      code: wildcard ? "DNS_CHALLENGE_MISSING" : "HOSTNAME_NOT_POINTED",
+      message: wildcard
+        ? `${needs.acme_challenge.name} has no CNAME record that points at ${needs.acme_challenge.target}`
+        : `${row.hostname} does not lead to the app`,
+      remediation: wildcard
+        ? `Create a CNAME record ${needs.acme_challenge.name} with the value ${needs.acme_challenge.target}.`
+        : `Create a CNAME record ${row.hostname} with the value ${needs.cname}, or A and AAAA records with the app's addresses.`,
+      timestamp,
+    });
+  if (row.custom_status !== null && !ownership)
+    problems.push({
+      code: "OWNERSHIP_NOT_PROVEN",
+      message: `${needs.ownership.name} has no TXT record that proves who owns the hostname`,
+      remediation: `Create a TXT record ${needs.ownership.name} with the value ${needs.ownership.app_value}.`,
+      timestamp,
+    });
+  return problems;
+}
+
+/** Whether a certificate can be issued; for a wildcard the challenge in the DNS is the only way. */
+const isReady = ({ hostname }: HostnameRow, { dns, address }: Findings): boolean =>
+  dns || (address && !hostname.startsWith("*."));
+
+/** Looks at the DNS, and lets follow what may follow: a certificate is issued, an uploaded one becomes active. */
+export function validateHostname(world: World, row: HostnameRow): HostnameRow {
+  const now = world.clock.now();
+  const findings = findingsOf(world, row);
+  const problems = problemsOf(world, row, findings);
+  const ready = isReady(row, findings);
+  const limited = row.rate_limited_until !== null && row.rate_limited_until > now;
+  const changes: Partial<HostnameRow> = {
+    dns_seen: ready ? 1 : 0,
+    ownership_seen: findings.ownership ? 1 : 0,
+    problems: JSON.stringify(problems),
+    rate_limited_until: limited ? row.rate_limited_until : null,
+    ...(row.custom_status === null
+      ? {}
+      : { custom_status: findings.ownership ? "active" : "pending_ownership" }),
+  };
+  if (row.acme_status === null || row.acme_status === "active" || limited) return changeHostname(world, row, changes);
+  if (ready) {
+    issueLater(world, row);
+    return changeHostname(world, row, { ...changes, attempts: "[]" });
+  }
+  const attempts = [...(JSON.parse(row.attempts) as number[]).filter((at) => at > now - hour), now];
+  if (attempts.length < mostAttempts) return changeHostname(world, row, { ...changes, attempts: JSON.stringify(attempts) });
+  return changeHostname(world, row, { ...changes, attempts: "[]", rate_limited_until: now + hour });
+}
+
+function issueLater(world: World, row: HostnameRow): void {
+  const subject = subjectOfHostname(row);
+  if (!world.timers.pending(subject, "certificate.issue"))
+    world.timers.after(world.delays.certificate, "certificate.issue", subject);
+}
+
+function atSubject(world: World, subject: string): HostnameRow | undefined {
+  const slash = subject.indexOf("/");
+  return findHostname(world, subject.slice(0, slash), subject.slice(slash + 1));
+}
+
+/** The certificate authority has issued. */
+export function issue(world: World, subject: string): void {
+  const row = atSubject(world, subject);
+  if (!row || row.acme_status === null) return;
+  const now = world.clock.now();
+  changeHostname(world, row, {
+    acme_status: "active",
+    acme_created_at: row.acme_created_at ?? now,
+    issued_at: now,
+    expires_at: now + periods.certificate,
+    problems: "[]",
+  });
+  world.timers.cancel(subject, "certificate.renew");
+  world.timers.after(periods.renewal, "certificate.renew", subject);
+}
+
+/** It is time for the next certificate; without the DNS it is tried every day, and the old one stays until it expires. */
+export function renew(world: World, subject: string): void {
+  const row = atSubject(world, subject);
+  if (!row || row.acme_status === null) return;
+  const findings = findingsOf(world, row);
+  if (isReady(row, findings)) return issue(world, subject);
+  const expired = row.expires_at !== null && row.expires_at <= world.clock.now();
+  changeHostname(world, row, {
+    dns_seen: 0,
+    problems: JSON.stringify(problemsOf(world, row, findings)),
+    ...(expired ? { acme_status: "pending_validation", issued_at: null, expires_at: null } : {}),
+  });
+  world.timers.after(periods.day, "certificate.renew", subject);
+}

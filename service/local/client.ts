@@ -1,0 +1,84 @@
+// Requests of commands to the service of a data folder: the one that runs, or one in this process while they last.
+import { request as httpRequest } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { createService } from "../service.ts";
+import { openBeside } from "../store/beside.ts";
+import type { Store } from "../store/database.ts";
+import type { Running } from "../store/lock.ts";
+import { findRunning } from "./daemon.ts";
+
+/** What came back. */
+export interface Answer {
+  readonly status: number;
+  /** Seconds the service asks to wait before another try; 0 when it does not say. */
+  readonly retryAfter: number;
+  /** The JSON of the body; undefined without one. */
+  readonly body: unknown;
+}
+
+/** A request below `/v1`. */
+export interface Request {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly body?: object;
+}
+
+/** A service that is within reach, and its store. */
+export interface Reached {
+  readonly store: Store;
+  send(token: string, request: Request): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+const parsed = (text: string): unknown => (text === "" ? undefined : JSON.parse(text));
+const headersOf = (token: string) => ({ authorization: `Bearer ${token}`, host: "localhost" });
+
+// Found through a file that only its user can write, the service is known by its certificate, whatever name that is for.
+const trust = (certificate: string) => ({
+  ca: certificate,
+  allowPartialTrustChain: true,
+  checkServerIdentity: () => undefined,
+});
+
+function sendTo({ url, certificate }: Running, token: string, { method, path, body }: Request): Promise<Answer> {
+  return new Promise((done, fail) => {
+    const request = certificate === undefined ? httpRequest : httpsRequest;
+    const options = { method, headers: headersOf(token), ...(certificate === undefined ? {} : trust(certificate)) };
+    const sent = request(`${url}/v1${path}`, options, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (part: string) => (text += part));
+      response.once("error", fail);
+      response.once("end", () => {
+        const retryAfter = Number(response.headers["retry-after"] ?? 0);
+        done({ status: response.statusCode ?? 0, retryAfter, body: parsed(text) });
+      });
+    });
+    sent.once("error", fail);
+    sent.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+/** The service of a data folder, within reach until it is closed. Throws a StoreError when the folder cannot be used. */
+export function reach(folder: string): Reached {
+  const running = findRunning(folder);
+  if (running) {
+    const store = openBeside(folder);
+    return {
+      store,
+      send: (token, request) => sendTo(running, token, request),
+      close: () => Promise.resolve(store.close()),
+    };
+  }
+  const service = createService({ data: folder });
+  return {
+    store: service.world.store,
+    async send(token, { method, path, body }) {
+      const headers = headersOf(token);
+      const url = `/v1${path}`;
+      const answer = await service.app.inject({ method, url, headers, ...(body ? { payload: body } : {}) });
+      return { status: answer.statusCode, retryAfter: 0, body: parsed(answer.body) };
+    },
+    close: () => service.close(),
+  };
+}

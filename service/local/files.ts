@@ -1,0 +1,48 @@
+// Files the user names: read whole, and judged with words that say where something is wrong.
+import { readFileSync } from "node:fs";
+import type { z } from "zod";
+import { fieldOf, tidy, type Field } from "../../api/schema.ts";
+import { problemText } from "../validate.ts";
+import { Problem } from "./problem.ts";
+
+/** The text of a file. `what` begins the sentence when it cannot be read: the option or the command it was named for. */
+export function readFile(what: string, file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
+    throw new Problem(`${what}: ${file} cannot be read (${code})`);
+  }
+}
+
+/** The names a schema knows where an unknown one was found. */
+function knownNames(schema: z.ZodType, path: string): string {
+  let field: Field | undefined = fieldOf(schema);
+  for (const part of path.split(/\.|(?=\[)/).slice(0, -1)) {
+    const shape: Field["shape"] | undefined = field?.shape;
+    if (shape?.kind === "array") field = shape.item;
+    else if (shape?.kind === "record") field = shape.value;
+    else field = shape?.kind === "object" ? shape.fields[part] : undefined;
+  }
+  return field?.shape.kind === "object" ? `, allowed are ${Object.keys(field.shape.fields).join(", ")}` : "";
+}
+
+/** Reads a JSON file and checks it against a schema. Fields the schema does not know are refused, at every depth. */
+export function readJson<S extends z.ZodType>(what: string, file: string, schema: S): z.infer<S> {
+  const text = readFile(what, file);
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    // Not the whole message: it quotes the file, which may hold secrets.
+    const place = /\(line \d+ column \d+\)/.exec(String(error))?.[0];
+    throw new Problem(`${what}: ${file} is not JSON${place === undefined ? "" : ` ${place}`}`);
+  }
+  const { value, unknown } = tidy(schema, json);
+  const [first] = unknown;
+  if (first !== undefined) throw new Problem(`${what}: ${file}: unknown ${first}${knownNames(schema, first)}`);
+  const result = schema.safeParse(value);
+  const issue = result.error?.issues[0];
+  if (issue) throw new Problem(`${what}: ${file}: ${problemText(issue, value)}`);
+  return result.data as z.infer<S>;
+}

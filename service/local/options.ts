@@ -1,0 +1,71 @@
+// What a service is started with, and the same as arguments of `start`.
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import type { DelayProfile } from "../lifecycle/delays.ts";
+import type { RateLimitProfile } from "../rateLimits.ts";
+
+/** Which service, and how it is started when it does not run yet. */
+export interface LocalOptions {
+  /** Folder of the data; `MACHINES_SERVICE_DATA` or `~/.machines-service` when left out. */
+  readonly data?: string;
+  /** Address to listen at, `host:port`; port 0 takes a free one. */
+  readonly listen?: string;
+  /** File with the certificate to serve HTTPS with, in PEM, and those between it and its root. Needs `tlsKey`. */
+  readonly tlsCert?: string;
+  /** File with the certificate's private key, in PEM. */
+  readonly tlsKey?: string;
+  readonly delays?: DelayProfile;
+  /** Whether requests are limited as the platform documents; `off` when left out. */
+  readonly rateLimits?: RateLimitProfile;
+  /** File with the regions there are (local/regionsFile.ts). */
+  readonly regions?: string;
+  readonly strict?: boolean;
+  /** Host names requests may be for, beside those of this computer. */
+  readonly allowHosts?: readonly string[];
+  readonly allowRemote?: boolean;
+  /** Address of the admin listener, `host:port`; none when left out. */
+  readonly admin?: string;
+}
+
+const flags: { readonly [K in keyof Required<LocalOptions>]: string } = {
+  data: "--data",
+  listen: "--listen",
+  tlsCert: "--tls-cert",
+  tlsKey: "--tls-key",
+  delays: "--delays",
+  rateLimits: "--rate-limits",
+  regions: "--regions",
+  strict: "--strict",
+  allowHosts: "--allow-host",
+  allowRemote: "--allow-remote",
+  admin: "--admin",
+};
+
+/** The data folder, as an absolute path. */
+export function dataFolder(data: string | undefined): string {
+  const named = data ?? process.env["MACHINES_SERVICE_DATA"];
+  return resolve(named !== undefined && named !== "" ? named : join(homedir(), ".machines-service"));
+}
+
+/** The options with every path made absolute: a service in the background has another working folder. */
+export function settled(options: LocalOptions): LocalOptions & { readonly data: string } {
+  const { data, tlsCert, tlsKey, regions, ...rest } = options;
+  return {
+    ...rest,
+    data: dataFolder(data),
+    ...(tlsCert === undefined ? {} : { tlsCert: resolve(tlsCert) }),
+    ...(tlsKey === undefined ? {} : { tlsKey: resolve(tlsKey) }),
+    ...(regions === undefined ? {} : { regions: resolve(regions) }),
+  };
+}
+
+/** Arguments of `start` that say the same as the options. */
+export function startArguments(options: LocalOptions): string[] {
+  const names = Object.keys(flags) as (keyof LocalOptions)[];
+  return names.flatMap((name) => {
+    const value = options[name];
+    if (value === undefined || value === false) return [];
+    if (value === true) return [flags[name]];
+    return [value].flat().flatMap((one) => [flags[name], one]);
+  });
+}

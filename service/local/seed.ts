@@ -1,0 +1,190 @@
+// Fills a service from a seed file. What is there already, by its name, is left alone, so that it may be done again.
+import { setTimeout as sleep } from "node:timers/promises";
+import { createIds, systemRandom } from "../ids.ts";
+import { isLeaving, type VolumeState } from "../lifecycle/volumeStates.ts";
+import { listImage } from "../rules/images.ts";
+import { setDns, type DnsAnswer } from "../runtime/dns.ts";
+import { addToken, ensureOrg, findOrg, revokeTokens } from "../store/tokens.ts";
+import { reach, type Reached, type Request } from "./client.ts";
+import { Problem } from "./problem.ts";
+import { readSeed, type Seed, type SeedApp } from "./seedFile.ts";
+
+const kinds = ["organizations", "images", "hostnames", "apps", "secrets", "volumes", "machines"] as const;
+
+/** Of every kind, how many were made (images and hostnames: set) and how many were there already. */
+export type Tallies = Readonly<Record<(typeof kinds)[number], { made: number; kept: number }>>;
+
+interface Volume {
+  readonly id: string;
+  readonly name: string;
+  readonly region: string;
+  readonly state: VolumeState;
+  readonly attached_machine_id: string | null;
+}
+
+type NewMachine = NonNullable<SeedApp["machines"]>[number];
+
+/** Sends a request for a place in the file. What is refused ends the seeding; 404 and 403 of a GET are answers. */
+type Ask = (where: string, request: Request) => Promise<{ readonly status: number; readonly body: unknown }>;
+
+// Longer than any seeding takes; at its end the token is revoked.
+const tokenMs = 3600_000;
+
+function count(tally: Tallies[keyof Tallies], there: boolean): boolean {
+  tally[there ? "kept" : "made"]++;
+  return there;
+}
+
+/** Fills the service of a data folder, which need not run. Throws a Problem at the first thing that is refused. */
+export async function seed(folder: string, file: string): Promise<Tallies> {
+  const plan = readSeed(file);
+  const tallies = Object.fromEntries(kinds.map((kind) => [kind, { made: 0, kept: 0 }])) as Tallies;
+  const service = reach(folder);
+  const tokens = new Map<string, { readonly token: string; readonly id: string }>();
+  const { store } = service;
+  try {
+    await store.write(() => fillStore(store, file, plan, tallies));
+    for (const [i, app] of (plan.apps ?? []).entries()) {
+      const slug = app.org ?? "personal";
+      let mine = tokens.get(slug);
+      if (!mine) {
+        mine = await store.write(() => {
+          const token = createIds(systemRandom()).accessToken();
+          const now = Date.now();
+          return { token, id: addToken(store, token, { slug, name: "seed", expiresAt: now + tokenMs }, now) };
+        });
+        tokens.set(slug, mine);
+      }
+      await fillApp(`apps[${i}]`, { ...app, org: slug }, asker(service, mine.token, file), tallies);
+    }
+    return tallies;
+  } finally {
+    await store.write(() => tokens.forEach(({ id }) => revokeTokens(store, id)));
+    await service.close();
+  }
+}
+
+function fillStore(store: Reached["store"], file: string, plan: Seed, tallies: Tallies): void {
+  for (const { slug, name } of plan.orgs ?? []) {
+    count(tallies.organizations, findOrg(store, slug) !== undefined);
+    ensureOrg(store, slug, name);
+  }
+  for (const { labels = {}, ...image } of plan.images ?? []) {
+    listImage(store, { ...image, labels });
+    count(tallies.images, false);
+  }
+  for (const { hostname, records } of plan.dns ?? []) {
+    setDns(store, hostname, records as DnsAnswer);
+    count(tallies.hostnames, false);
+  }
+  for (const [i, { org = "personal" }] of (plan.apps ?? []).entries()) {
+    if (findOrg(store, org)) continue;
+    throw new Problem(
+      `seed: ${file}: invalid apps[${i}].org, got ${JSON.stringify(org)}, must be an organization of orgs or one that is there`,
+    );
+  }
+}
+
+function asker(service: Reached, token: string, file: string): Ask {
+  const ask: Ask = async (where, request) => {
+    const answer = await service.send(token, request);
+    if (answer.status === 429) {
+      await sleep(Math.max(1, answer.retryAfter) * 1000);
+      return ask(where, request);
+    }
+    if (answer.status < 300 || (request.method === "GET" && (answer.status === 404 || answer.status === 403)))
+      return answer;
+    const { error } = (answer.body ?? {}) as { readonly error?: string };
+    throw new Problem(`seed: ${file}: ${where} was refused with ${answer.status}: ${error ?? "no reason was given"}`);
+  };
+  return ask;
+}
+
+async function fillApp(where: string, app: SeedApp & { org: string }, ask: Ask, tallies: Tallies): Promise<void> {
+  const { org, name, network, secrets = {}, volumes = [], machines = [] } = app;
+  const path = `/apps/${name}`;
+  const found = await ask(where, { method: "GET", path });
+  if (found.status === 403)
+    throw new Problem(`seed: ${where}.name, got ${JSON.stringify(name)}, is an App of another organization`);
+  if (!count(tallies.apps, found.status === 200)) {
+    const body = { name, org_slug: org, ...(network === undefined ? {} : { network }) };
+    await ask(where, { method: "POST", path: "/apps", body });
+  }
+  const fresh = (await ask(where, { method: "GET", path: `${path}/secrets` })).body as {
+    readonly secrets: readonly { readonly name: string }[];
+  };
+  const there = new Set(fresh.secrets.map((secret) => secret.name));
+  const values = Object.entries(secrets).filter(([secret]) => !count(tallies.secrets, there.has(secret)));
+  if (values.length > 0)
+    await ask(`${where}.secrets`, {
+      method: "POST",
+      path: `${path}/secrets`,
+      body: { values: Object.fromEntries(values) },
+    });
+  await fillVolumes(where, path, volumes, ask, tallies);
+  await fillMachines(where, path, machines, new Set(volumes.map((volume) => volume.name)), ask, tallies);
+}
+
+async function listVolumes(where: string, path: string, ask: Ask): Promise<Volume[]> {
+  const all = (await ask(where, { method: "GET", path: `${path}/volumes` })).body as readonly Volume[];
+  return all.filter(({ state }) => !isLeaving(state));
+}
+
+async function fillVolumes(
+  where: string,
+  path: string,
+  volumes: NonNullable<SeedApp["volumes"]>,
+  ask: Ask,
+  tallies: Tallies,
+): Promise<void> {
+  if (volumes.length === 0) return;
+  // Several volumes may share a name: each of those there stands for one of the file.
+  const there = await listVolumes(where, path, ask);
+  for (const [i, body] of volumes.entries()) {
+    const { name, region } = body;
+    const at = there.findIndex((volume) => volume.name === name && (region ?? volume.region) === volume.region);
+    if (count(tallies.volumes, at >= 0)) there.splice(at, 1);
+    else await ask(`${where}.volumes[${i}]`, { method: "POST", path: `${path}/volumes`, body });
+  }
+}
+
+async function fillMachines(
+  where: string,
+  path: string,
+  machines: readonly NewMachine[],
+  named: ReadonlySet<string>,
+  ask: Ask,
+  tallies: Tallies,
+): Promise<void> {
+  if (machines.length === 0) return;
+  const listed = (await ask(where, { method: "GET", path: `${path}/machines?summary=true` })).body;
+  const there = new Set((listed as readonly { readonly name: string }[]).map(({ name }) => name));
+  const volumes = await listVolumes(where, path, ask);
+  const free = volumes.filter((volume) => volume.attached_machine_id === null);
+  for (const [i, machine] of machines.entries()) {
+    if (count(tallies.machines, there.has(machine.name))) continue;
+    const place = `${where}.machines[${i}]`;
+    const body = { ...machine, config: mounting(place, machine, named, free) };
+    await ask(place, { method: "POST", path: `${path}/machines`, body });
+  }
+}
+
+/** The configuration with ids for the names of volumes; those are no longer free then. */
+function mounting(
+  where: string,
+  { region, config }: NewMachine,
+  named: ReadonlySet<string>,
+  free: Volume[],
+): NewMachine["config"] {
+  if (!config.mounts) return config;
+  const mounts = config.mounts.map((mount, i) => {
+    if (!named.has(mount.volume)) return mount;
+    const at = free.findIndex(({ name, region: its }) => name === mount.volume && (region ?? its) === its);
+    const [volume] = at < 0 ? [] : free.splice(at, 1);
+    if (volume) return { ...mount, volume: volume.id };
+    throw new Problem(
+      `seed: invalid ${where}.config.mounts[${i}].volume, got ${JSON.stringify(mount.volume)}, no volume of that name is free${region === undefined ? "" : ` in ${region}`}`,
+    );
+  });
+  return { ...config, mounts };
+}

@@ -1,0 +1,53 @@
+// The routes of the service that are none of the interface's, as its description tells of them (ownRoutes.ts).
+import type { DescribedOperation } from "./openapiTypes.ts";
+
+const open = { security: [], tags: ["service"] };
+const error = { $ref: "#/components/schemas/Error" };
+const refused = { content: { "application/json": { schema: error } } };
+const foreign = { description: "the host name is not allowed, or a page from elsewhere asks", ...refused };
+const status = {
+  type: "object",
+  properties: { status: { const: "ok", description: "Always `ok`." } },
+  required: ["status"],
+  additionalProperties: false,
+};
+const well = { description: "Done.", content: { "application/json": { schema: status } } };
+
+/** Their paths; those of the description itself included, which it leaves out. */
+export const ownPaths = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"] as const;
+
+/** What is described of them. */
+export const ownOperations: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>> = {
+  "/healthz": {
+    get: {
+      ...open,
+      operationId: "service.health",
+      summary: "Whether the process serves.",
+      responses: { 200: well, 403: foreign },
+    },
+  },
+  "/readyz": {
+    get: {
+      ...open,
+      operationId: "service.ready",
+      summary: "Whether requests are worth sending: the store can be written, and the service is not about to end.",
+      responses: {
+        200: well,
+        403: foreign,
+        503: { description: "the service is shutting down, or its store cannot be written", ...refused },
+      },
+    },
+  },
+  "/metrics": {
+    get: {
+      operationId: "service.metrics",
+      tags: ["service"],
+      summary: "Figures for Prometheus. Any token will do.",
+      responses: {
+        200: { description: "Done.", content: { "text/plain": { schema: { type: "string" } } } },
+        401: { description: "no token, or one that is not known", ...refused },
+        403: foreign,
+      },
+    },
+  },
+};

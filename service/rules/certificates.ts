@@ -1,0 +1,255 @@
+// TLS certificates (spec 2.3, 4.3; bodies 7.2).
+import type { contract } from "../../api/index.ts";
+import {
+  changeHostname,
+  findHostname,
+  findingsOf,
+  requirementsOf,
+  subjectOfHostname,
+  validateHostname,
+} from "../lifecycle/certificates.ts";
+import { rfc3339 } from "../lifecycle/clock.ts";
+import { refuse } from "../refusal.ts";
+import type { AppRow, HostnameRow } from "../store/rows.ts";
+import { touch, type World } from "../world.ts";
+import { readCustom } from "./customCertificate.ts";
+import { appOf, openAppOf, type Asking } from "./find.ts";
+import { pageOf } from "./pages.ts";
+import type { Input, Rules } from "./rule.ts";
+
+type Group = typeof contract.certificates;
+
+// ASSUMED: status and text.
+const missing = () => refuse(404, "certificate not found");
+
+function hostnameOf(asking: Asking): HostnameRow {
+  const row = findHostname(asking.world, appOf(asking).id, String(asking.params["hostname"]));
+  if (!row) throw missing();
+  return row;
+}
+
+/** An uploaded certificate that is active wins over one that was issued. */
+function statusOf({ acme_status, custom_status }: HostnameRow): string {
+  if (acme_status === "active" || custom_status === "active") return "active";
+  return custom_status ?? acme_status ?? "pending_validation";
+}
+
+function entries(row: HostnameRow) {
+  const time = (ms: number | null) => rfc3339(ms ?? row.created_at);
+  const custom =
+    row.custom_status === null
+      ? []
+      : [
+          {
+            source: "custom",
+            status: row.custom_status,
+            created_at: time(row.custom_created_at),
+            expires_at: time(row.custom_expires_at),
+            issuer: row.custom_issuer,
+            issued: [{ expires_at: time(row.custom_expires_at), type: row.custom_type ?? "rsa" }],
+          },
+        ];
+  if (row.acme_status === null) return custom;
+  const issued = ["rsa", "ecdsa"].map((type) => ({
+    certificate_authority: "lets_encrypt",
+    expires_at: time(row.expires_at),
+    type,
+  }));
+  const active = row.acme_status === "active";
+  return [
+    ...custom,
+    {
+      source: "fly",
+      status: row.acme_status,
+      created_at: time(row.acme_created_at),
+      ...(active ? { expires_at: time(row.expires_at), issued, issuer: "Let's Encrypt" } : { issued: [], issuer: null }),
+    },
+  ];
+}
+
+const problemsOf = (row: HostnameRow) =>
+  JSON.parse(row.problems) as { code: string; message: string; remediation: string; timestamp: string }[];
+
+function detail(world: World, row: HostnameRow) {
+  const { rate_limited_until } = row;
+  const needs = requirementsOf(world, row);
+  return {
+    hostname: row.hostname,
+    status: statusOf(row),
+    acme_requested: row.acme_requested === 1,
+    configured: row.dns_seen === 1,
+    dns_provider: "simulated",
+    certificates: entries(row),
+    dns_requirements: { ...needs, a: [...needs.a], aaaa: [...needs.aaaa] },
+    rate_limited_until:
+      rate_limited_until !== null && rate_limited_until > world.clock.now() ? rfc3339(rate_limited_until) : null,
+    validation: validationOf(row),
+    validation_errors: problemsOf(row),
+  };
+}
+
+const validationOf = ({ dns_seen, ownership_seen, hostname }: HostnameRow) => ({
+  alpn_configured: dns_seen === 1 && !hostname.startsWith("*."),
+  dns_configured: dns_seen === 1,
+  http_configured: dns_seen === 1 && !hostname.startsWith("*."),
+  ownership_txt_configured: ownership_seen === 1,
+});
+
+function summary(row: HostnameRow) {
+  const { alpn_configured, dns_configured, http_configured, ownership_txt_configured } = validationOf(row);
+  return {
+    hostname: row.hostname,
+    status: statusOf(row),
+    dns_provider: "simulated",
+    acme_dns_configured: dns_configured,
+    acme_alpn_configured: alpn_configured,
+    acme_http_configured: http_configured,
+    ownership_txt_configured,
+    configured: row.dns_seen === 1,
+    acme_requested: row.acme_requested === 1,
+    has_custom_certificate: row.custom_status !== null,
+    has_fly_certificate: row.acme_status !== null,
+    created_at: rfc3339(row.created_at),
+    updated_at: rfc3339(row.updated_at),
+  };
+}
+
+function ensureHostname(world: World, app: AppRow, hostname: string): HostnameRow {
+  const name = hostname.toLowerCase();
+  const found = findHostname(world, app.id, name);
+  if (found) return found;
+  const now = world.clock.now();
+  const row: HostnameRow = {
+    app: app.id,
+    hostname: name,
+    number: (world.store.get<{ n: number | null }>("SELECT max(number) AS n FROM hostnames")?.n ?? 0) + 1,
+    owner_code: world.ids.code(),
+    acme_requested: 0,
+    acme_status: null,
+    acme_created_at: null,
+    issued_at: null,
+    expires_at: null,
+    custom_chain: null,
+    custom_key: null,
+    custom_status: null,
+    custom_created_at: null,
+    custom_expires_at: null,
+    custom_issuer: null,
+    custom_type: null,
+    dns_seen: 0,
+    ownership_seen: 0,
+    attempts: "[]",
+    rate_limited_until: null,
+    problems: "[]",
+    created_at: now,
+    updated_at: now,
+  };
+  world.store.insert("hostnames", row);
+  return row;
+}
+
+function remove(world: World, row: HostnameRow): void {
+  world.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
+  world.store.run("DELETE FROM hostnames WHERE app = ? AND hostname = ?", row.app, row.hostname);
+  touch(world, row.app);
+}
+
+/** The rules of the certificate operations. */
+export const certificates: Rules<Group> = {
+  list(input) {
+    const { world, query } = input;
+    const sql = "SELECT * FROM hostnames WHERE app = ? ORDER BY number";
+    const found = world.store.all<HostnameRow>(sql, appOf(input).id);
+    const part = query.filter?.toLowerCase() ?? "";
+    const matching = found.filter(({ hostname }) => hostname.includes(part));
+    const { page, next } = pageOf(matching, { limit: query.limit ?? 25, cursor: query.cursor }, ({ number }) => [
+      number,
+      "",
+    ]);
+    return {
+      certificates: page.map(summary),
+      ...(next === undefined ? {} : { next_cursor: next }),
+      total_count: matching.length,
+    };
+  },
+
+  // A new hostname waits until somebody asks to check it, or is found to be right at once.
+  createAcme(input: Input<Group["createAcme"]>) {
+    const { world, body } = input;
+    const row = ensureHostname(world, openAppOf(input), body.hostname);
+    // ASSUMED: asking again is refused, as for a hostname that is on the App already (bodies 7.2).
+    if (row.acme_requested === 1) throw refuse(422, `hostname ${JSON.stringify(row.hostname)} already exists on the app`);
+    const asked = { acme_requested: 1, acme_status: "pending_validation", acme_created_at: world.clock.now() };
+    return detail(world, validateHostname(world, changeHostname(world, row, asked)));
+  },
+
+  createCustom(input: Input<Group["createCustom"]>) {
+    const { world, body } = input;
+    const app = openAppOf(input);
+    const certificate = readCustom(body, world.clock.now());
+    const row = ensureHostname(world, app, body.hostname);
+    // ASSUMED: a second upload takes the place of the first.
+    const uploaded = {
+      custom_chain: body.fullchain,
+      custom_key: world.vault.seal(`certificate/${subjectOfHostname(row)}`, body.private_key),
+      custom_status: "pending_ownership",
+      custom_created_at: world.clock.now(),
+      custom_expires_at: certificate.expiresAt,
+      custom_issuer: certificate.issuer,
+      custom_type: certificate.type,
+    };
+    return detail(world, validateHostname(world, changeHostname(world, row, uploaded)));
+  },
+
+  get: (input) => detail(input.world, hostnameOf(input)),
+
+  delete(input) {
+    remove(input.world, hostnameOf(input));
+  },
+
+  deleteAcme(input) {
+    const { world } = input;
+    const row = hostnameOf(input);
+    if (row.acme_status === null) throw missing();
+    world.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
+    const none = { acme_requested: 0, acme_status: null, acme_created_at: null, issued_at: null, expires_at: null };
+    return detail(world, changeHostname(world, row, { ...none, problems: "[]" }));
+  },
+
+  deleteCustom(input) {
+    const { world } = input;
+    const row = hostnameOf(input);
+    if (row.custom_status === null) throw missing();
+    const none = {
+      custom_chain: null,
+      custom_key: null,
+      custom_status: null,
+      custom_created_at: null,
+      custom_expires_at: null,
+      custom_issuer: null,
+      custom_type: null,
+    };
+    const left = changeHostname(world, row, none);
+    const warning = "no certificate serves this hostname now; ask for an ACME certificate or upload another";
+    return { ...detail(world, left), ...(left.acme_status === "active" ? {} : { warning }) };
+  },
+
+  check(input) {
+    const { world } = input;
+    const row = validateHostname(world, hostnameOf(input));
+    const { records } = findingsOf(world, row);
+    const [a, aaaa] = [[...(records.a ?? [])], [...(records.aaaa ?? [])]];
+    return {
+      ...detail(world, row),
+      dns_records: {
+        a,
+        aaaa,
+        cname: [...(records.cname ?? [])],
+        acme_challenge_cname: records.acme_challenge_cname ?? null,
+        ownership_txt: records.ownership_txt ?? null,
+        resolved_addresses: [...a, ...aaaa],
+        soa: records.soa ?? null,
+      },
+    };
+  },
+};

@@ -1,0 +1,93 @@
+// What happens inside a Machine that runs: commands, processes, signals, memory (spec 4.2, bodies 5.1). The runtime
+// answers; the rules see to it that the question makes sense.
+import { sizeOf } from "../../api/machineConfig.ts";
+import type { machines } from "../../api/machines.ts";
+import { changeMachine, configOf, subjectOf } from "../lifecycle/machines.ts";
+import { refuse } from "../refusal.ts";
+import type { Subject } from "../runtime/runtime.ts";
+import { wordsOf } from "../shellWords.ts";
+import type { MachineRow } from "../store/rows.ts";
+import { liveMachineOf } from "./find.ts";
+import { Later, type Input, type Rules } from "./rule.ts";
+
+type InsideRules = Pick<
+  Rules<typeof machines>,
+  "exec" | "processes" | "signal" | "getMemory" | "setMemory" | "reclaimMemory"
+>;
+
+// ASSUMED: the longest a command may take (bodies 5.1).
+const longestExec = 60;
+
+/** The Machine of the path, which must run. ASSUMED: 412 and its text for one that does not. */
+function runningMachineOf(input: Input): MachineRow {
+  const machine = liveMachineOf(input);
+  if (machine.state !== "started")
+    throw refuse(412, `failed_precondition: machine is not started, currently ${machine.state}`);
+  return machine;
+}
+
+const subject = (input: Input): Subject => subjectOf(input.world, runningMachineOf(input));
+
+const memoryAnswer = ({ world }: Input, machine: Subject) =>
+  new Later(async () => {
+    const { limitMb, availableMb } = await world.runtime.memory(machine);
+    return { limit_mb: limitMb, available_mb: availableMb };
+  });
+
+/** The rules of what happens inside a Machine. */
+export const inside: InsideRules = {
+  exec(input) {
+    const { world, body } = input;
+    const machine = subject(input);
+    const words = body.command ?? wordsOf(body.cmd ?? "");
+    if (words.length === 0) throw refuse(400, "invalid command, got nothing, must be a command");
+    if (body.machine && body.container !== undefined) throw refuse(400, "invalid container, is exclusive with machine");
+    const { container } = body;
+    if (container !== undefined && !machine.config.containers?.some(({ name }) => name === container))
+      throw refuse(400, `invalid container, the machine has none of the name ${JSON.stringify(container.slice(0, 80))}`);
+    const timeoutMs = (body.timeout || longestExec) * 1000;
+    return new Later(async () => {
+      const done = await world.runtime.exec(machine, { words, stdin: body.stdin ?? "", timeoutMs });
+      // ASSUMED: status and text.
+      if (!done) throw refuse(408, `deadline_exceeded: the command did not end within ${timeoutMs / 1000} s`);
+      return { stdout: done.stdout, stderr: done.stderr, exit_code: done.exitCode, exit_signal: done.exitSignal };
+    });
+  },
+
+  processes(input) {
+    const { world, query } = input;
+    const machine = subject(input);
+    const field = query.sort_by ?? "pid";
+    const direction = query.order === "desc" ? -1 : 1;
+    return new Later(async () => {
+      const processes = [...(await world.runtime.processes(machine))];
+      return processes
+        .sort((a, b) => direction * (a[field] < b[field] ? -1 : a[field] > b[field] ? 1 : 0))
+        .map((process) => ({ ...process, listen_sockets: [...process.listen_sockets] }));
+    });
+  },
+
+  signal(input) {
+    input.world.runtime.signal(subject(input), input.body.signal);
+    return { ok: true };
+  },
+
+  getMemory: (input) => memoryAnswer(input, subject(input)),
+
+  setMemory(input) {
+    const { world, body } = input;
+    const machine = runningMachineOf(input);
+    const config = configOf(machine);
+    const own = sizeOf(config).memoryMb;
+    const most = Math.max(own, config.guest?.max_memory_mb ?? own);
+    // ASSUMED: the bounds: what the Machine has, or the ceiling its configuration names.
+    if (body.limit_mb > most) throw refuse(400, `invalid limit_mb, got ${body.limit_mb}, cannot exceed ${most}`);
+    return memoryAnswer(input, subjectOf(world, changeMachine(world, machine, { memory_limit_mb: body.limit_mb })));
+  },
+
+  reclaimMemory(input) {
+    const { world, body } = input;
+    const machine = subject(input);
+    return new Later(async () => ({ actual_mb: await world.runtime.reclaim(machine, body.amount_mb) }));
+  },
+};

@@ -1,0 +1,103 @@
+// IP addresses of an App (spec 4.1, bodies section 3).
+import type { contract } from "../../api/index.ts";
+import { rfc3339 } from "../lifecycle/clock.ts";
+import { refuse } from "../refusal.ts";
+import type { AppRow, IpRow } from "../store/rows.ts";
+import { touch, type World } from "../world.ts";
+import { appOf, openAppOf, orgOf } from "./find.ts";
+import { regionOf } from "./platform.ts";
+import type { Input, Rules } from "./rule.ts";
+
+type Group = typeof contract.ipAssignments;
+
+// ASSUMED: every App that asks for a shared address gets the same one.
+const sharedV4 = "198.18.0.1";
+
+const isV6 = (type: string): boolean => type.endsWith("v6");
+const isEgress = (type: string): boolean => type.startsWith("egress");
+
+function shown({ ip, type, region, service_name, network, network_org, created_at }: IpRow) {
+  return {
+    ip,
+    region,
+    shared: type === "shared_v4",
+    ...(service_name === null ? {} : { service_name }),
+    ...(isEgress(type) ? { egress: true } : {}),
+    ...(network === null ? {} : { network: { name: network, org_slug: network_org ?? "" } }),
+    created_at: rfc3339(created_at),
+  };
+}
+
+/** An address nobody has. Addresses are of the ranges set aside for tests and documents, so they lead nowhere. */
+function freeAddress(world: World, type: string): string {
+  for (;;) {
+    const ip = isV6(type) ? world.ids.ipv6(type === "private_v6") : world.ids.ipv4();
+    if (ip !== sharedV4 && !world.store.get("SELECT 1 FROM ips WHERE ip = ?", ip)) return ip;
+  }
+}
+
+interface Asked {
+  readonly type: string;
+  readonly region: string;
+  readonly service_name: string | null;
+  readonly network: string | null;
+  readonly network_org: string | null;
+}
+
+function give(world: World, app: AppRow, asked: Asked): IpRow {
+  const ip = asked.type === "shared_v4" ? sharedV4 : freeAddress(world, asked.type);
+  const row = { app: app.id, ip, ...asked, created_at: world.clock.now() };
+  world.store.insert("ips", row);
+  touch(world, app.id);
+  return { number: 0, ...row };
+}
+
+function assign(input: Input<Group["assign"]>) {
+  const { world, body } = input;
+  const app = openAppOf(input);
+  const { type } = body;
+  // ASSUMED: status and text; every field is optional in the interface, and there is no sensible default.
+  if (type === undefined)
+    throw refuse(
+      400,
+      'invalid type, got nothing, allowed are "v4", "v6", "shared_v4", "private_v6", "egress_v4", "egress_v6", "egress_pair"',
+    );
+  const global = body.region === undefined || body.region === "global";
+  const region = global ? "global" : regionOf(world, body.region).code;
+  // ASSUMED: an App has one shared address; status as bodies 1.2 says of an address that is allocated already.
+  if (type === "shared_v4" && world.store.get("SELECT 1 FROM ips WHERE app = ? AND type = 'shared_v4'", app.id))
+    throw refuse(422, "Validation failed: the app has a shared IPv4 address already");
+  const ofNetwork = type === "private_v6";
+  const network_org = ofNetwork ? orgOf({ world, caller: { ...input.caller, app: null } }, body.org_slug ?? "personal").slug : null;
+  const asked: Asked = {
+    type,
+    region,
+    service_name: body.service_name || null,
+    network: ofNetwork ? body.network || app.network : null,
+    network_org,
+  };
+  if (type !== "egress_pair") return shown(give(world, app, asked));
+  const v4 = give(world, app, { ...asked, type: "egress_v4" });
+  const v6 = give(world, app, { ...asked, type: "egress_v6" });
+  return { ...shown(v4), ip: null, ip_pair: { v4: v4.ip, v6: v6.ip } };
+}
+
+/** The rules of the IP address operations. */
+export const ipAssignments: Rules<Group> = {
+  list(input) {
+    const found = input.world.store.all<IpRow>("SELECT * FROM ips WHERE app = ? ORDER BY number", appOf(input).id);
+    return { ips: found.map(shown) };
+  },
+
+  assign,
+
+  release(input) {
+    const { world, params } = input;
+    const app = appOf(input);
+    const found = world.store.get<IpRow>("SELECT * FROM ips WHERE app = ? AND ip = ?", app.id, params.ip.toLowerCase());
+    // ASSUMED: status and text (bodies 3).
+    if (!found) throw refuse(404, "ip address not found");
+    world.store.run("DELETE FROM ips WHERE number = ?", found.number);
+    touch(world, app.id);
+  },
+};

@@ -1,0 +1,128 @@
+// Backups of a Postgres cluster, and clusters made from one (bodies section 10).
+import type { contract } from "../../api/index.ts";
+import { rfc3339 } from "../lifecycle/clock.ts";
+import { clusterOf } from "../lifecycle/clusters.ts";
+import { refuse } from "../refusal.ts";
+import type { BackupRow, ClusterRow, DatabaseUserRow } from "../store/rows.ts";
+import type { World } from "../world.ts";
+import { ownOrg } from "./find.ts";
+import { clusterAnswer, liveClusterOf, newCluster } from "./clusters.ts";
+import { passwordName } from "./postgresContents.ts";
+import { Reply, type Rules } from "./rule.ts";
+
+type BackupRules = Pick<Rules<typeof contract.postgres>, "listBackups" | "createBackup" | "restore" | "fork">;
+
+/** What was in a cluster at one moment; passwords stay sealed, under the cluster they were sealed for. */
+interface Contents {
+  readonly databases: readonly { readonly name: string }[];
+  readonly extensions: readonly {
+    readonly database: string;
+    readonly name: string;
+    readonly schema: string;
+    readonly version: string;
+  }[];
+  readonly users: readonly { readonly name: string; readonly role: string; readonly password: string }[];
+}
+
+function contentsOf({ store }: World, cluster: string): Contents {
+  const users = store.all<DatabaseUserRow>("SELECT * FROM database_users WHERE cluster = ? ORDER BY created_at", cluster);
+  return {
+    databases: store.all("SELECT name FROM databases WHERE cluster = ? ORDER BY created_at", cluster),
+    extensions: store.all("SELECT database, name, schema, version FROM extensions WHERE cluster = ?", cluster),
+    users: users.map(({ name, role, password }) => ({
+      ...{ name, role },
+      password: Buffer.from(password).toString("base64"),
+    })),
+  };
+}
+
+/** Fills a new cluster; its users keep their passwords, as a copy of the data does. */
+function fill(world: World, row: ClusterRow, from: string, { databases, extensions, users }: Contents): void {
+  const created_at = world.clock.now();
+  for (const { name } of databases) world.store.insert("databases", { cluster: row.id, name, created_at });
+  for (const extension of extensions) world.store.insert("extensions", { cluster: row.id, ...extension });
+  for (const { name, role, password } of users) {
+    const clear = world.vault.open(passwordName(from, name), Buffer.from(password, "base64"));
+    const sealed = world.vault.seal(passwordName(row.id, name), clear);
+    world.store.insert("database_users", { cluster: row.id, name, role, password: sealed, created_at });
+  }
+}
+
+/** A cluster like another, under a name of its own. */
+function like(world: World, source: ClusterRow, name: string | undefined): ClusterRow {
+  const { org, region, plan, disk_size_gb, pg_major_version, pool_mode, postgis_enabled } = source;
+  const sizes = { region, plan, disk_size_gb, pg_major_version, pool_mode, postgis_enabled };
+  return newCluster(world, org, { name, ...sizes });
+}
+
+const shown = ({ id, type, status, size_bytes, started_at, finished_at }: BackupRow) => ({
+  ...{ id, type, status, size_bytes },
+  started_at: rfc3339(started_at),
+  finished_at: finished_at === null ? null : rfc3339(finished_at),
+});
+
+const backupsOf = (world: World, cluster: string): BackupRow[] =>
+  world.store.all<BackupRow>("SELECT * FROM backups WHERE cluster = ? ORDER BY number DESC", cluster);
+
+/** The rules of backups, restore and fork. */
+export const backups: BackupRules = {
+  listBackups(input) {
+    return { data: backupsOf(input.world, liveClusterOf(input).id).map(shown) };
+  },
+
+  createBackup(input) {
+    const { world, body } = input;
+    const cluster = liveClusterOf(input);
+    if (body.type === undefined) throw refuse(422, "invalid type, got nothing, allowed are full, incr, diff");
+    if (cluster.status !== "ready") throw refuse(503, `The cluster is not ready, its status is ${cluster.status}`);
+    if (backupsOf(world, cluster.id).some(({ status }) => status === "running"))
+      throw refuse(409, "A backup is already running");
+    const row: BackupRow = {
+      id: world.ids.backup(),
+      number: (world.store.get<{ n: number | null }>("SELECT max(number) AS n FROM backups")?.n ?? 0) + 1,
+      cluster: cluster.id,
+      type: body.type,
+      status: "running",
+      size_bytes: null,
+      contents: JSON.stringify(contentsOf(world, cluster.id)),
+      started_at: world.clock.now(),
+      finished_at: null,
+    };
+    world.store.insert("backups", row);
+    world.timers.after(world.delays.backup, "backup.done", row.id);
+    return new Reply({ data: shown(row) });
+  },
+
+  restore(input) {
+    const { world, body } = input;
+    const source = liveClusterOf(input);
+    const { backup_id, pitr_time } = body;
+    if ((backup_id === undefined) === (pitr_time === undefined))
+      throw refuse(422, "exactly one of backup_id and pitr_time must be given");
+    const all = backupsOf(world, source.id).filter(({ status }) => status === "completed");
+    // ASSUMED: a moment in time is restored from the latest backup before it; without one, and for a time that has not
+    // come yet, it is an invalid attribute.
+    const time = pitr_time === undefined ? undefined : Date.parse(pitr_time);
+    if (time !== undefined && time > world.clock.now()) throw refuse(422, "invalid pitr_time, it has not come yet");
+    const backup =
+      time === undefined
+        ? all.find(({ id }) => id === backup_id)
+        : all.find(({ finished_at }) => (finished_at ?? Number.POSITIVE_INFINITY) <= time);
+    if (!backup && time === undefined) throw refuse(404, "Backup not found");
+    if (!backup) throw refuse(422, "invalid pitr_time, there is no backup before it");
+    const row = like(world, source, body.name || undefined);
+    fill(world, row, source.id, JSON.parse(backup.contents) as Contents);
+    world.postgres.create(clusterOf(row), { cluster: source.id, backup: backup.id, ...(time === undefined ? {} : { time }) });
+    return { data: clusterAnswer(world, row, ownOrg(input)) };
+  },
+
+  fork(input) {
+    const { world, body } = input;
+    const source = liveClusterOf(input);
+    if (source.status !== "ready") throw refuse(409, `The cluster is not ready, its status is ${source.status}`);
+    const row = like(world, source, body.name || `${source.name}-fork`);
+    fill(world, row, source.id, contentsOf(world, source.id));
+    world.postgres.create(clusterOf(row), { cluster: source.id });
+    return { data: clusterAnswer(world, row, ownOrg(input)) };
+  },
+};

@@ -1,0 +1,130 @@
+// Secret keys of an App (spec 4.5, bodies section 8). The cryptography is in service/crypto.
+import type { contract } from "../../api/index.ts";
+import { ciphers, keyKinds, signers, type KeyType } from "../crypto/index.ts";
+import { rfc3339 } from "../lifecycle/clock.ts";
+import { refuse } from "../refusal.ts";
+import type { AppRow, SecretKeyRow } from "../store/rows.ts";
+import type { World } from "../world.ts";
+import { appOf, openAppOf } from "./find.ts";
+import type { Input, Rules } from "./rule.ts";
+import { nextVersion } from "./secrets.ts";
+
+type Group = typeof contract.secretKeys;
+
+const sealedName = (app: string, name: string): string => `secretkey/${app}/${name}`;
+const bytes = (text: string | undefined): Uint8Array => Buffer.from(text ?? "", "base64");
+const text = (value: Uint8Array): string => Buffer.from(value).toString("base64");
+
+function shown({ name, type, public_key, created_at, updated_at }: SecretKeyRow) {
+  return {
+    ...{ name, type },
+    ...(public_key === null ? {} : { public_key: text(public_key) }),
+    created_at: rfc3339(created_at),
+    updated_at: rfc3339(updated_at),
+  };
+}
+
+function keyOf(input: Input): { readonly row: SecretKeyRow; readonly value: Uint8Array } {
+  const { world, params } = input;
+  const name = String(params["secret_name"]);
+  const sql = "SELECT * FROM secret_keys WHERE app = ? AND name = ?";
+  const row = world.store.get<SecretKeyRow>(sql, appOf(input).id, name);
+  if (!row) throw refuse(404, "secret key not found");
+  return { row, value: world.vault.open(sealedName(row.app, name), row.value) };
+}
+
+function write(world: World, app: AppRow, name: string, type: KeyType, value: Uint8Array) {
+  const kind = keyKinds[type];
+  const before = world.store.get<SecretKeyRow>("SELECT * FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
+  const now = world.clock.now();
+  const row: SecretKeyRow = {
+    app: app.id,
+    name,
+    type,
+    value: world.vault.seal(sealedName(app.id, name), value),
+    public_key: kind.publicKey?.(value) ?? null,
+    created_at: before?.created_at ?? now,
+    updated_at: now,
+  };
+  world.store.run("DELETE FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
+  world.store.insert("secret_keys", row);
+  return { ...shown(row), ...nextVersion(world, app) };
+}
+
+const signerOf = ({ type }: SecretKeyRow) => {
+  const signer = signers[type as keyof typeof signers] as (typeof signers)[keyof typeof signers] | undefined;
+  if (!signer) throw refuse(400, `a key of type ${type} does not sign`);
+  return signer;
+};
+
+const cipherOf = ({ type }: SecretKeyRow) => {
+  const cipher = ciphers[type as keyof typeof ciphers] as (typeof ciphers)[keyof typeof ciphers] | undefined;
+  if (!cipher) throw refuse(400, `a key of type ${type} does not encrypt`);
+  return cipher;
+};
+
+/** The rules of the secret key operations. */
+export const secretKeys: Rules<Group> = {
+  list(input) {
+    const { world, query } = input;
+    const sql = "SELECT * FROM secret_keys WHERE app = ? ORDER BY name";
+    const found = world.store.all<SecretKeyRow>(sql, appOf(input).id);
+    const types: readonly string[] | undefined = query.types;
+    return { secret_keys: found.filter(({ type }) => types === undefined || types.includes(type)).map(shown) };
+  },
+
+  get: (input) => shown(keyOf(input).row),
+
+  set(input) {
+    const { world, params, body } = input;
+    const app = openAppOf(input);
+    const value = bytes(body.value);
+    const problem = keyKinds[body.type].problem(value);
+    if (problem !== undefined) throw refuse(400, `invalid value, ${problem}`);
+    return write(world, app, params.secret_name, body.type, value);
+  },
+
+  delete(input) {
+    const { world } = input;
+    const app = appOf(input);
+    const { row } = keyOf(input);
+    world.store.run("DELETE FROM secret_keys WHERE app = ? AND name = ?", app.id, row.name);
+    return nextVersion(world, app);
+  },
+
+  generate(input) {
+    const { world, params, body } = input;
+    const app = openAppOf(input);
+    if (body.value !== undefined) throw refuse(400, "invalid value, must be left out, a random one is drawn");
+    return write(world, app, params.secret_name, body.type, keyKinds[body.type].generate(world.random));
+  },
+
+  encrypt(input) {
+    const { world, body } = input;
+    const { row, value } = keyOf(input);
+    const cipher = cipherOf(row);
+    const ciphertext = cipher.encrypt(value, bytes(body.plaintext), bytes(body.associated_data), world.random);
+    return { ciphertext: text(ciphertext) };
+  },
+
+  decrypt(input) {
+    const { body } = input;
+    const { row, value } = keyOf(input);
+    const plaintext = cipherOf(row).decrypt(value, bytes(body.ciphertext), bytes(body.associated_data));
+    // One text for every cause: which part did not fit is nobody's business.
+    if (!plaintext) throw refuse(400, "invalid ciphertext, it was not encrypted with this key and associated data");
+    return { plaintext: text(plaintext) };
+  },
+
+  sign(input) {
+    const { row, value } = keyOf(input);
+    return { signature: text(signerOf(row).sign(value, bytes(input.body.plaintext))) };
+  },
+
+  verify(input) {
+    const { body } = input;
+    const { row, value } = keyOf(input);
+    if (!signerOf(row).verify(value, bytes(body.plaintext), bytes(body.signature)))
+      throw refuse(400, "invalid signature, it was not made with this key for this plaintext");
+  },
+};

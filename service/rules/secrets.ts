@@ -1,0 +1,109 @@
+// Secrets of an App (spec 4.5, bodies section 8). Setting one restarts nothing: a Machine gets it with its next update.
+import type { contract } from "../../api/index.ts";
+import { rfc3339 } from "../lifecycle/clock.ts";
+import { refuse } from "../refusal.ts";
+import type { AppRow, SecretRow } from "../store/rows.ts";
+import { sealedName } from "../store/secretValues.ts";
+import { touch, type World } from "../world.ts";
+import { appOf, openAppOf } from "./find.ts";
+import type { Caller, Input, Rules } from "./rule.ts";
+
+type Group = typeof contract.secrets;
+
+const missing = () => refuse(404, "secret not found");
+
+/** The next version of an App's secrets, as every write answers it. */
+export function nextVersion(world: World, app: AppRow): { version: number; Version: number } {
+  const { secrets_version: version = 0 } =
+    world.store.get<Pick<AppRow, "secrets_version">>(
+      "UPDATE apps SET secrets_version = secrets_version + 1 WHERE id = ? RETURNING secrets_version",
+      app.id,
+    ) ?? {};
+  touch(world, app.id);
+  return { version, Version: version };
+}
+
+const find = (world: World, app: AppRow, name: string): SecretRow | undefined =>
+  world.store.get<SecretRow>("SELECT * FROM secrets WHERE app = ? AND name = ?", app.id, name);
+
+const all = (world: World, app: AppRow): SecretRow[] =>
+  world.store.all<SecretRow>("SELECT * FROM secrets WHERE app = ? ORDER BY name", app.id);
+
+function shown(world: World, row: SecretRow, withValue = false) {
+  const { app, name, value, digest, created_at, updated_at } = row;
+  return {
+    ...{ name, digest },
+    created_at: rfc3339(created_at),
+    updated_at: rfc3339(updated_at),
+    ...(withValue ? { value: world.vault.open(sealedName(app, name), value).toString() } : {}),
+  };
+}
+
+/** ASSUMED: a token that only reads, and one of a single App, see no values. */
+function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): boolean {
+  if (asked && (readOnly || app !== null)) throw refuse(403, "unauthorized");
+  return asked === true;
+}
+
+function write(world: World, app: AppRow, name: string, value: string): SecretRow {
+  const before = find(world, app, name);
+  const now = world.clock.now();
+  const row: SecretRow = {
+    app: app.id,
+    name,
+    value: world.vault.seal(sealedName(app.id, name), value),
+    digest: world.vault.digest(sealedName(app.id, name), value),
+    created_at: before?.created_at ?? now,
+    updated_at: now,
+  };
+  remove(world, app, name);
+  world.store.insert("secrets", row);
+  return row;
+}
+
+const remove = (world: World, app: AppRow, name: string): void =>
+  world.store.run("DELETE FROM secrets WHERE app = ? AND name = ?", app.id, name);
+
+/** The rules of the secret operations. `min_version` is always reached: there is one store (bodies 11). */
+export const secrets: Rules<Group> = {
+  list(input) {
+    const { world, query } = input;
+    const app = appOf(input);
+    const values = requireSight(input.caller, query.show_secrets);
+    return { secrets: all(world, app).map((row) => shown(world, row, values)) };
+  },
+
+  update(input) {
+    const { world, body } = input;
+    const app = openAppOf(input);
+    for (const [name, value] of Object.entries(body.values)) {
+      // ASSUMED: unsetting what is not set changes nothing.
+      if (value === null) remove(world, app, name);
+      else write(world, app, name, value);
+    }
+    const version = nextVersion(world, app);
+    return { secrets: all(world, app).map((row) => shown(world, row)), ...version };
+  },
+
+  get(input) {
+    const { world, params, query } = input;
+    const row = find(world, appOf(input), params.secret_name);
+    if (!row) throw missing();
+    return shown(world, row, requireSight(input.caller, query.show_secrets));
+  },
+
+  set(input: Input<Group["set"]>) {
+    const { world, params, body } = input;
+    const app = openAppOf(input);
+    const row = write(world, app, params.secret_name, body.value);
+    return { ...shown(world, row), ...nextVersion(world, app) };
+  },
+
+  delete(input) {
+    const { world, params } = input;
+    const app = appOf(input);
+    if (!find(world, app, params.secret_name)) throw missing();
+    remove(world, app, params.secret_name);
+    return nextVersion(world, app);
+  },
+};

@@ -1,0 +1,68 @@
+// How a simulated process behaves, so that every client can bring about every outcome without a back door:
+// `config.env.MACHINES_SIMULATE` holds one or several of these, separated by commas, or the tag of the image is
+// `simulate-` and one of them with `-` for `:` (`app:simulate-exit-3`).
+import { type MachineConfig } from "../../api/machineConfig.ts";
+import { parseDuration } from "../../api/schema.ts";
+
+interface End {
+  readonly code: number;
+  readonly signal: number;
+  readonly oom: boolean;
+}
+
+/** How a Machine behaves; what is left out behaves well. */
+export interface Behaviour {
+  /** No host has room for it. */
+  readonly noCapacity?: true;
+  /** It takes this long to start. */
+  readonly startMs?: number;
+  /** It never comes up, and never ends. */
+  readonly hang?: true;
+  /** Its process ends before it is started. */
+  readonly crash?: End;
+  /** Its process ends a moment after it was started. */
+  readonly exit?: End;
+  /** Its checks never pass. */
+  readonly checksFail?: true;
+  /** It ends only when it is killed. */
+  readonly deaf?: true;
+}
+
+interface Sentinel {
+  readonly pattern: RegExp;
+  readonly spelling: string;
+  readonly read: (argument: string) => Behaviour;
+}
+
+const sentinels: readonly Sentinel[] = [
+  { pattern: /^crash$/, spelling: "crash", read: () => ({ crash: { code: 1, signal: 0, oom: false } }) },
+  {
+    pattern: /^exit:(\d{1,3})$/,
+    spelling: "exit:<code>",
+    read: (code) => ({ exit: { code: Number(code), signal: 0, oom: false } }),
+  },
+  { pattern: /^oom$/, spelling: "oom", read: () => ({ exit: { code: 137, signal: 9, oom: true } }) },
+  { pattern: /^hang$/, spelling: "hang", read: () => ({ hang: true }) },
+  { pattern: /^deaf$/, spelling: "deaf", read: () => ({ deaf: true }) },
+  { pattern: /^checks:critical$/, spelling: "checks:critical", read: () => ({ checksFail: true }) },
+  {
+    pattern: /^slow:(\d+(?:ms|s|m))$/,
+    spelling: "slow:<duration>",
+    read: (text) => ({ startMs: (parseDuration(text) ?? 0) / 1e6 }),
+  },
+  { pattern: /^capacity$/, spelling: "capacity", read: () => ({ noCapacity: true }) },
+];
+
+/** The behaviour a configuration asks for, or a sentence that says what is wrong with what it asks. */
+export function behaviourOf(config: MachineConfig): Behaviour | string {
+  const tag = /:simulate-([\w.-]+)$/.exec(config.image)?.[1];
+  const asked = [...(config.env?.["MACHINES_SIMULATE"]?.split(",") ?? []), ...(tag ? [tag.replace("-", ":")] : [])];
+  let behaviour: Behaviour = {};
+  for (const text of asked.map((part) => part.trim()).filter((part) => part !== "")) {
+    const sentinel = sentinels.find(({ pattern }) => pattern.test(text));
+    if (!sentinel)
+      return `got ${JSON.stringify(text)}, allowed are ${sentinels.map(({ spelling }) => spelling).join(", ")}`;
+    behaviour = { ...behaviour, ...sentinel.read(sentinel.pattern.exec(text)?.[1] ?? "") };
+  }
+  return behaviour;
+}

@@ -1,0 +1,86 @@
+// The commands a simulated Machine understands: echo, env, cat, hostname, sleep, true, false, exit N, and `sh -c` with one
+// of them. Anything else is answered as a shell answers it: 127.
+import { sizeOf } from "../../api/machineConfig.ts";
+import type { Clock } from "../lifecycle/clock.ts";
+import { wordsOf } from "../shellWords.ts";
+import type { Command, Outcome, Subject } from "./runtime.ts";
+
+const outcome = (exitCode: number, stdout = "", stderr = ""): Outcome => ({ stdout, stderr, exitCode, exitSignal: 0 });
+
+/** The environment of a Machine's processes. */
+export function environmentOf({ app, id, region, privateIp, version, config, secrets }: Subject): Record<string, string> {
+  return {
+    FLY_APP_NAME: app,
+    FLY_MACHINE_ID: id,
+    FLY_ALLOC_ID: id,
+    FLY_REGION: region,
+    FLY_PRIVATE_IP: privateIp,
+    FLY_MACHINE_VERSION: version,
+    FLY_IMAGE_REF: config.image,
+    FLY_VM_MEMORY_MB: String(sizeOf(config).memoryMb),
+    HOSTNAME: config.dns?.hostname ?? id,
+    HOME: "/root",
+    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    ...secrets(),
+    ...config.env,
+  };
+}
+
+/** Contents of a file of the configuration; undefined when there is none at that path. */
+function fileAt({ config, secrets }: Subject, path: string): Buffer | undefined {
+  const file = config.files?.find(({ guest_path }) => guest_path === path);
+  if (!file) return undefined;
+  if (file.raw_value !== undefined) return Buffer.from(file.raw_value, "base64");
+  // A secret that is put into a file is base64 (bodies 4.3 says so of raw_value; the platform does the same for secrets).
+  if (file.secret_name !== undefined)
+    return Buffer.from(new Map(Object.entries(secrets())).get(file.secret_name) ?? "", "base64");
+  return Buffer.from(file.image_config ?? "");
+}
+
+type Run = (machine: Subject, args: readonly string[], stdin: string) => Outcome;
+
+const commands: Readonly<Record<string, Run>> = {
+  echo: (_machine, args) => outcome(0, `${args.join(" ")}\n`),
+  env: (machine) =>
+    outcome(
+      0,
+      Object.entries(environmentOf(machine))
+        .map(([name, value]) => `${name}=${value}\n`)
+        .join(""),
+    ),
+  hostname: (machine) => outcome(0, `${environmentOf(machine)["HOSTNAME"]}\n`),
+  true: () => outcome(0),
+  false: () => outcome(1),
+  exit: (_machine, [code = "0"]) =>
+    /^\d{1,9}$/.test(code) ? outcome(Number(code) % 256) : outcome(2, "", `exit: ${code}: not a number\n`),
+  cat(machine, paths, stdin) {
+    if (paths.length === 0) return outcome(0, stdin);
+    let [stdout, stderr] = ["", ""];
+    for (const path of paths) {
+      const contents = fileAt(machine, path);
+      if (contents) stdout += contents.toString();
+      else stderr += `cat: ${path}: No such file or directory\n`;
+    }
+    return outcome(stderr === "" ? 0 : 1, stdout, stderr);
+  },
+};
+
+/** Runs a command in a simulated Machine; undefined when it would not have ended in time. */
+export async function run(machine: Subject, command: Command, clock: Clock): Promise<Outcome | undefined> {
+  const [path = "", ...args] = command.words;
+  const name = path.replace(/^\/(usr\/)?bin\//, "");
+  if ((name === "sh" || name === "bash") && args[0] === "-c" && args[1] !== undefined)
+    return run(machine, { ...command, words: wordsOf(args[1]) }, clock);
+  if (name === "sleep") return sleep(args, command.timeoutMs, clock);
+  const known = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  return known ? known(machine, args, command.stdin) : outcome(127, "", `${name}: command not found\n`);
+}
+
+function sleep([text = ""]: readonly string[], timeoutMs: number, clock: Clock): Promise<Outcome | undefined> {
+  const seconds = Number(text);
+  if (text === "" || !(seconds >= 0)) return Promise.resolve(outcome(1, "", `sleep: invalid time interval '${text}'\n`));
+  return new Promise((resolve) => {
+    const inTime = seconds * 1000 <= timeoutMs;
+    clock.after(inTime ? seconds * 1000 : timeoutMs, () => resolve(inTime ? outcome(0) : undefined));
+  });
+}

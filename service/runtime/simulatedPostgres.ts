@@ -1,0 +1,79 @@
+// Where Postgres clusters "run": nowhere. What is in them is in the store; a name that ends in `-simulate-fail` fails,
+// one that ends in `-simulate-stuck` is never ready, one that ends in `-simulate-refuse` is refused.
+import type { Cluster, EngineHost, ExtensionOffer, PostgresEngine } from "./postgresEngine.ts";
+
+const offers: readonly ExtensionOffer[] = [
+  { name: "plpgsql", version: "1.0", description: "PL/pgSQL procedural language", system: true },
+  { name: "pg_stat_statements", version: "1.10", description: "track planning and execution statistics", system: true },
+  { name: "citext", version: "1.6", description: "data type for case-insensitive character strings", system: false },
+  { name: "hstore", version: "1.8", description: "data type for storing sets of (key, value) pairs", system: false },
+  { name: "pg_trgm", version: "1.6", description: "text similarity by trigrams", system: false },
+  { name: "pgcrypto", version: "1.3", description: "cryptographic functions", system: false },
+  { name: "postgis", version: "3.4.2", description: "geometry and geography types and functions", system: false },
+  { name: "unaccent", version: "1.1", description: "text search dictionary that removes accents", system: false },
+  { name: "uuid-ossp", version: "1.1", description: "generate universally unique identifiers", system: false },
+  { name: "vector", version: "0.7.0", description: "vector data type with similarity search", system: false },
+];
+
+// ASSUMED: what an empty cluster stores, for plausible numbers.
+const emptyBytes = 32 * 2 ** 20;
+
+const simulates = (name: string, what: string): boolean => name.endsWith(`simulate-${what}`);
+
+/** The engine of a service that runs nothing. */
+export class SimulatedPostgres implements PostgresEngine {
+  readonly #host: EngineHost;
+
+  constructor(host: EngineHost) {
+    this.#host = host;
+  }
+
+  problem(name: string): string | undefined {
+    return simulates(name, "refuse") ? "the cluster could not be created" : undefined;
+  }
+
+  create({ id }: Cluster): void {
+    this.#step(id);
+  }
+
+  destroy({ id }: Cluster): void {
+    this.#step(id);
+  }
+
+  change(): void {
+    // What is in a cluster is in the store.
+  }
+
+  extensions(): readonly ExtensionOffer[] {
+    return offers;
+  }
+
+  storedBytes(): number {
+    return emptyBytes;
+  }
+
+  due(id: string): void {
+    const { events } = this.#host;
+    const cluster = this.#host.cluster(id);
+    if (cluster?.status === "creating") {
+      events.initializing(id);
+      if (!simulates(cluster.name, "stuck")) this.#step(id);
+    } else if (cluster?.status === "initializing") {
+      if (simulates(cluster.name, "fail")) events.failed(id);
+      else events.ready(id, endpointsOf(cluster));
+    } else if (cluster?.status === "deleting") events.destroyed(id);
+  }
+
+  #step(id: string): void {
+    this.#host.timers.cancel(id, "cluster.step");
+    this.#host.timers.after(this.#host.delays.cluster, "cluster.step", id);
+  }
+}
+
+// Below `.test`, where nothing is anybody's (RFC 2606).
+const endpointsOf = ({ id }: Cluster) => ({
+  primary: {
+    direct: { host: `direct.${id}.postgres.machines.test`, port: 5432 },
+    pooler: { host: `pgbouncer.${id}.postgres.machines.test`, port: 5432 },
+  },
+});

@@ -1,0 +1,119 @@
+// A whole service in one file, and back; and a store begun anew.
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { requireStore } from "./beside.ts";
+import { copyStore } from "./copy.ts";
+import {
+  besides,
+  damaged,
+  requireKnownSchema,
+  requireWhole,
+  sqliteCode,
+  Store,
+  StoreError,
+  storeFile,
+} from "./database.ts";
+import { lockData } from "./lock.ts";
+import { tokenFile, writePrivately } from "./tokenFile.ts";
+import { addToken } from "./tokens.ts";
+import { keyFile } from "./vault.ts";
+
+// What an export holds beside the tables: the files it takes to read them and to be let in.
+const parts = { key: keyFile, token: tokenFile };
+
+const readIfThere = (file: string): string | null => (existsSync(file) ? readFileSync(file, "utf8").trim() : null);
+
+/** What the disk has against a file, as a sentence; every other error as it is. */
+function fileProblem(error: unknown, file: string, what: string): unknown {
+  if (!(error instanceof Error) || (sqliteCode(error) === undefined && !("syscall" in error))) return error;
+  return new StoreError(`${file} cannot be ${what}: ${sqliteCode(error) === 13 ? "the disk is full" : error.message}`);
+}
+
+/** Writes the store of a data folder with its key and token as one file that only the user can read; the service may run. */
+export function exportStore(folder: string, file: string): void {
+  const store = requireStore(folder);
+  if (existsSync(file)) throw new StoreError(`${file} is there already; choose another name`);
+  let db: DatabaseSync | undefined;
+  try {
+    db = new DatabaseSync(store, { readOnly: true });
+    copyStore(db, file, (copy) => {
+      copy.exec("CREATE TABLE export (name TEXT PRIMARY KEY, value TEXT)");
+      const add = copy.prepare("INSERT INTO export VALUES (?, ?)");
+      for (const [name, pathOf] of Object.entries(parts)) add.run(name, readIfThere(pathOf(folder)));
+    });
+  } catch (error) {
+    const code = sqliteCode(error);
+    throw code === 11 || code === 26 ? damaged(store) : fileProblem(error, file, "written");
+  } finally {
+    db?.close();
+  }
+}
+
+/** Takes an export apart: what remains is a store, and nothing of the key is left in it. */
+function unpack(draft: string, file: string): Readonly<Record<keyof typeof parts, string | null>> {
+  const noExport = new StoreError(`${file} is no export of machines-service`);
+  const db = new DatabaseSync(draft);
+  try {
+    db.exec("PRAGMA journal_mode = MEMORY; PRAGMA secure_delete = ON");
+    const found = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'export'").get();
+    if (!found) throw noExport;
+    requireKnownSchema(db, file);
+    requireWhole({ db }, file);
+    const valueOf = (name: string): string | null => {
+      const value = db.prepare("SELECT value FROM export WHERE name = ?").get(name)?.["value"];
+      return typeof value === "string" ? value : null;
+    };
+    const unpacked = { key: valueOf("key"), token: valueOf("token") };
+    db.exec("DROP TABLE export");
+    return unpacked;
+  } catch (error) {
+    throw sqliteCode(error) === 26 ? noExport : error;
+  } finally {
+    db.close();
+  }
+}
+
+/** Puts an export in the place of an empty data folder. Throws a StoreError when there is anything it would overwrite. */
+export function importStore(folder: string, file: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  chmodSync(folder, 0o700);
+  const lock = lockData(folder);
+  const store = storeFile(folder);
+  const draft = `${store}.${process.pid}`;
+  try {
+    if (existsSync(store))
+      throw new StoreError(`${store} is there already; choose another --data folder, or move it away first`);
+    copyFileSync(file, draft);
+    chmodSync(draft, 0o600);
+    const { key, token } = unpack(draft, file);
+    const there = readIfThere(keyFile(folder));
+    if (there !== null && there !== key)
+      throw new StoreError(`${keyFile(folder)} belongs to other data; move it away first`);
+    if (key !== null) writePrivately(keyFile(folder), `${key}\n`);
+    if (token !== null) writePrivately(tokenFile(folder), `${token}\n`);
+    // A log of writes to another store must not be taken for one of this store.
+    for (const beside of besides(store)) rmSync(beside, { force: true });
+    renameSync(draft, store);
+  } catch (error) {
+    throw fileProblem(error, file, "imported");
+  } finally {
+    rmSync(draft, { force: true });
+    lock.release();
+  }
+}
+
+/** Begins the store of a data folder anew. The token of its file stays good. */
+export async function resetStore(folder: string, now: number): Promise<void> {
+  const file = requireStore(folder);
+  const lock = lockData(folder);
+  try {
+    for (const one of [file, ...besides(file)]) rmSync(one, { force: true });
+    const token = readIfThere(tokenFile(folder));
+    const store = new Store(file);
+    if (token !== null && token !== "")
+      await store.write(() => addToken(store, token, { slug: "personal", name: "first", expiresAt: null }, now));
+    store.close();
+  } finally {
+    lock.release();
+  }
+}

@@ -1,0 +1,77 @@
+// What the tests of the command run it with: a process of its own, in folders that are gone after the test.
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, vi } from "vitest";
+import { stopLocal } from "../../service/local/daemon.ts";
+import { isLocked } from "../../service/store/lock.ts";
+
+const main = join(__dirname, "../../service/main.ts");
+const folders: string[] = [];
+const children: ChildProcess[] = [];
+
+export interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Begins the command, as its own process. */
+function begin(args: readonly string[], env: NodeJS.ProcessEnv, cwd?: string): ChildProcess {
+  return spawn(process.execPath, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", main, ...args], {
+    env,
+    ...(cwd === undefined ? {} : { cwd }),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+/** Collects what a process says until it ends. */
+function ended(child: ChildProcess): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    let [out, err] = ["", ""];
+    child.stdout?.on("data", (part: Buffer) => (out += part.toString()));
+    child.stderr?.on("data", (part: Buffer) => (err += part.toString()));
+    child.once("error", reject).once("close", (code) => resolve({ code, out, err }));
+  });
+}
+
+/** Runs the command to its end. */
+export const command = (args: readonly string[], env: NodeJS.ProcessEnv = process.env, cwd?: string): Promise<Ended> =>
+  ended(begin(args, env, cwd));
+
+/** A service in the foreground: ready, and ended after the test. */
+export async function foreground(data: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) {
+  const listen = env["MACHINES_SERVICE_LISTEN"] === undefined ? ["--listen", "127.0.0.1:0"] : [];
+  const child = begin(["start", "--data", data, ...listen, "--json", ...args], { ...process.env, ...env });
+  children.push(child);
+  const end = ended(child);
+  const line = new Promise<string>((resolve) => child.stdout?.once("data", (part: Buffer) => resolve(part.toString())));
+  const first = await Promise.race([line, end]);
+  if (typeof first !== "string") throw new Error(`it ended with ${first.code}: ${first.err}`);
+  const { url, pid, admin } = JSON.parse(first) as { url: string; pid: number; admin?: string };
+  return { url, pid, admin, end, token: readFileSync(join(data, "token"), "utf8").trim() };
+}
+
+/** Starts a service in the background. */
+export const start = (data: string, ...more: string[]): Promise<Ended> =>
+  command(["start", "--detach", "--data", data, "--listen", "127.0.0.1:0", ...more]);
+
+/** Path of a data folder that does not exist yet; its parent is the test's alone. */
+export function folder(): string {
+  const made = join(mkdtempSync(join(tmpdir(), "machines-command-")), "data");
+  folders.push(made);
+  return made;
+}
+
+/** Waits until a data folder is nobody's. */
+export const released = (data: string): Promise<void> =>
+  vi.waitFor(() => expect(isLocked(data)).toBe(false), { timeout: 5000, interval: 5 });
+
+afterEach(async () => {
+  for (const child of children.splice(0)) if (child.exitCode === null) child.kill("SIGKILL");
+  for (const made of folders.splice(0)) {
+    await stopLocal(made);
+    rmSync(join(made, ".."), { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,91 @@
+// What the service says about itself without an interface: whether it is well, and its figures.
+import { expect, test } from "vitest";
+import { withApp } from "./client.ts";
+
+/** The figures by name and labels. */
+async function figures({ url, token }: { url: string; token: string }): Promise<ReadonlyMap<string, number>> {
+  const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+  expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/plain; version=0.0.4; charset=utf-8"]);
+  const lines = (await response.text()).trimEnd().split("\n");
+  const types = lines.filter((line) => line.startsWith("# TYPE ")).map((line) => line.split(" ")[2] ?? "");
+  const samples = lines
+    .filter((line) => !line.startsWith("#"))
+    .map((line) => {
+      const [, name = "", labels = "", value = ""] = /^([a-z_]+)(\{(?:[a-z]+="[^"\n]*",?)+\})? (-?[\d.e+-]+)$/.exec(line) ?? [];
+      expect(types, line).toContain(name.replace(/_(bucket|sum|count)$/, ""));
+      return [`${name}${labels}`, Number(value)] as const;
+    });
+  expect(lines.length).toBe(samples.length + 2 * types.length);
+  return new Map(samples);
+}
+
+test("requests, Machines, waits, the store, limits and faults are counted", async () => {
+  const scene = await withApp({ rateLimits: "documented", delays: "believable" });
+  const { call, fail, machine, machines } = scene;
+  const { id } = await machine({}, { skip_launch: true });
+  fail({ operation: "apps.get", status: "reset" }, { operation: "apps.get", nth: 2, status: 500 });
+  await expect(call("GET", "/apps/web")).rejects.toThrow("fetch failed");
+  for (let i = 0; i < 3; i++) await call("GET", "/apps/web");
+  const held = call("GET", `${machines}/${id}/wait?state=suspended&timeout=60`).catch(() => undefined);
+  await expect.poll(() => scene.service.world.waits.size).toBe(1);
+  const before = await figures(scene);
+  const counted = (labels: string) => before.get(`machines_service_requests_total{${labels}}`);
+  expect(counted('operation="apps.get",status="500"')).toBe(1);
+  expect(counted('operation="apps.get",status="cut"')).toBe(1);
+  expect(counted('operation="apps.get",status="200"')).toBe(1);
+  expect(counted('operation="apps.get",status="429"')).toBe(1);
+  expect(before.get("machines_service_waits")).toBe(1);
+  expect(before.get("machines_service_faults_total")).toBe(2);
+  expect(before.get("machines_service_rate_limited_total")).toBe(1);
+  expect(before.get("machines_service_store_bytes")).toBeGreaterThan(50_000);
+  expect(before.get('machines_service_machines{state="created"}')).toBe(1);
+  await scene.close();
+  await held;
+});
+
+test("durations are counted into every bucket they fit in", async () => {
+  const scene = await withApp();
+  scene.fail({ operation: "apps.get", delayMs: 30 });
+  await scene.call("GET", "/apps/web");
+  const after = await figures(scene);
+  const bucket = (le: string) => after.get(`machines_service_request_duration_seconds_bucket{operation="apps.get",le="${le}"}`);
+  expect([bucket("0.025"), bucket("60"), bucket("+Inf")]).toEqual([0, 1, 1]);
+  expect(after.get('machines_service_request_duration_seconds_count{operation="apps.get"}')).toBe(1);
+  expect(after.get('machines_service_request_duration_seconds_sum{operation="apps.get"}')).toBeGreaterThan(0.029);
+});
+
+test("figures need a token, being well does not", async () => {
+  const { url } = await withApp();
+  expect((await fetch(`${url}/metrics`)).status).toBe(401);
+  for (const path of ["/healthz", "/readyz"]) {
+    const response = await fetch(`${url}${path}`);
+    expect([response.status, await response.json()]).toEqual([200, { status: "ok" }]);
+  }
+});
+
+test.each(["/healthz", "/readyz", "/openapi.json", "/docs", "/metrics"])("%s is not for pages from elsewhere", async (path) => {
+  const { url } = await withApp();
+  expect((await fetch(`${url}${path}`, { headers: { origin: "http://evil.example" } })).status).toBe(403);
+});
+
+test("a service whose store cannot be written is not ready, and is again once it can", async () => {
+  const { url, service, call } = await withApp();
+  const { db } = service.world.store;
+  const ready = async () => (await fetch(`${url}/readyz`)).status;
+  const pages = db.prepare("PRAGMA page_count").get()?.["page_count"];
+  db.exec(`PRAGMA max_page_count = ${Number(pages)}`);
+  expect(await ready()).toBe(503);
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  expect((await call("GET", "/apps/web")).status).toBe(200);
+  db.exec("PRAGMA max_page_count = 1000000");
+  service.world.clock.advance(1000);
+  expect(await ready()).toBe(200);
+  expect(service.world.store.get("SELECT count(*) AS images FROM images WHERE reference = ''")).toEqual({ images: 0 });
+});
+
+test("a service that is closing is not ready", async () => {
+  const { service } = await withApp();
+  const closing = service.close();
+  expect((await service.app.inject({ url: "/readyz" })).statusCode).toBe(503);
+  await closing;
+});

@@ -1,0 +1,107 @@
+// How often a client may ask (bodies 1.3).
+import { expect, test } from "vitest";
+import { ManualClock } from "../../service/index.ts";
+import { RateLimits } from "../../service/rateLimits.ts";
+import { addToken } from "../../service/store/tokens.ts";
+import { contract } from "../../api/index.ts";
+import { caller, withApp, type Answer, type Call } from "./client.ts";
+
+const limited = () => withApp({ clock: new ManualClock(), rateLimits: "documented" });
+
+/** Statuses of a request sent so often, one after the other. */
+async function statuses(count: number, send: () => Promise<Answer>): Promise<number[]> {
+  const all: number[] = [];
+  for (let i = 0; i < count; i++) all.push((await send()).status);
+  return all;
+}
+
+const times = (count: number, status: number): number[] => Array.from({ length: count }, () => status);
+const show = (call: Call) => () => call("GET", "/apps/web");
+
+test("three requests at once, then one a second; what is beyond is 429 and says when to come back", async () => {
+  const { call, clock, service } = await limited();
+  expect(await statuses(4, show(call))).toEqual([200, 200, 200, 429]);
+  const refused = await call("GET", "/apps/web");
+  expect([refused.status, refused.body, refused.headers.get("retry-after")]).toEqual([
+    429,
+    { error: "rate limit exceeded" },
+    "1",
+  ]);
+  expect(service.rateLimits.limited).toBe(2);
+  clock.advance(999);
+  expect(await statuses(1, show(call))).toEqual([429]);
+  clock.advance(1);
+  expect(await statuses(2, show(call))).toEqual([200, 429]);
+  clock.advance(3600_000); // more than a burst is never saved up
+  expect(await statuses(4, show(call))).toEqual([200, 200, 200, 429]);
+  expect(service.rateLimits.limited).toBe(5);
+});
+
+test("a Machine may be asked for ten times at once, then five times a second", async () => {
+  const { call, clock, machine, machines } = await limited();
+  const { id } = await machine();
+  const get = () => call("GET", `${machines}/${id}`);
+  expect(await statuses(11, get)).toEqual([...times(10, 200), 429]);
+  expect((await get()).headers.get("retry-after")).toBe("1");
+  clock.advance(1000);
+  expect(await statuses(6, get)).toEqual([...times(5, 200), 429]);
+});
+
+test("every action on every Machine is counted for itself", async () => {
+  const { call, machine, machines } = await limited();
+  const [one, other] = [await machine(), await machine()];
+  const cordon = (id: string) => () => call("POST", `${machines}/${id}/cordon`);
+  expect(await statuses(4, cordon(one.id))).toEqual([200, 200, 200, 429]);
+  expect(await statuses(1, cordon(other.id))).toEqual([200]);
+  expect(await statuses(1, () => call("POST", `${machines}/${one.id}/uncordon`))).toEqual([200]);
+});
+
+test("a hundred Apps may be deleted in a minute", async () => {
+  const { call, clock } = await limited();
+  const remove = () => call("DELETE", "/apps/none");
+  expect(await statuses(101, remove)).toEqual([...times(100, 404), 429]);
+  expect((await call("DELETE", "/apps/other")).status).toBe(429);
+  clock.advance(60_000);
+  expect(await statuses(101, remove)).toEqual([...times(100, 404), 429]);
+});
+
+test("what is refused changes nothing", async () => {
+  const { call, clock, machines } = await limited();
+  const create = () => call("POST", machines, { config: { image: "nginx" } });
+  expect(await statuses(5, create)).toEqual([200, 200, 200, 429, 429]);
+  clock.advance(1000);
+  expect((await call("GET", machines)).body).toHaveLength(3);
+});
+
+test("strangers and requests without a token take nothing away", async () => {
+  const { call, url, service } = await limited();
+  addToken(service.world.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
+  expect(await statuses(5, show(caller(url, "stranger")))).toEqual([403, 403, 403, 429, 429]);
+  expect(await statuses(5, show(caller(url, "nobody")))).toEqual(times(5, 401));
+  expect(await statuses(3, show(call))).toEqual([200, 200, 200]);
+});
+
+test("without the option nothing is limited", async () => {
+  const { call, service } = await withApp();
+  expect(await statuses(50, show(call))).toEqual(times(50, 200));
+  expect(service.rateLimits.limited).toBe(0);
+});
+
+test("buckets are bounded, and those asked for again and again stay", () => {
+  const clock = new ManualClock();
+  const limits = new RateLimits(clock, "documented");
+  const take = (app_name: string): boolean => {
+    try {
+      limits.take(contract.apps.get, { app_name }, { org: 1 });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  for (let i = 0; i < 3; i++) expect(take("web")).toBe(true);
+  for (let i = 0; i < 50_000; i++) {
+    take(`app-${i}`);
+    if (i % 1000 === 0) expect(take("web")).toBe(false);
+  }
+  expect(limits.size).toBeLessThanOrEqual(10_000);
+});

@@ -1,0 +1,296 @@
+// Apps (spec 4.1, bodies 3). Every test of this folder is written by hand from the tables and samples of the specification
+// and of bodies, never from the contract: it would not notice a row that is wrong.
+import { expect, test } from "vitest";
+import { ManualClock } from "../../../service/index.ts";
+import { caller, callerWith, pages, withApp, withStillClock } from "../client.ts";
+
+const failed = (text: string) => ({ error: text });
+
+test("creating an App answers 201 with its id and milliseconds", async () => {
+  const { call } = await withApp();
+  const made = await call("POST", "/apps", { app_name: "other", org_slug: "personal" });
+  expect(made.status).toBe(201);
+  expect(made.body).toEqual({ id: expect.stringMatching(/^[a-z0-9]{16}$/), created_at: expect.any(Number) });
+  expect(made.body.created_at).toBeGreaterThan(1.6e12);
+});
+
+test("an App shows its organization, its counts and whether it has Machines", async () => {
+  const { call, machine, volume } = await withApp();
+  expect((await call("GET", "/apps/web")).body).toMatchObject({
+    name: "web",
+    status: "pending",
+    network: "default",
+    machine_count: 0,
+    volume_count: 0,
+    organization: { slug: "personal" },
+  });
+  await machine();
+  await volume();
+  expect((await call("GET", "/apps/web")).body).toMatchObject({
+    status: "deployed",
+    machine_count: 1,
+    volume_count: 1,
+  });
+});
+
+test.each([
+  ["no organization", { name: "x" }, 400, "authorization: request doesn't contain org_slug"],
+  [
+    "a name that is taken",
+    { name: "web", org_slug: "personal" },
+    422,
+    "Validation failed: Name has already been taken",
+  ],
+  [
+    "a bad name",
+    { name: "No Good", org_slug: "personal" },
+    422,
+    "Validation failed: Name under 63 chars using numbers, lowercase letters and dashes",
+  ],
+  [
+    "a long name",
+    { name: "a".repeat(63), org_slug: "personal" },
+    422,
+    "Validation failed: Name under 63 chars using numbers, lowercase letters and dashes",
+  ],
+  ["an unknown organization", { name: "x", org_slug: "nobody" }, 404, "organization not found"],
+])("an App with %s is refused", async (_, body, status, text) => {
+  const { call } = await withApp();
+  const answer = await call("POST", "/apps", body);
+  expect(answer.status).toBe(status);
+  expect(answer.body.error).toBe(text);
+});
+
+test("a taken name is marked name_taken", async () => {
+  const { call } = await withApp();
+  expect((await call("POST", "/apps", { name: "web", org_slug: "personal" })).body.status).toBe("name_taken");
+});
+
+test("an idempotency key answers the first App and refuses another name", async () => {
+  const { call } = await withApp();
+  const create = (body: object) => call("POST", "/apps", { org_slug: "personal", idempotency_key: "k1", ...body });
+  const first = await create({ name: "one" });
+  expect((await create({ name: "one" })).body).toEqual(first.body);
+  expect((await create({})).body).toEqual(first.body);
+  expect((await create({ name: "two" })).status).toBe(422);
+});
+
+test("the list of Apps counts, filters by role and goes page by page", async () => {
+  const { call } = await withApp();
+  for (const name of ["a1", "a2", "a3"])
+    await call("POST", "/apps", {
+      name,
+      org_slug: "personal",
+      ...(name === "a2" ? { app_role_id: "postgres_cluster" } : {}),
+    });
+  const all = (await call("GET", "/apps?org_slug=personal")).body;
+  expect(all.total_apps).toBe(4);
+  expect(all.apps.map(({ name }: { name: string }) => name)).toEqual(["web", "a1", "a2", "a3"]);
+  expect(all).not.toHaveProperty("next_cursor");
+  expect((await call("GET", "/apps?org_slug=personal&app_role=postgres_cluster")).body.apps).toMatchObject([
+    { name: "a2", app_role: "postgres_cluster" },
+  ]);
+  const first = (await call("GET", "/apps?org_slug=personal&limit=3")).body;
+  expect(first.apps).toHaveLength(3);
+  const second = (await call("GET", `/apps?org_slug=personal&limit=3&cursor=${first.next_cursor}`)).body;
+  expect(second.apps).toMatchObject([{ name: "a3" }]);
+  expect(second).not.toHaveProperty("next_cursor");
+  expect((await call("GET", "/apps?org_slug=personal&cursor=nonsense")).status).toBe(400);
+  expect((await call("GET", "/apps")).status).toBe(400);
+});
+
+test("deleting an App is 202 without a body and takes everything along", async () => {
+  const { call, machine, volume, machines } = await withApp();
+  const { id } = await machine();
+  const { id: disk } = await volume();
+  const gone = await call("DELETE", "/apps/web");
+  expect([gone.status, gone.text]).toEqual([202, ""]);
+  for (const path of ["/apps/web", machines, `${machines}/${id}`, `/apps/web/volumes/${disk}`]) {
+    const answer = await call("GET", path);
+    expect([answer.status, answer.body]).toEqual([404, failed("app not found")]);
+  }
+  expect((await call("DELETE", "/apps/web")).body).toEqual(failed("Could not find App"));
+  expect((await call("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201);
+  expect((await call("GET", machines)).body).toEqual([]);
+});
+
+test("a bad request to create an App is 400 and names the field", async () => {
+  const { call } = await withApp();
+  for (const [body, text] of [
+    ["{", "invalid body"],
+    ["[]", "invalid body"],
+    ['"web"', "invalid body"],
+    [{ name: "x", org_slug: 5 }, "org_slug"],
+    [{ name: "x", org_slug: "personal", enable_subdomains: "yes" }, "enable_subdomains"],
+  ] as const) {
+    const answer = await call("POST", "/apps", body);
+    expect([answer.status, answer.body.error]).toEqual([400, expect.stringContaining(text)]);
+  }
+  expect((await call("POST", "/apps")).status).toBe(400);
+});
+
+test("nulls stand for fields left out", async () => {
+  const { call } = await withApp();
+  const body = { name: "other", app_name: null, org_slug: "personal", network: null, idempotency_key: null };
+  expect((await call("POST", "/apps", body)).status).toBe(201);
+  expect((await call("GET", "/apps/other")).body).toMatchObject({ name: "other", network: "default" });
+});
+
+test("an App on a network of its own shows it", async () => {
+  const { call } = await withApp();
+  await call("POST", "/apps", { name: "other", org_slug: "personal", network: "inner" });
+  expect((await call("GET", "/apps/other")).body.network).toBe("inner");
+});
+
+test("a list entry has at least id, name, counts and network; every App comes exactly once, page by page", async () => {
+  const { call } = await withApp();
+  for (let i = 0; i < 6; i++) await call("POST", "/apps", { name: `a${i}`, org_slug: "personal" });
+  const found = await pages(async (cursor) => {
+    const { body } = await call("GET", `/apps?org_slug=personal&limit=3${cursor ? `&cursor=${cursor}` : ""}`);
+    return { items: body.apps, next: body.next_cursor };
+  });
+  expect(found.map((page) => page.length)).toEqual([3, 3, 1]);
+  expect(found.flat().map(({ name }) => name)).toEqual(["web", "a0", "a1", "a2", "a3", "a4", "a5"]);
+  expect(found[0]?.[0]).toMatchObject({
+    id: expect.any(String),
+    machine_count: 0,
+    volume_count: 0,
+    network: "default",
+  });
+  for (const query of ["limit=0", "limit=5001", "limit=x"])
+    expect([query, (await call("GET", `/apps?org_slug=personal&${query}`)).status]).toEqual([query, 400]);
+});
+
+test("a deleted App goes a moment later, at once with force, and takes nothing more meanwhile", async () => {
+  const { call, clock, machines } = await withStillClock();
+  await call("POST", "/apps", { name: "other", org_slug: "personal" });
+  expect((await call("DELETE", "/apps/web")).status).toBe(202);
+  expect((await call("GET", "/apps/web")).status).toBe(200);
+  expect((await call("POST", machines, { config: { image: "nginx" } })).status).toBe(404);
+  expect((await call("DELETE", "/apps/web")).status).toBe(202);
+  clock.advance(1000);
+  expect((await call("GET", "/apps/web")).status).toBe(404);
+  expect((await call("DELETE", "/apps/other?force=true")).status).toBe(202);
+  expect((await call("GET", "/apps/other")).status).toBe(404);
+});
+
+// --- tokens (spec 4.1 deploy_token, 5) ---
+
+test("a deploy token is good for its App alone", async () => {
+  const { call, url, machines, machine } = await withApp();
+  const { id } = await machine();
+  await call("POST", "/apps", { name: "other", org_slug: "personal" });
+  const made = await call("POST", "/apps/web/deploy_token", {});
+  expect([made.status, made.body]).toEqual([200, { token: expect.any(String) }]);
+  const deploy = caller(url, made.body.token);
+  expect((await deploy("GET", "/apps/web")).body).toMatchObject({ name: "web", organization: { slug: "personal" } });
+  expect((await deploy("POST", machines, { config: { image: "nginx" } })).status).toBe(200);
+  expect((await deploy("DELETE", `${machines}/${id}?force=true`)).status).toBe(200);
+  for (const [method, path, body] of [
+    ["GET", "/apps/other"],
+    ["DELETE", "/apps/other"],
+    ["POST", "/apps/other/machines", { config: { image: "nginx" } }],
+    ["POST", "/apps/other/deploy_token", {}],
+    ["GET", "/apps?org_slug=personal"],
+    ["POST", "/apps", { name: "third", org_slug: "personal" }],
+    ["GET", "/orgs/personal/machines"],
+    ["GET", "/orgs/personal/volumes"],
+    ["GET", "/postgres?org_slug=personal"],
+    ["POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic" }],
+    ["POST", "/platform/placements", { org_slug: "personal" }],
+  ] as const) {
+    const answer = await deploy(method, path, body);
+    expect([path, answer.status, answer.body]).toEqual([path, 403, failed("unauthorized")]);
+  }
+});
+
+test("two deploy tokens differ, and both are good", async () => {
+  const { call, url } = await withApp();
+  const make = async () => (await call("POST", "/apps/web/deploy_token", {})).body.token;
+  const [one, two] = [await make(), await make()];
+  expect(one).not.toBe(two);
+  for (const token of [one, two]) expect((await caller(url, token)("GET", "/apps/web")).status).toBe(200);
+});
+
+test("a deploy token expires when it was said to, and in twenty years when nothing was said", async () => {
+  const { call, clock, url } = await withApp({ clock: new ManualClock() });
+  const make = async (body: object) => caller(url, (await call("POST", "/apps/web/deploy_token", body)).body.token);
+  const [short, long] = [await make({ expiry: "1h30m" }), await make({})];
+  clock.advance(90 * 60_000 - 1);
+  expect((await short("GET", "/apps/web")).status).toBe(200);
+  clock.advance(1);
+  expect((await short("GET", "/apps/web")).status).toBe(401);
+  clock.advance(19 * 365 * 24 * 3600_000);
+  expect((await long("GET", "/apps/web")).status).toBe(200);
+  clock.advance(2 * 365 * 24 * 3600_000);
+  expect((await long("GET", "/apps/web")).status).toBe(401);
+});
+
+test("a deploy token makes none that outlives it", async () => {
+  const { call, clock, url } = await withApp({ clock: new ManualClock() });
+  const made = await call("POST", "/apps/web/deploy_token", { expiry: "1h" });
+  const again = await caller(url, made.body.token)("POST", "/apps/web/deploy_token", { expiry: "100h" });
+  expect(again.status).toBe(200);
+  clock.advance(3600_000);
+  expect((await caller(url, again.body.token)("GET", "/apps/web")).status).toBe(401);
+});
+
+test.each(["0s", "soon", "-1h", ["1h"], true])("a deploy token for %j is refused", async (expiry) => {
+  const { call } = await withApp();
+  const answer = await call("POST", "/apps/web/deploy_token", { expiry });
+  expect([answer.status, answer.body.error]).toEqual([400, expect.stringContaining("expiry")]);
+});
+
+test("a deploy token ends with its App, also when the name is taken again", async () => {
+  const { call, clock, url } = await withApp({ clock: new ManualClock() });
+  const { token } = (await call("POST", "/apps/web/deploy_token", {})).body;
+  await call("DELETE", "/apps/web");
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  expect([401, 403]).toContain((await caller(url, token)("GET", "/apps/web")).status);
+  clock.advance(5000);
+  expect((await caller(url, token)("GET", "/apps/web")).status).toBe(401);
+});
+
+test("a token that only reads changes nothing and sees no secret", async () => {
+  const app = await withApp();
+  const { call, machines, machine } = app;
+  const { id } = await machine();
+  await call("POST", "/apps/web/secrets/TOKEN", { value: "canary" });
+  await call("POST", "/apps/web/secretkeys/k/generate", { type: "nacl_secretbox" });
+  const cluster = (await call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic" })).body.data.id;
+  const reader = callerWith(app, "reader", { readOnly: true });
+  for (const path of [
+    "/apps/web",
+    machines,
+    `${machines}/${id}`,
+    `${machines}/${id}/wait`,
+    "/apps/web/secrets",
+    "/platform/regions",
+    "/orgs/personal/machines",
+    `/postgres/${cluster}/users`,
+  ])
+    expect([path, (await reader("GET", path)).status]).toEqual([path, 200]);
+  expect((await reader("POST", "/platform/placements", { org_slug: "personal" })).status).toBe(200);
+  const before = (await call("GET", machines)).text;
+  for (const [method, path, body] of [
+    ["POST", "/apps", { name: "other", org_slug: "personal" }],
+    ["DELETE", "/apps/web"],
+    ["POST", machines, { config: { image: "nginx" } }],
+    ["POST", `${machines}/${id}`, { config: { image: "nginx:2" } }],
+    ["POST", `${machines}/${id}/stop`],
+    ["POST", `${machines}/${id}/lease`],
+    ["POST", `${machines}/${id}/exec`, { command: ["env"] }],
+    ["PATCH", `${machines}/${id}/metadata`, { metadata: { a: "b" } }],
+    ["DELETE", `${machines}/${id}?force=true`],
+    ["GET", "/apps/web/secrets?show_secrets=true"],
+    ["GET", "/apps/web/secrets/TOKEN?show_secrets=true"],
+    ["POST", "/apps/web/secretkeys/k/decrypt", { ciphertext: "" }],
+    ["POST", "/apps/web/secretkeys/k/encrypt", { plaintext: "" }],
+    ["GET", `/postgres/${cluster}/users/fly-user/credentials`],
+    ["POST", "/apps/web/deploy_token", {}],
+  ] as const) {
+    const answer = await reader(method, path, body);
+    expect([path, answer.status, answer.body]).toEqual([path, 403, failed("unauthorized")]);
+  }
+  expect((await call("GET", machines)).text).toBe(before);
+});

@@ -1,0 +1,280 @@
+// start: its options, each of them also as an environment variable, and how it ends.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { expect, test, vi } from "vitest";
+import { startArguments, type LocalOptions } from "../../service/local/options.ts";
+import { makeCertificate } from "../support/certificates.ts";
+import { caller } from "./client.ts";
+import { command, folder, foreground } from "./command.ts";
+
+/** Writes a file beside a data folder and gives its path. */
+function beside(data: string, name: string, content: object | string): string {
+  const file = join(data, "..", name);
+  writeFileSync(file, typeof content === "string" ? content : JSON.stringify(content));
+  return file;
+}
+
+const everyOption = {
+  data: "/data",
+  listen: "127.0.0.1:0",
+  tlsCert: "/cert.pem",
+  tlsKey: "/key.pem",
+  delays: "none",
+  rateLimits: "documented",
+  regions: "/regions.json",
+  strict: true,
+  allowHosts: ["one", "two"],
+  allowRemote: true,
+  admin: "127.0.0.1:0",
+} as const satisfies Required<LocalOptions>;
+
+test("start tells of every option, and of the variable that sets it", async () => {
+  const { out } = await command(["start", "--help"]);
+  const options = startArguments(everyOption).filter((argument) => argument.startsWith("--"));
+  expect(new Set(options).size).toBe(Object.keys(everyOption).length);
+  for (const option of [...options, "--json"]) {
+    expect(out).toContain(`${option} `);
+    expect(out).toContain(`MACHINES_SERVICE_${option.slice(2).replace(/-/g, "_").toUpperCase()}`);
+  }
+});
+
+test("in the foreground it says where it is, logs to stderr, and ends with 0 when it is told to", async () => {
+  const data = folder();
+  const { url, pid, token, end } = await foreground(data);
+  expect((await caller(url, token)("GET", "/platform/regions")).status).toBe(200);
+  expect(await command(["status", "--json", "--data", data])).toMatchObject({
+    out: `${JSON.stringify({ url, pid, data })}\n`,
+  });
+  process.kill(pid, "SIGINT");
+  const { code, out, err } = await end;
+  expect([code, JSON.parse(out)]).toEqual([0, { url, pid, data }]);
+  expect(err.split("\n").map((line) => /"msg":"(\w+)"/.exec(line)?.[1])).toEqual(
+    expect.arrayContaining(["ready", "request", "closing"]),
+  );
+  expect(await command(["status", "--data", data])).toMatchObject({ code: 3 });
+});
+
+test("in the background it has the options it was started with", async () => {
+  const data = folder();
+  beside(data, "regions.json", { regions: [{ code: "fra", capacity: 1 }] });
+  const elsewhere = join(data, "../elsewhere");
+  mkdirSync(elsewhere);
+  const { out, err } = await command(
+    [
+      ...["start", "--detach", "--json", "--data", data, "--listen", "127.0.0.1:0", "--delays", "none", "--strict"],
+      ...["--rate-limits", "documented", "--regions", "../regions.json", "--allow-host", "one.example", "two.example"],
+      ...["--admin", "127.0.0.1:0"],
+    ],
+    process.env,
+    elsewhere,
+  );
+  expect(err).toBe("");
+  const { url, admin } = JSON.parse(out) as { url: string; admin: string };
+  const token = readFileSync(join(data, "token"), "utf8").trim();
+  const call = caller(url, token);
+  const { body } = await call("GET", "/platform/regions");
+  expect([body.nearest, body.regions.map(({ code }: { code: string }) => code)]).toEqual(["fra", ["fra"]]);
+  expect((await call("POST", "/apps", { name: "web", org_slug: "personal", nonsense: 1 })).status).toBe(400);
+  expect((await call("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201);
+  const made = await call("POST", "/apps/web/machines", { config: { image: "nginx" } });
+  expect((await call("GET", `/apps/web/machines/${made.body.id}`)).body.state).toBe("started");
+  expect((await call("POST", "/apps/web/machines", { config: { image: "nginx" } })).status).toBe(422); // the region is full
+  expect((await call("POST", "/apps", { name: "x", org_slug: "personal" })).status).toBe(201);
+  expect((await call("POST", "/apps", { name: "y", org_slug: "personal" })).status).toBe(429);
+  expect((await fetch(`${admin}/faults`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(401);
+  const adminToken = readFileSync(join(data, "admin-token"), "utf8").trim();
+  expect((await fetch(`${admin}/faults`, { headers: { authorization: `Bearer ${adminToken}` } })).status).toBe(200);
+  expect(await statusFor(url, token, "two.example")).toBe(200);
+  expect(await statusFor(url, token, "three.example")).toBe(403);
+});
+
+/** Status of a request for another host name; fetch does not let that be said. */
+function statusFor(url: string, token: string, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname, () => {
+      socket.write(
+        `GET /v1/platform/regions HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`,
+      );
+    });
+    let text = "";
+    socket.on("data", (part: Buffer) => (text += part.toString()));
+    socket.once("error", reject).once("close", () => resolve(Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1])));
+  });
+}
+
+test("every option may come from the environment; the command line comes first", async () => {
+  const data = folder();
+  const env = {
+    MACHINES_SERVICE_LISTEN: "127.0.0.1:0",
+    MACHINES_SERVICE_REGIONS: beside(data, "regions.json", { regions: [{ code: "ams" }, { code: "fra" }] }),
+    MACHINES_SERVICE_STRICT: "true",
+    MACHINES_SERVICE_ALLOW_HOST: "one.example,two.example",
+    MACHINES_SERVICE_ALLOW_REMOTE: "false",
+    MACHINES_SERVICE_RATE_LIMITS: "documented",
+    MACHINES_SERVICE_TLS_CERT: "",
+  };
+  const { url, token } = await foreground(data, ["--rate-limits", "off"], env);
+  const call = caller(url, token);
+  for (let i = 0; i < 5; i++) expect((await call("GET", "/platform/regions")).body.regions).toHaveLength(2);
+  expect((await call("POST", "/apps", { name: "web", org_slug: "personal", nonsense: 1 })).status).toBe(400);
+  expect(await statusFor(url, token, "two.example")).toBe(200);
+});
+
+test("a flag of the environment is off when it says so, and nothing else than true and false", async () => {
+  const off = await foreground(folder(), [], { MACHINES_SERVICE_STRICT: "false" });
+  expect(
+    (await caller(off.url, off.token)("POST", "/apps", { name: "web", org_slug: "personal", nonsense: 1 })).status,
+  ).toBe(201);
+  const env = { ...process.env, MACHINES_SERVICE_STRICT: "perhaps" };
+  expect(await command(["status", "--data", folder()], env)).toEqual({
+    code: 1,
+    out: "",
+    err: 'machines-service: invalid MACHINES_SERVICE_STRICT, got "perhaps", must be true or false\n',
+  });
+});
+
+/** A certificate and its key as files beside a data folder, and the arguments that name them. */
+function withCertificate(data: string, ...hosts: string[]) {
+  const { fullchain, private_key } = makeCertificate({
+    hosts,
+    from: new Date(),
+    until: new Date(Date.now() + 3600_000),
+  });
+  const [cert, key] = [beside(data, "cert.pem", fullchain), beside(data, "key.pem", private_key)];
+  return { fullchain, cert, key, args: ["--tls-cert", cert, "--tls-key", key] };
+}
+
+function get(url: string, token: string, options: { ca: string; servername: string }): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const sent = request(url, { headers, allowPartialTrustChain: true, ...options }, (response) => {
+      response.resume();
+      response.once("end", () => resolve(response.statusCode));
+    });
+    sent.once("error", reject);
+    sent.end();
+  });
+}
+
+test("with a certificate it speaks HTTPS, at any address, and its own commands reach it", async () => {
+  const data = folder();
+  const { fullchain, args } = withCertificate(data, "machines.example");
+  const { out, err } = await command(["start", "--detach", "--json", "--data", data, "--listen", "0.0.0.0:0", ...args]);
+  expect(err).toBe("");
+  const { url } = JSON.parse(out) as { url: string };
+  expect(url).toMatch(/^https:\/\/0\.0\.0\.0:\d+$/);
+  const token = readFileSync(join(data, "token"), "utf8").trim();
+  const regions = `${url.replace("0.0.0.0", "127.0.0.1")}/v1/platform/regions`;
+  expect(await get(regions, token, { ca: fullchain, servername: "machines.example" })).toBe(200);
+  await expect(get(regions, token, { ca: fullchain, servername: "other.example" })).rejects.toThrow("other.example");
+  await expect(fetch(regions.replace("https", "http"))).rejects.toThrow("fetch failed");
+  expect((await command(["start", "--detach", "--json", "--data", data])).out).toBe(out);
+  const seed = beside(data, "seed.json", {
+    apps: [{ name: "web", machines: [{ name: "m", config: { image: "i" } }] }],
+  });
+  expect(await command(["seed", seed, "--data", data])).toMatchObject({ code: 0, err: "" });
+});
+
+test("a certificate that cannot be used is one sentence", async () => {
+  const data = folder();
+  const { cert, key } = withCertificate(data, "machines.example");
+  const other = beside(data, "other.pem", makeCertificate({ hosts: ["other.example"] }).private_key);
+  const cases = [
+    [["--tls-cert", cert], "--tls-cert needs --tls-key, the file with its private key"],
+    [["--tls-key", key], "--tls-key needs --tls-cert, the file with its certificate"],
+    [["--tls-cert", "/nowhere", "--tls-key", key], "--tls-cert: /nowhere cannot be read (ENOENT)"],
+    [["--tls-cert", key, "--tls-key", key], `--tls-cert: ${key} holds no certificate in PEM`],
+    [["--tls-cert", cert, "--tls-key", cert], `--tls-key: ${cert} holds no private key in PEM`],
+    [["--tls-cert", cert, "--tls-key", other], `--tls-key: ${other} is not the private key of the certificate`],
+  ] as const;
+  for (const [args, message] of cases) {
+    const { code, out, err } = await command(["start", "--data", data, "--listen", "127.0.0.1:0", ...args]);
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toContain(message);
+    expect(err.trim().split("\n")).toHaveLength(1);
+  }
+});
+
+const lab = { code: "lab", name: "The lab", geo_region: "europe", latitude: 52.5, longitude: 13.4 };
+
+test("regions: what is left out is the platform's, capacity is a number or one of each kind", async () => {
+  const data = folder();
+  const regions = [{ code: "fra", capacity: { performance: 0 } }, { code: "ams", deprecated: true }, lab];
+  const { url, token } = await foreground(data, ["--regions", beside(data, "r.json", { regions })]);
+  const { body } = await caller(url, token)("GET", "/platform/regions");
+  expect(body.nearest).toBe("fra");
+  expect(body.regions).toEqual([
+    expect.objectContaining({ code: "fra", name: "Frankfurt, Germany", latitude: 50.11, capacity: 100_000 }),
+    expect.objectContaining({ code: "ams", name: "Amsterdam, Netherlands", deprecated: true }),
+    expect.objectContaining({ ...lab, gateway_available: true, requires_paid_plan: false, mpg_available: true }),
+  ]);
+  const call = caller(url, token);
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const guest = { cpu_kind: "performance", cpus: 1, memory_mb: 2048 };
+  const config = { image: "nginx", guest };
+  expect((await call("POST", "/apps/web/machines", { region: "fra", config })).status).toBe(422);
+  expect((await call("POST", "/apps/web/machines", { region: "lab", config })).status).toBe(200);
+});
+
+test.each([
+  [{ regions: [] }, "invalid regions, got [], must hold at least one region"],
+  [
+    { regions: [{ code: "lab" }] },
+    "invalid regions[0].name, got nothing, must be given: lab is not in the usual table",
+  ],
+  [{ regions: [{ code: "fra" }, { code: "fra" }] }, 'invalid regions[1].code, got "fra", must not be there twice'],
+  [{ regions: [{ code: "fra", capacity: -1 }] }, "invalid regions[0].capacity, got -1, must be a number of Machines"],
+  [
+    { regions: [{ code: "fra", capacity: { gpu: 1 } }] },
+    'invalid regions[0].capacity, got {"gpu":1}, must be a number',
+  ],
+  [{ regions: [{ code: "fra", room: 1 }] }, "unknown regions[0].room, allowed are code, capacity, name"],
+  [{ nearest: "ams", regions: [{ code: "fra" }] }, 'invalid nearest, got "ams", allowed are fra'],
+])("regions that cannot be are refused: %j", async (content, message) => {
+  const data = folder();
+  const { code, err } = await command(["start", "--data", data, "--regions", beside(data, "r.json", content)]);
+  expect([code, err]).toEqual([1, expect.stringContaining(`--regions: ${join(data, "../r.json")}: ${message}`)]);
+});
+
+test.each([
+  ["0.0.0.0:0", "--admin takes an address of this computer alone"],
+  ["nonsense", "--admin takes an address such as"],
+])("an admin listener at %s is refused", async (address, message) => {
+  const { code, err } = await command(["start", "--data", folder(), "--listen", "127.0.0.1:0", "--admin", address]);
+  expect([code, err]).toEqual([1, expect.stringContaining(message)]);
+});
+
+test("it ends within five seconds whatever its clients do, and answers whom it holds", async () => {
+  const data = folder();
+  const { url, pid, token, end } = await foreground(data, ["--delays", "none"]);
+  const call = caller(url, token);
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  const { id } = (await call("POST", "/apps/web/machines", { config: { image: "nginx" }, skip_launch: true })).body;
+  const held = call("GET", `/apps/web/machines/${id}/wait`);
+  const { hostname, port } = new URL(url);
+  const header = `Host: ${hostname}\r\nAuthorization: Bearer ${token}\r\n`;
+  // One begins a body and never ends it, one goes on asking on a connection that it keeps.
+  const slow = connect(Number(port), hostname, () =>
+    slow.write(`POST /v1/apps HTTP/1.1\r\n${header}Content-Length: 1000\r\n\r\n{`),
+  );
+  const answers: string[] = [];
+  const eager = connect(Number(port), hostname);
+  const ask = (): boolean => eager.write(`GET /v1/apps/web HTTP/1.1\r\n${header}\r\n`);
+  eager.on("data", (part: Buffer) => {
+    answers.push(part.toString());
+    ask();
+  });
+  for (const socket of [slow, eager]) socket.on("error", () => {}); // it is cut off in the end
+  ask();
+  await vi.waitFor(() => expect(answers.length).toBeGreaterThan(10));
+  const told = performance.now();
+  process.kill(pid, "SIGTERM");
+  expect((await held).status).toBe(503);
+  expect((await end).code).toBe(0);
+  expect(performance.now() - told).toBeLessThan(5000);
+  const again = await foreground(data);
+  expect((await caller(again.url, again.token)("GET", "/apps/web")).status).toBe(200);
+});

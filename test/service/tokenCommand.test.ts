@@ -1,0 +1,116 @@
+// token and org: who may use the service.
+import { existsSync } from "node:fs";
+import { expect, test, vi } from "vitest";
+import { startLocal } from "../../service/index.ts";
+import { caller } from "./client.ts";
+import { command, folder } from "./command.ts";
+
+async function service() {
+  const data = folder();
+  const { url, token } = await startLocal({ data, delays: "none" });
+  const call = caller(url, token);
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  await call("POST", "/apps", { name: "shop", org_slug: "personal" });
+  const run = async (...args: string[]): Promise<string> => {
+    const { code, out, err } = await command([...args, "--data", data]);
+    if (code !== 0) throw new Error(err);
+    return out.trim();
+  };
+  const status = async (as: string, method: string, path: string, body?: object): Promise<number> =>
+    (await caller(url, as)(method, path, body)).status;
+  return { data, url, token, run, status };
+}
+
+test("a token is made, listed without being shown, and refused within a second of its end", async () => {
+  const { token, run, status } = await service();
+  expect(await run("token")).toBe(token);
+  const made = JSON.parse(await run("token", "create", "--name", "ci", "--read-only", "--expires", "1h", "--json"));
+  expect(await status(made.token, "GET", "/apps/web")).toBe(200);
+  expect(await status(made.token, "DELETE", "/apps/web")).toBe(403);
+  const text = await run("token", "list", "--json");
+  expect(text).not.toContain(made.token);
+  expect(text).not.toContain(token);
+  const [first, ci, ...more] = JSON.parse(text);
+  expect(more).toEqual([]);
+  expect(first).toMatchObject({ name: "first", org: "personal", app: null, read_only: false, expires_at: null });
+  expect(ci).toEqual({
+    id: made.id,
+    name: "ci",
+    org: "personal",
+    app: null,
+    read_only: true,
+    created_at: expect.stringMatching(/Z$/),
+    expires_at: expect.stringMatching(/Z$/),
+  });
+  expect(Date.parse(ci.expires_at) - Date.parse(ci.created_at)).toBe(3600_000);
+  const table = (await run("token", "list")).split("\n");
+  expect(table[0]).toMatch(/^ID +NAME +ORG +APP +READ-ONLY +CREATED +EXPIRES$/);
+  expect(table[2]).toContain(`${made.id}  ci     personal  -    yes        ${ci.created_at}  ${ci.expires_at}`);
+
+  expect(await run("token", "revoke", made.id)).toBe(`token ${made.id} is revoked`);
+  const revoked = Date.now();
+  await vi.waitFor(async () => expect(await status(made.token, "GET", "/apps/web")).toBe(401), { interval: 50 });
+  expect(Date.now() - revoked).toBeLessThan(1500);
+  await expect(run("token", "revoke", made.id)).rejects.toThrow(`there is no token ${made.id}`);
+  expect(await status(token, "GET", "/apps/web")).toBe(200);
+});
+
+test("a token of one App is good for that App alone, one that has expired for nothing", async () => {
+  const { run, status } = await service();
+  const ofApp = await run("token", "create", "--app", "web");
+  expect([await status(ofApp, "GET", "/apps/web"), await status(ofApp, "GET", "/apps/shop")]).toEqual([200, 403]);
+  expect(JSON.parse(await run("token", "list", "--json"))[1]).toMatchObject({ app: "web", org: "personal" });
+  await expect(run("token", "create", "--app", "none")).rejects.toThrow("there is no app none");
+  const brief = await run("token", "create", "--expires", "1ms");
+  expect(await status(brief, "GET", "/apps/web")).toBe(401);
+  expect(await run("token", "list")).not.toContain("1ms");
+});
+
+test("organizations are made by name; each has its own Apps", async () => {
+  const { run, status } = await service();
+  await expect(run("token", "create", "--org", "team")).rejects.toThrow("machines-service org create team makes it");
+  await run("org", "create", "team", "--name", "The team");
+  await expect(run("org", "create", "team")).rejects.toThrow("organization team is there already");
+  expect(JSON.parse(await run("org", "list", "--json"))).toEqual([
+    { slug: "personal", name: "Personal" },
+    { slug: "team", name: "The team" },
+  ]);
+  expect((await run("org", "list")).split("\n")).toEqual([
+    "SLUG      NAME",
+    "personal  Personal",
+    "team      The team",
+  ]);
+  const token = await run("token", "create", "--org", "team");
+  expect(await status(token, "POST", "/apps", { name: "theirs", org_slug: "team" })).toBe(201);
+  expect([await status(token, "GET", "/apps/theirs"), await status(token, "GET", "/apps/web")]).toEqual([200, 403]);
+  await expect(run("token", "create", "--org", "team", "--app", "web")).rejects.toThrow(
+    "the app web belongs to organization personal, not to team",
+  );
+});
+
+test.each([
+  [["org", "create", "Not A Slug"], "It must be 1 to 62 of a-z, 0-9 and -."],
+  [["token", "create", "--expires", "soon"], 'It must be a duration such as "1h" or "30m".'],
+  [["token", "create", "--expires", "0s"], 'It must be a duration such as "1h" or "30m".'],
+  [["token", "revoke"], "missing required argument 'id'"],
+  [["token", "nonsense"], "too many arguments"],
+])("%j is refused and says what is allowed", async (args, message) => {
+  const data = folder();
+  const { code, out, err } = await command([...args, "--data", data]);
+  expect([code, out]).toEqual([1, ""]);
+  expect(err).toContain(message);
+  expect(existsSync(data)).toBe(false);
+});
+
+test.each([[["token"]], [["token", "create"]], [["token", "list"]], [["org", "list"]], [["org", "create", "team"]]])(
+  "%j before the first start says what to do",
+  async (args) => {
+    const data = folder();
+    expect(await command([...args, "--data", data])).toEqual({
+      code: 1,
+      out: "",
+      err: `machines-service: there is no service in ${data} yet; run machines-service start first\n`,
+    });
+    expect(existsSync(data)).toBe(false);
+  },
+);

@@ -1,0 +1,234 @@
+// The data as a whole: begun anew, copied into one file and back, brought up to date, and refused when it is damaged.
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createService, startLocal, type Service } from "../../service/index.ts";
+import { lockData } from "../../service/store/lock.ts";
+import { migrations } from "../../service/store/schema.ts";
+import { caller } from "./client.ts";
+import { command, folder, foreground, start } from "./command.ts";
+
+const secret = "a-secret-nobody-may-read";
+
+/** Sends a request to a service in this process. */
+async function ask(service: Service, method: "GET" | "POST", url: string, payload?: object) {
+  const headers = { authorization: `Bearer ${service.token}` };
+  const answer = await service.app.inject({ method, url: `/v1${url}`, headers, ...(payload ? { payload } : {}) });
+  return { status: answer.statusCode, body: answer.json() };
+}
+
+/** A data folder with an App, a secret and a Machine; gives the token. */
+async function filled(data: string): Promise<string> {
+  const service = createService({ data, delays: "none" });
+  await ask(service, "POST", "/apps", { name: "web", org_slug: "personal" });
+  await ask(service, "POST", "/apps/web/secrets/PASSWORD", { value: secret });
+  await ask(service, "POST", "/apps/web/machines", { name: "one", config: { image: "nginx" } });
+  const { token } = service;
+  await service.close();
+  return token;
+}
+
+/** What a data folder holds, seen through a service. */
+async function held(data: string) {
+  const service = createService({ data });
+  const secrets = (await ask(service, "GET", "/apps/web/secrets?show_secrets=true")).body.secrets;
+  const machines = (await ask(service, "GET", "/apps/web/machines")).body;
+  const { token } = service;
+  await service.close();
+  return { token, value: secrets?.[0]?.value, machine: machines[0]?.name };
+}
+
+const modes = (data: string): string[] =>
+  readdirSync(data).flatMap((name) => {
+    const mode = statSync(join(data, name)).mode & 0o777;
+    return (mode & 0o077) === 0 ? [] : [`${name} ${mode.toString(8)}`];
+  });
+
+test("nobody else can read what a service that runs has written, whatever the umask and the modes from before", async () => {
+  const data = folder();
+  await filled(data);
+  const before = process.umask(0);
+  try {
+    for (const name of ["service.db", "key", "token"]) chmodSync(join(data, name), 0o644);
+    chmodSync(data, 0o755);
+    await start(data);
+    const { url, token } = await startLocal({ data });
+    await caller(url, token)("POST", "/apps", { name: "more", org_slug: "personal" });
+  } finally {
+    process.umask(before);
+  }
+  expect(readdirSync(data)).toEqual(
+    expect.arrayContaining(["service.db", "service.db-wal", "service.db-shm", "service.log"]),
+  );
+  expect(statSync(data).mode & 0o777).toBe(0o700);
+  expect(modes(data).filter((line) => !line.includes(".lock"))).toEqual([]);
+});
+
+test("reset empties the store and keeps its token; not without --yes, and not while the service runs", async () => {
+  const data = folder();
+  expect((await command(["reset", "--yes", "--data", data])).err).toContain("there is no service in");
+  const token = await filled(data);
+  expect(await command(["reset", "--data", data])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("add --yes if that is what you want"),
+  });
+  const { pid } = await startLocal({ data });
+  expect(await command(["reset", "--yes", "--data", data])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(`(pid ${pid}, `),
+  });
+  await command(["stop", "--data", data]);
+  expect((await held(data)).value).toBe(secret);
+
+  expect(await command(["reset", "--yes", "--data", data])).toMatchObject({ code: 0, err: "" });
+  expect(readFileSync(join(data, "token"), "utf8").trim()).toBe(token);
+  const service = createService({ data });
+  expect(service.token).toBe(token);
+  expect((await ask(service, "GET", "/apps/web")).status).toBe(404);
+  await service.close();
+});
+
+test("an export is everything in one private file, also of a service that runs; import puts it elsewhere", async () => {
+  const [data, other] = [folder(), folder()];
+  const token = await filled(data);
+  const { url, pid } = await foreground(data, ["--delays", "none"]);
+  const call = caller(url, token);
+  await call("POST", "/apps/web/machines", { name: "late", config: { image: "nginx" } });
+  const file = join(data, "../all.machines");
+  expect(await command(["export", file, "--data", data])).toMatchObject({ code: 0, err: "" });
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect((await call("GET", "/apps/web")).body.machine_count).toBe(2);
+  expect((await command(["export", file, "--data", data])).err).toContain("is there already; choose another name");
+  process.kill(pid, "SIGTERM");
+
+  expect(await command(["import", file, "--data", other])).toMatchObject({ code: 0, err: "" });
+  const key = readFileSync(join(data, "key"), "utf8").trim();
+  expect(readFileSync(file).includes(key)).toBe(true);
+  expect(readFileSync(join(other, "service.db")).includes(key)).toBe(false);
+  expect(readFileSync(join(other, "service.db")).includes(token)).toBe(false);
+  expect(modes(other).filter((line) => !line.includes(".lock"))).toEqual([]);
+  expect(await held(other)).toEqual({ token, value: secret, machine: "one" });
+  expect(readdirSync(other).filter((name) => /\d{2,}/.test(name))).toEqual([]);
+});
+
+test("import takes the place of nothing", async () => {
+  const [data, taken, empty] = [folder(), folder(), folder()];
+  await filled(data);
+  await filled(taken);
+  const file = join(data, "../all.machines");
+  await command(["export", file, "--data", data]);
+  const refused = async (source: string, target: string): Promise<string> => {
+    const { code, out, err } = await command(["import", source, "--data", target]);
+    expect([code, out]).toEqual([1, ""]);
+    expect(err.trim().split("\n")).toHaveLength(1);
+    return err;
+  };
+  expect(await refused(file, taken)).toContain("service.db is there already");
+  const { pid } = await startLocal({ data: taken });
+  expect(await refused(file, taken)).toContain(`pid ${pid}`);
+  await command(["stop", "--data", taken]);
+  rmSync(join(taken, "service.db"));
+  expect(await refused(file, taken)).toContain("key belongs to other data; move it away first");
+
+  expect(await refused("/nowhere/all.machines", empty)).toContain("/nowhere/all.machines cannot be imported: ENOENT");
+  const text = join(data, "../text");
+  writeFileSync(text, "This is no export, and long enough to be taken for one by nobody at all.".repeat(20));
+  expect(await refused(text, empty)).toContain("text is no export of machines-service");
+  expect(await refused(join(data, "service.db"), empty)).toContain("service.db is no export of machines-service");
+  const newer = new DatabaseSync(file);
+  newer.exec("PRAGMA user_version = 999");
+  newer.close();
+  expect(await refused(file, empty)).toContain("was written by a newer machines-service (schema 999");
+  expect(readdirSync(empty)).toEqual(["service.lock"]);
+});
+
+/** Writes a store as the first version of the service left it. */
+function oldStore(data: string): void {
+  mkdirSync(data, { recursive: true, mode: 0o700 });
+  const db = new DatabaseSync(join(data, "service.db"));
+  db.exec(migrations[0] ?? "");
+  db.exec(
+    `INSERT INTO orgs (slug, name) VALUES ('personal', 'Personal');
+     INSERT INTO apps (id, org, name, network, created_at) VALUES ('a', 1, 'web', 'default', 0);
+     PRAGMA user_version = 1`,
+  );
+  db.close();
+}
+
+test("an older store is brought up to date, and kept as it was beside it", async () => {
+  const data = folder();
+  oldStore(data);
+  const service = createService({ data });
+  expect((await ask(service, "GET", "/apps/web")).status).toBe(200);
+  await service.close();
+  const backup = join(data, "service.db.backup-1");
+  expect(statSync(backup).mode & 0o777).toBe(0o600);
+  const kept = new DatabaseSync(backup, { readOnly: true });
+  expect(kept.prepare("PRAGMA user_version").get()).toEqual({ user_version: 1 });
+  expect(kept.prepare("SELECT name FROM apps").all()).toEqual([{ name: "web" }]);
+  expect(kept.prepare("SELECT count(*) AS n FROM pragma_table_info('tokens')").get()).toEqual({ n: 5 });
+  kept.close();
+  const { mtimeMs } = statSync(backup);
+  await createService({ data }).close(); // nothing to bring up to date any more
+  expect(statSync(backup).mtimeMs).toBe(mtimeMs);
+  expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual(["service.db.backup-1"]);
+});
+
+test("several processes that bring a store up to date at once leave one backup, of what was before", async () => {
+  const data = folder();
+  oldStore(data);
+  const lists = await Promise.all(
+    ["token", "org", "token", "org"].map((name) => command([name, "list", "--data", data])),
+  );
+  expect(lists.map(({ code, err }) => [code, err])).toEqual(lists.map(() => [0, ""]));
+  const kept = new DatabaseSync(join(data, "service.db.backup-1"), { readOnly: true });
+  expect(kept.prepare("PRAGMA user_version").get()).toEqual({ user_version: 1 });
+  kept.close();
+  expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual(["service.db.backup-1"]);
+});
+
+test("a command leaves the tables alone while an older service is at work on them", async () => {
+  const data = folder();
+  oldStore(data);
+  const older = lockData(data);
+  expect(await command(["token", "list", "--data", data])).toMatchObject({
+    code: 1,
+    err: `machines-service: the service that runs for ${data} is of an older version; stop it first\n`,
+  });
+  older.release();
+  expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual([]);
+  expect((await command(["token", "list", "--data", data])).code).toBe(0);
+});
+
+test("a backup in the place of a damaged store brings back what it held", async () => {
+  const data = folder();
+  oldStore(data);
+  await createService({ data }).close();
+  const store = join(data, "service.db");
+  const pages = readFileSync(store);
+  pages.fill("x", 4096 * 3, 4096 * 20); // behind what opening it looks at
+  writeFileSync(store, pages);
+  const { code, err } = await command(["start", "--data", data, "--listen", "127.0.0.1:0"]);
+  expect([code, err]).toEqual([1, expect.stringContaining(`${store} is damaged. Put a backup in its place`)]);
+  expect(err).toContain("(beside it lies service.db.backup-1)");
+  expect(err.trim().split("\n")).toHaveLength(1);
+  for (const end of ["", "-wal", "-shm"]) rmSync(store + end, { force: true });
+  writeFileSync(store, readFileSync(join(data, "service.db.backup-1")));
+  const service = createService({ data });
+  expect((await ask(service, "GET", "/apps/web")).status).toBe(200);
+  await service.close();
+});
+
+test("an export in the place of a damaged store brings everything back, secrets too", async () => {
+  const data = folder();
+  const token = await filled(data);
+  const file = join(data, "../all.machines");
+  await command(["export", file, "--data", data]);
+  writeFileSync(join(data, "service.db"), Buffer.alloc(8192, "garbage"));
+  expect((await command(["export", `${file}-2`, "--data", data])).err).toContain("service.db is damaged");
+  expect(existsSync(`${file}-2`)).toBe(false);
+  for (const end of ["", "-wal", "-shm"]) rmSync(join(data, `service.db${end}`), { force: true });
+  expect(await command(["import", file, "--data", data])).toMatchObject({ code: 0, err: "" });
+  expect(await held(data)).toEqual({ token, value: secret, machine: "one" });
+});
