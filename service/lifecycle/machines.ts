@@ -35,15 +35,20 @@ export const findMachine = (world: World, id: string): MachineRow | undefined =>
 /** The configuration as it stands in the store, without metadata. */
 export const configOf = (machine: MachineRow): MachineConfig => JSON.parse(machine.config) as MachineConfig;
 
-/** A Machine as the runtime sees it. */
+/** A Machine as the runtime sees it. What costs something is found when it is asked for. */
 export function subjectOf(world: World, machine: MachineRow): Subject {
   const { id, name, region, version, private_ip, state, memory_limit_mb, secrets } = machine;
-  const app = world.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", machine.app)?.name ?? "";
+  let config: MachineConfig | undefined;
   return {
-    ...{ id, app, name, region, version, state },
+    ...{ id, name, region, version, state },
     privateIp: private_ip,
-    config: configOf(machine),
     memoryLimitMb: memory_limit_mb ?? undefined,
+    get app() {
+      return world.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", machine.app)?.name ?? "";
+    },
+    get config() {
+      return (config ??= configOf(machine));
+    },
     secrets: () => openFor(world, id, secrets),
   };
 }
@@ -88,7 +93,7 @@ export function record(world: World, machine: MachineRow, cause: Cause, moved: b
 
 /** Brings a Machine into a state and lets the runtime do what follows. */
 export function enter(world: World, from: MachineRow, state: MachineState, cause: Cause): MachineRow {
-  world.timers.cancel(from.id, "machine.retry");
+  if (from.state === "stopped") world.timers.cancel(from.id, "machine.retry");
   const checks =
     state === "started" || from.state !== "started"
       ? {}
@@ -96,7 +101,7 @@ export function enter(world: World, from: MachineRow, state: MachineState, cause
   const machine = changeMachine(world, from, { ...checks, ...cause.changes, state });
   record(world, machine, cause, true);
   const step = steps[state];
-  if (step) ask(world, machine, step.call, cause.stop ?? stopRequest(configOf(machine)));
+  if (step) ask(world, machine, step.call, cause.stop);
   if (state === "started") {
     const mounted = "UPDATE volumes SET mounted = 1, updated_at = ? WHERE machine = ? AND mounted = 0";
     world.store.run(mounted, world.clock.now(), machine.id);
@@ -106,9 +111,9 @@ export function enter(world: World, from: MachineRow, state: MachineState, cause
   return machine;
 }
 
-function ask(world: World, machine: MachineRow, call: RuntimeCall, request: StopRequest): void {
+function ask(world: World, machine: MachineRow, call: RuntimeCall, request: StopRequest | undefined): void {
   const subject = subjectOf(world, machine);
-  if (call === "stop") world.runtime.stop(subject, request);
+  if (call === "stop") world.runtime.stop(subject, request ?? stopRequest(subject.config));
   else world.runtime[call](subject);
 }
 

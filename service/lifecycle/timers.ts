@@ -69,7 +69,8 @@ export class Timers {
 
   /** Takes back what was to happen to a subject. */
   cancel(subject: string, ...kinds: TimerKind[]): void {
-    for (const kind of kinds) this.#store.run("DELETE FROM timers WHERE subject = ? AND kind = ?", subject, kind);
+    const places = kinds.map(() => "?").join(", ");
+    this.#store.run(`DELETE FROM timers WHERE subject = ? AND kind IN (${places})`, subject, ...kinds);
   }
 
   /** Whether something of that kind is still to happen. */

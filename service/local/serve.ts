@@ -55,7 +55,8 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   const close = async (signal: string): Promise<void> => {
     service.app.log.info({ signal }, "closing");
     clearRunning(folder);
-    await Promise.all([admin?.close(), service.close()]);
+    void admin?.close(); // its clients are not waited for
+    await service.close();
     flushLog();
     process.exit(0); // a client that keeps its connection must not keep the process
   };

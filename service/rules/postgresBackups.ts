@@ -14,23 +14,28 @@ type BackupRules = Pick<Rules<typeof contract.postgres>, "listBackups" | "create
 
 /** What was in a cluster at one moment; passwords stay sealed, under the cluster they were sealed for. */
 interface Contents {
-  readonly databases: readonly { readonly name: string }[];
+  readonly databases: readonly { readonly name: string; readonly created_at: number }[];
   readonly extensions: readonly {
     readonly database: string;
     readonly name: string;
     readonly schema: string;
     readonly version: string;
   }[];
-  readonly users: readonly { readonly name: string; readonly role: string; readonly password: string }[];
+  readonly users: readonly {
+    readonly name: string;
+    readonly role: string;
+    readonly password: string;
+    readonly created_at: number;
+  }[];
 }
 
 function contentsOf({ store }: World, cluster: string): Contents {
-  const users = store.all<DatabaseUserRow>("SELECT * FROM database_users WHERE cluster = ? ORDER BY created_at", cluster);
+  const users = store.all<DatabaseUserRow>("SELECT * FROM database_users WHERE cluster = ?", cluster);
   return {
-    databases: store.all("SELECT name FROM databases WHERE cluster = ? ORDER BY created_at", cluster),
+    databases: store.all("SELECT name, created_at FROM databases WHERE cluster = ?", cluster),
     extensions: store.all("SELECT database, name, schema, version FROM extensions WHERE cluster = ?", cluster),
-    users: users.map(({ name, role, password }) => ({
-      ...{ name, role },
+    users: users.map(({ name, role, password, created_at }) => ({
+      ...{ name, role, created_at },
       password: Buffer.from(password).toString("base64"),
     })),
   };
@@ -38,10 +43,9 @@ function contentsOf({ store }: World, cluster: string): Contents {
 
 /** Fills a new cluster; its users keep their passwords, as a copy of the data does. */
 function fill(world: World, row: ClusterRow, from: string, { databases, extensions, users }: Contents): void {
-  const created_at = world.clock.now();
-  for (const { name } of databases) world.store.insert("databases", { cluster: row.id, name, created_at });
+  for (const database of databases) world.store.insert("databases", { cluster: row.id, ...database });
   for (const extension of extensions) world.store.insert("extensions", { cluster: row.id, ...extension });
-  for (const { name, role, password } of users) {
+  for (const { name, role, password, created_at } of users) {
     const clear = world.vault.open(passwordName(from, name), Buffer.from(password, "base64"));
     const sealed = world.vault.seal(passwordName(row.id, name), clear);
     world.store.insert("database_users", { cluster: row.id, name, role, password: sealed, created_at });

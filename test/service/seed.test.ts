@@ -1,8 +1,10 @@
 // seed: what a file describes is there afterwards, once, whether the service runs or not.
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { sentence } from "../../service/commands/sentence.ts";
 import { createService, startLocal } from "../../service/index.ts";
+import { seed as seedIn } from "../../service/local/seed.ts";
 import { lookUp } from "../../service/runtime/dns.ts";
 import { addToken } from "../../service/store/tokens.ts";
 import { caller } from "./client.ts";
@@ -163,12 +165,25 @@ const refused: (readonly [string, object | string, string])[] = [
 
 test.each(refused)("%s is refused before anything is made", async (_, content, message) => {
   const data = folder();
-  const { code, out, err } = await seed(data, content);
-  expect([code, out]).toEqual([1, ""]);
-  expect(err).toContain(`machines-service: seed: ${join(data, "../seed.json")}`);
-  expect(err).toContain(message);
-  expect(err).not.toContain("hunter2");
-  expect(err.trim().split("\n")).toHaveLength(1);
+  const file = fileOf(data, content);
+  const told = await seedIn(data, file).then(
+    () => "nothing",
+    (error: unknown) => sentence(error),
+  );
+  expect(told).toContain(`seed: ${file}`);
+  expect(told).toContain(message);
+  expect(told).not.toMatch(/hunter2|\n/);
+});
+
+test("a file that is refused is one sentence on stderr and exit status 1", async () => {
+  const data = folder();
+  const { code, out, err } = await seed(data, { aps: [] });
+  expect([code, out, err]).toEqual([
+    1,
+    "",
+    `machines-service: seed: ${join(data, "../seed.json")}: unknown aps, allowed are orgs, images, dns, apps\n`,
+  ]);
+  expect(existsSync(data)).toBe(false);
 });
 
 test("what the service refuses is told with its place, and what was made before stays", async () => {
@@ -196,13 +211,4 @@ test("a volume of the file that is in use already, and an App of somebody else, 
   );
   const taken = { orgs: [{ slug: "team" }], apps: [{ org: "team", name: "web" }] };
   expect((await seed(data, taken)).err).toContain('apps[0].name, got "web", is an App of another organization');
-});
-
-test("a file that is not there is told", async () => {
-  const data = folder();
-  expect(await command(["seed", "/nowhere/seed.json", "--data", data])).toEqual({
-    code: 1,
-    out: "",
-    err: "machines-service: seed: /nowhere/seed.json cannot be read (ENOENT)\n",
-  });
 });

@@ -1,7 +1,8 @@
 // token and org: who may use the service.
 import { existsSync } from "node:fs";
 import { expect, test, vi } from "vitest";
-import { startLocal } from "../../service/index.ts";
+import { createService, startLocal } from "../../service/index.ts";
+import { addToken, revokeTokens, Tokens } from "../../service/store/tokens.ts";
 import { caller } from "./client.ts";
 import { command, folder } from "./command.ts";
 
@@ -21,7 +22,7 @@ async function service() {
   return { data, url, token, run, status };
 }
 
-test("a token is made, listed without being shown, and refused within a second of its end", async () => {
+test("a token is made, listed without being shown, and refused once it is revoked", async () => {
   const { token, run, status } = await service();
   expect(await run("token")).toBe(token);
   const made = JSON.parse(await run("token", "create", "--name", "ci", "--read-only", "--expires", "1h", "--json"));
@@ -48,11 +49,20 @@ test("a token is made, listed without being shown, and refused within a second o
   expect(table[2]).toContain(`${made.id}  ci     personal  -    yes        ${ci.created_at}  ${ci.expires_at}`);
 
   expect(await run("token", "revoke", made.id)).toBe(`token ${made.id} is revoked`);
-  const revoked = Date.now();
-  await vi.waitFor(async () => expect(await status(made.token, "GET", "/apps/web")).toBe(401), { interval: 50 });
-  expect(Date.now() - revoked).toBeLessThan(1500);
+  await vi.waitFor(async () => expect(await status(made.token, "GET", "/apps/web")).toBe(401), { timeout: 10_000 });
   await expect(run("token", "revoke", made.id)).rejects.toThrow(`there is no token ${made.id}`);
   expect(await status(token, "GET", "/apps/web")).toBe(200);
+});
+
+test("what a service remembers of a token is a second old at most", () => {
+  const { world, close } = createService();
+  const { store } = world;
+  const id = addToken(store, "short", { slug: "personal", expiresAt: null }, 0);
+  const tokens = new Tokens(store);
+  expect(tokens.find("short", 10_000)).toBeDefined();
+  expect(revokeTokens(store, id)).toBe(1);
+  expect([tokens.find("short", 10_999) !== undefined, tokens.find("short", 11_000)]).toEqual([true, undefined]);
+  return close();
 });
 
 test("a token of one App is good for that App alone, one that has expired for nothing", async () => {
@@ -102,15 +112,16 @@ test.each([
   expect(existsSync(data)).toBe(false);
 });
 
-test.each([[["token"]], [["token", "create"]], [["token", "list"]], [["org", "list"]], [["org", "create", "team"]]])(
-  "%j before the first start says what to do",
-  async (args) => {
-    const data = folder();
-    expect(await command([...args, "--data", data])).toEqual({
+test("before the first start all of them say what to do", async () => {
+  const data = folder();
+  const all = ["token", "token create", "token list", "org list", "org create team"];
+  const answers = await Promise.all(all.map((args) => command([...args.split(" "), "--data", data])));
+  expect(answers).toEqual(
+    all.map(() => ({
       code: 1,
       out: "",
       err: `machines-service: there is no service in ${data} yet; run machines-service start first\n`,
-    });
-    expect(existsSync(data)).toBe(false);
-  },
-);
+    })),
+  );
+  expect(existsSync(data)).toBe(false);
+});
