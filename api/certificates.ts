@@ -105,7 +105,9 @@ export const certificateSummary = z.object({
 });
 
 /** Body of a request for an ACME certificate. */
-export const createAcme = z.object({ hostname: required(hostname, "Hostname, also a wildcard such as `*.example.com`.") });
+export const createAcme = z.object({
+  hostname: required(hostname, "Hostname, also a wildcard such as `*.example.com`."),
+});
 
 /** Body of an upload. */
 export const createCustom = z.object({

@@ -118,9 +118,11 @@ export const updateMachine = z.object({
 export const waitState = z.enum(["started", "stopped", "suspended", "destroyed", "failed", "settled"]);
 
 /** States a list may be filtered by (spec 3.1). */
-export const stateFilter = z.string().regex(/^(created|started|stopped|suspended)(,(created|started|stopped|suspended))*$/, {
-  error: "must be a comma-separated list of created, started, stopped and suspended",
-});
+export const stateFilter = z
+  .string()
+  .regex(/^(created|started|stopped|suspended)(,(created|started|stopped|suspended))*$/, {
+    error: "must be a comma-separated list of created, started, stopped and suspended",
+  });
 
 const memory = z.object({
   limit_mb: required(z.int(), "Memory limit in MB."),

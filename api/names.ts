@@ -50,12 +50,18 @@ export const secretName = z
 /** Database of a cluster (bodies 2). */
 export const databaseName = z
   .string()
-  .regex(/^[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$/, "must be 1 to 63 letters, digits, - and _, and begin and end with a letter or digit");
+  .regex(
+    /^[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$/,
+    "must be 1 to 63 letters, digits, - and _, and begin and end with a letter or digit",
+  );
 
 /** User of a cluster (bodies 2). */
 export const userName = z
   .string()
-  .regex(/^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/, "must be 1 to 63 lowercase letters, digits, - and _, and begin and end with a letter or digit");
+  .regex(
+    /^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/,
+    "must be 1 to 63 lowercase letters, digits, - and _, and begin and end with a letter or digit",
+  );
 
 /** Path parameter `{ip}`. */
 export const ipParam = segment("IP address").meta({ description: "The IP address." });

@@ -1,6 +1,14 @@
 // Managed Postgres clusters (spec 4.8, bodies section 10). Answers come inside `data`.
 import { z } from "zod";
-import { appNameParam, clusterIdParam, databaseName, databaseParam, extensionParam, userName, userParam } from "./names.ts";
+import {
+  appNameParam,
+  clusterIdParam,
+  databaseName,
+  databaseParam,
+  extensionParam,
+  userName,
+  userParam,
+} from "./names.ts";
 import { operations } from "./operation.ts";
 import { optional, required } from "./schema.ts";
 
@@ -236,7 +244,14 @@ export const postgres = operations("postgres", {
     body: z.object({ name: optional(databaseName, "Name, up to 63 letters, digits, `-` and `_`. Required.") }),
     status: 201,
     answer: data(database),
-    failures: { 400: "name reserved or malformed", 404: missing, 409: "it exists", 410: gone, 422: "name missing", 503: notReady },
+    failures: {
+      400: "name reserved or malformed",
+      404: missing,
+      409: "it exists",
+      410: gone,
+      422: "name missing",
+      503: notReady,
+    },
     repeat: "once",
   },
   deleteDatabase: {
@@ -322,7 +337,14 @@ export const postgres = operations("postgres", {
     }),
     status: 201,
     answer: data(user),
-    failures: { 400: "name reserved or malformed", 404: missing, 409: "it exists", 410: gone, 422: "field missing, or no such role", 503: notReady },
+    failures: {
+      400: "name reserved or malformed",
+      404: missing,
+      409: "it exists",
+      410: gone,
+      422: "field missing, or no such role",
+      503: notReady,
+    },
     repeat: "once",
   },
   updateUser: {
@@ -333,7 +355,13 @@ export const postgres = operations("postgres", {
     params: userParams,
     body: z.object({ role: optional(postgresRole, "`schema_admin`, `writer` or `reader`. Required.") }),
     status: 204,
-    failures: { 400: "the user is the platform's", 404: "no such cluster or user", 410: gone, 422: "no such role", 503: notReady },
+    failures: {
+      400: "the user is the platform's",
+      404: "no such cluster or user",
+      410: gone,
+      422: "no such role",
+      503: notReady,
+    },
     repeat: "repeatable",
   },
   deleteUser: {

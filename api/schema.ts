@@ -171,7 +171,8 @@ export function tidy(schema: z.ZodType, value: unknown): Tidied {
     if (field.meta.format === "duration" && isNanoseconds(at)) return formatDuration(at);
     const { spellings } = field.meta;
     if (spellings && typeof at === "number") return spellings[String(at)] ?? at;
-    if (field.meta.format === "bytes" && Array.isArray(at) && at.every(isByte)) return Buffer.from(at).toString("base64");
+    if (field.meta.format === "bytes" && Array.isArray(at) && at.every(isByte))
+      return Buffer.from(at).toString("base64");
     if (shape.kind === "array")
       return Array.isArray(at) ? at.map((item, i) => walk(shape.item, item, `${path}[${i}]`)) : at;
     if (!isObject(at) || shape.kind === "leaf") return at;

@@ -14,7 +14,10 @@ export const writtenVersion = version;
 
 /** Query of every read that may ask for a version. */
 export const minVersion = {
-  min_version: optional(z.string().regex(/^\d{1,15}$/, "must be a version, a whole number"), "Version the answer must have at least."),
+  min_version: optional(
+    z.string().regex(/^\d{1,15}$/, "must be a version, a whole number"),
+    "Version the answer must have at least.",
+  ),
   version: optional(z.string(), "Another spelling of `min_version`; some clients send it."),
 };
 
@@ -30,7 +33,10 @@ export const secret = z.object({
 const path = "/v1/apps/{app_name}/secrets";
 const app = z.object({ app_name: appNameParam });
 const one = app.extend({ secret_name: secretNameParam });
-const shown = z.object({ ...minVersion, show_secrets: optional(z.boolean(), "Show the values.", { wireDefault: false }) });
+const shown = z.object({
+  ...minVersion,
+  show_secrets: optional(z.boolean(), "Show the values.", { wireDefault: false }),
+});
 
 export const secrets = operations("secrets", {
   list: {

@@ -37,8 +37,7 @@ export const es256: Signer = {
     return key;
   },
   publicKey: pointOf,
-  sign: (key, plaintext) =>
-    sign("sha256", plaintext, options(createPrivateKey({ key: jwk(key), format: "jwk" }))),
+  sign: (key, plaintext) => sign("sha256", plaintext, options(createPrivateKey({ key: jwk(key), format: "jwk" }))),
   verify: (key, plaintext, signature) =>
     verify("sha256", plaintext, options(createPublicKey({ key: jwk(key), format: "jwk" })), signature),
 };

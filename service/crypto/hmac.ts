@@ -9,7 +9,9 @@ export const hmac = (hash: "sha256" | "sha384" | "sha512", length: number): Sign
   const sign = (key: Uint8Array, plaintext: Uint8Array): Uint8Array => createHmac(hash, key).update(plaintext).digest();
   return {
     problem: (key) =>
-      key.length >= length && key.length <= 1024 ? undefined : `got ${key.length} bytes, must be ${length} to 1024 bytes`,
+      key.length >= length && key.length <= 1024
+        ? undefined
+        : `got ${key.length} bytes, must be ${length} to 1024 bytes`,
     generate: (random) => random(length),
     sign,
     verify: (key, plaintext, signature) => same(sign(key, plaintext), signature),

@@ -21,12 +21,7 @@ const publicOf = (key: Uint8Array): Buffer =>
 export function sharedKey(own: Uint8Array, other: Uint8Array): Uint8Array {
   const secret = diffieHellman({ privateKey: privateKey(own), publicKey: publicKey(other) });
   const out = new Uint32Array(8);
-  hsalsa(
-    u32(new TextEncoder().encode("expand 32-byte k")),
-    u32(Uint8Array.from(secret)),
-    new Uint32Array(4),
-    out,
-  );
+  hsalsa(u32(new TextEncoder().encode("expand 32-byte k")), u32(Uint8Array.from(secret)), new Uint32Array(4), out);
   return new Uint8Array(out.buffer);
 }
 

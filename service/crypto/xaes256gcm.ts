@@ -24,7 +24,8 @@ const xor = (a: Uint8Array, b: Uint8Array): Uint8Array => a.map((byte, i) => byt
 /** The key for a nonce's first half: two blocks of a counter-mode KDF over CMAC (NIST SP 800-108). */
 function derive(key: Uint8Array, half: Uint8Array): Uint8Array {
   const mask = double(block(key, Buffer.alloc(16)));
-  const part = (count: number): Buffer => block(key, xor(Buffer.concat([Buffer.from([0, count, 0x58, 0]), half]), mask));
+  const part = (count: number): Buffer =>
+    block(key, xor(Buffer.concat([Buffer.from([0, count, 0x58, 0]), half]), mask));
   return Buffer.concat([part(1), part(2)]);
 }
 

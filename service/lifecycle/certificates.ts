@@ -18,7 +18,7 @@ export function changeHostname(world: World, row: HostnameRow, changes: Partial<
   const all = { ...changes, updated_at: world.clock.now() };
   const names = Object.keys(all);
   const sql = `UPDATE hostnames SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE app = ? AND hostname = ?`;
-  world.store.run(sql, ...(Object.values(all) as (string | number | null | Uint8Array)[]), row.app, row.hostname);
+  world.store.run(sql, ...Object.values<string | number | null | Uint8Array>(all), row.app, row.hostname);
   touch(world, row.app);
   return { ...row, ...all };
 }
@@ -144,9 +144,7 @@ export function validateHostname(world: World, row: HostnameRow): HostnameRow {
     ownership_seen: findings.ownership ? 1 : 0,
     problems: JSON.stringify(problems),
     rate_limited_until: limited ? row.rate_limited_until : null,
-    ...(row.custom_status === null
-      ? {}
-      : { custom_status: findings.ownership ? "active" : "pending_ownership" }),
+    ...(row.custom_status === null ? {} : { custom_status: findings.ownership ? "active" : "pending_ownership" }),
   };
   if (row.acme_status === null || row.acme_status === "active" || limited) return changeHostname(world, row, changes);
   if (ready) {
@@ -154,7 +152,8 @@ export function validateHostname(world: World, row: HostnameRow): HostnameRow {
     return changeHostname(world, row, { ...changes, attempts: "[]" });
   }
   const attempts = [...(JSON.parse(row.attempts) as number[]).filter((at) => at > now - hour), now];
-  if (attempts.length < mostAttempts) return changeHostname(world, row, { ...changes, attempts: JSON.stringify(attempts) });
+  if (attempts.length < mostAttempts)
+    return changeHostname(world, row, { ...changes, attempts: JSON.stringify(attempts) });
   return changeHostname(world, row, { ...changes, attempts: "[]", rate_limited_until: now + hour });
 }
 

@@ -62,6 +62,8 @@ export const periods = {
   destroyedKept: 24 * hour,
   /** A deleted volume stays `pending_destroy` (bodies 2). */
   volumeKept: 24 * hour,
+  /** Retries of a failed process are counted for so long (bodies 2), from the first on. */
+  retries: 300 * second,
   backup: 24 * hour,
   /** ASSUMED: an issued certificate is good for 90 days and renewed 30 days before. */
   certificate: 90 * 24 * hour,

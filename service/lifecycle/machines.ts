@@ -160,7 +160,7 @@ function ended(world: World, machine: MachineRow, exit: Exit): void {
   }
   const { policy = "on-failure", max_retries = 10 } = config.restart ?? {};
   const failed = exit.code !== 0;
-  const restarting = policy === "always" || (policy !== "no" && failed && machine.restarts < max_retries);
+  const restarting = policy === "always" || (policy !== "no" && failed && retriesOf(world, machine) < max_retries);
   // ASSUMED: `failed` once the retries are used up, or when the process never came up and is not to be started again.
   const state = !restarting && failed && (policy !== "no" || crashed) ? "failed" : "stopped";
   const request = exitRequest(world, machine, exit, restarting);
@@ -173,16 +173,21 @@ function ended(world: World, machine: MachineRow, exit: Exit): void {
     );
 }
 
+/** Times the restart policy has started a Machine lately. */
+const retriesOf = (world: World, { restarts, retried_from }: MachineRow): number =>
+  world.clock.now() - retried_from < periods.retries ? restarts : 0;
+
 /** The restart policy starts a Machine again. */
 export function retry(world: World, id: string): void {
   const machine = findMachine(world, id);
   if (machine?.state !== "stopped") return;
-  const restarts = machine.restarts + 1;
+  const before = retriesOf(world, machine);
+  const restarts = before + 1;
   enter(world, machine, "starting", {
     type: "restart",
     source: "flyd",
     request: { restart_count: restarts },
-    changes: { restarts },
+    changes: { restarts, ...(before === 0 ? { retried_from: world.clock.now() } : {}) },
   });
 }
 

@@ -98,7 +98,8 @@ export const apps: Rules<typeof contract.apps> = {
     const { world, body, caller } = input;
     const app = openAppOf(input);
     const lasts = (parseDuration(body.expiry ?? "175200h") ?? 0) / 1e6;
-    if (lasts <= 0) throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry)}, must be longer than nothing`);
+    if (lasts <= 0)
+      throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry)}, must be longer than nothing`);
     const token = world.ids.accessToken();
     const now = world.clock.now();
     // ASSUMED: no token outlives the one it was made with.

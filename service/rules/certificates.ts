@@ -62,7 +62,9 @@ function entries(row: HostnameRow) {
       source: "fly",
       status: row.acme_status,
       created_at: time(row.acme_created_at),
-      ...(active ? { expires_at: time(row.expires_at), issued, issuer: "Let's Encrypt" } : { issued: [], issuer: null }),
+      ...(active
+        ? { expires_at: time(row.expires_at), issued, issuer: "Let's Encrypt" }
+        : { issued: [], issuer: null }),
     },
   ];
 }
@@ -178,7 +180,8 @@ export const certificates: Rules<Group> = {
     const { world, body } = input;
     const row = ensureHostname(world, openAppOf(input), body.hostname);
     // ASSUMED: asking again is refused, as for a hostname that is on the App already (bodies 7.2).
-    if (row.acme_requested === 1) throw refuse(422, `hostname ${JSON.stringify(row.hostname)} already exists on the app`);
+    if (row.acme_requested === 1)
+      throw refuse(422, `hostname ${JSON.stringify(row.hostname)} already exists on the app`);
     const asked = { acme_requested: 1, acme_status: "pending_validation", acme_created_at: world.clock.now() };
     return detail(world, validateHostname(world, changeHostname(world, row, asked)));
   },

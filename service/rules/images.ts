@@ -44,7 +44,10 @@ export interface ListedImage {
 /** Lists an image, or moves its tag. Machines that run keep what they have. */
 export function listImage(store: Pick<Store, "run">, { reference, digest, labels = {} }: ListedImage): void {
   if (!/^sha256:[0-9a-f]{64}$/.test(digest))
-    throw refuse(400, `invalid digest, got ${JSON.stringify(digest.slice(0, 80))}, must be sha256: and 64 hexadecimal digits`);
+    throw refuse(
+      400,
+      `invalid digest, got ${JSON.stringify(digest.slice(0, 80))}, must be sha256: and 64 hexadecimal digits`,
+    );
   const sql = "INSERT INTO images VALUES (?1, ?2, ?3) ON CONFLICT (reference) DO UPDATE SET digest = ?2, labels = ?3";
   store.run(sql, referenceOf(parseImage(reference)), digest, JSON.stringify(labels));
 }

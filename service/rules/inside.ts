@@ -44,7 +44,10 @@ export const inside: InsideRules = {
     if (body.machine && body.container !== undefined) throw refuse(400, "invalid container, is exclusive with machine");
     const { container } = body;
     if (container !== undefined && !machine.config.containers?.some(({ name }) => name === container))
-      throw refuse(400, `invalid container, the machine has none of the name ${JSON.stringify(container.slice(0, 80))}`);
+      throw refuse(
+        400,
+        `invalid container, the machine has none of the name ${JSON.stringify(container.slice(0, 80))}`,
+      );
     const timeoutMs = (body.timeout || longestExec) * 1000;
     return new Later(async () => {
       const done = await world.runtime.exec(machine, { words, stdin: body.stdin ?? "", timeoutMs });

@@ -68,7 +68,9 @@ function assign(input: Input<Group["assign"]>) {
   if (type === "shared_v4" && world.store.get("SELECT 1 FROM ips WHERE app = ? AND type = 'shared_v4'", app.id))
     throw refuse(422, "Validation failed: the app has a shared IPv4 address already");
   const ofNetwork = type === "private_v6";
-  const network_org = ofNetwork ? orgOf({ world, caller: { ...input.caller, app: null } }, body.org_slug ?? "personal").slug : null;
+  const network_org = ofNetwork
+    ? orgOf({ world, caller: { ...input.caller, app: null } }, body.org_slug ?? "personal").slug
+    : null;
   const asked: Asked = {
     type,
     region,

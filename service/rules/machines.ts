@@ -149,6 +149,7 @@ function create(input: Input<typeof rows.create>): Text {
     cordoned: body.skip_service_registration ? 1 : 0,
     launch: body.skip_launch ? 0 : 1,
     restarts: 0,
+    retried_from: now,
     secrets: body.skip_secrets ? null : sealFor(world, app.id, id),
     checks: "warning",
     checked_at: now,

@@ -82,7 +82,8 @@ export const orgs: Rules<Group> = {
 function machineAnswer(machine: MachineRow & OfApp, summary: boolean) {
   const { id, name, app_name, region, state, private_ip, version } = machine;
   const { image, guest } = configOf(machine);
-  const metadata = machine.metadata === null ? {} : { metadata: JSON.parse(machine.metadata) as Record<string, string> };
+  const metadata =
+    machine.metadata === null ? {} : { metadata: JSON.parse(machine.metadata) as Record<string, string> };
   return {
     ...{ id, name, app_name, region, state, private_ip, version, instance_id: version },
     created_at: rfc3339(machine.created_at),

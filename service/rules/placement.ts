@@ -7,7 +7,8 @@ import type { Region } from "../runtime/regions.ts";
 import type { AppRow, MachineRow, VolumeRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import { spelledConfig } from "./machineAnswer.ts";
-import { regionOf, roomFor, roomIn } from "./platform.ts";
+import { regionOf } from "./platform.ts";
+import { roomFor, roomIn } from "./room.ts";
 
 /** A configuration taken apart for the store: what a version holds, and the metadata that changes without one. */
 export interface Accepted {

@@ -4,7 +4,7 @@ import { refuse } from "../refusal.ts";
 import type { Region } from "../runtime/regions.ts";
 import type { World } from "../world.ts";
 import { orgOf } from "./find.ts";
-import { roomIn } from "./platform.ts";
+import { roomIn } from "./room.ts";
 import type { Input, Rule } from "./rule.ts";
 
 type Placements = typeof contract.platform.placements;
@@ -40,7 +40,8 @@ function regionsNamed(world: World, expression: string): Region[] {
       const area = nearestFirst.filter((region) => region.geo_region === (aliases[part] ?? part));
       const found = one.length > 0 ? one : area;
       // ASSUMED: status and text.
-      if (found.length === 0) throw refuse(400, `invalid region, got ${JSON.stringify(part.slice(0, 40))}, no such region`);
+      if (found.length === 0)
+        throw refuse(400, `invalid region, got ${JSON.stringify(part.slice(0, 40))}, no such region`);
       return found;
     });
   return [...new Set(named)];

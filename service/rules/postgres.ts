@@ -31,7 +31,8 @@ function create(input: Input<Group["create"]>) {
   // ASSUMED: text; 400 is known (bodies 10).
   if (body.org_slug === undefined || body.org_slug === "") throw refuse(400, "org_slug is required");
   const org = orgOf(input, body.org_slug);
-  if (body.region === undefined) throw refuse(422, "invalid region, got nothing, must be a region that offers Postgres");
+  if (body.region === undefined)
+    throw refuse(422, "invalid region, got nothing, must be a region that offers Postgres");
   if (world.regions.get(body.region)?.mpg_available !== true)
     throw refuse(422, `invalid region, got ${JSON.stringify(body.region.slice(0, 40))}, it does not offer Postgres`);
   const plan = postgresPlan.options.find((one) => one.toLowerCase() === body.plan?.toLowerCase());

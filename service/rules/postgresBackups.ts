@@ -116,7 +116,11 @@ export const backups: BackupRules = {
     if (!backup) throw refuse(422, "invalid pitr_time, there is no backup before it");
     const row = like(world, source, body.name || undefined);
     fill(world, row, source.id, JSON.parse(backup.contents) as Contents);
-    world.postgres.create(clusterOf(row), { cluster: source.id, backup: backup.id, ...(time === undefined ? {} : { time }) });
+    world.postgres.create(clusterOf(row), {
+      cluster: source.id,
+      backup: backup.id,
+      ...(time === undefined ? {} : { time }),
+    });
     return { data: clusterAnswer(world, row, ownOrg(input)) };
   },
 

@@ -43,7 +43,8 @@ function readyClusterOf(asking: Asking): ClusterRow {
   return row;
 }
 
-const tell = (world: World, row: ClusterRow, change: ClusterChange): void => world.postgres.change(clusterOf(row), change);
+const tell = (world: World, row: ClusterRow, change: ClusterChange): void =>
+  world.postgres.change(clusterOf(row), change);
 
 const hasDatabase = (world: World, cluster: string, name: string): boolean =>
   world.store.get("SELECT 1 FROM databases WHERE cluster = ? AND name = ?", cluster, name) !== undefined;
@@ -144,7 +145,8 @@ export const contents: ContentRules = {
       throw refuse(409, "Extension is already installed");
     // ASSUMED: a schema other than `public` is there only when the request makes it; its text.
     const schema = body.schema ?? "public";
-    if (schema !== "public" && body.create_schema !== true) throw refuse(422, `schema ${JSON.stringify(schema)} does not exist`);
+    if (schema !== "public" && body.create_schema !== true)
+      throw refuse(422, `schema ${JSON.stringify(schema)} does not exist`);
     const row = { cluster: cluster.id, database, name: offer.name, schema, version: offer.version };
     world.store.insert("extensions", row);
     tell(world, cluster, { kind: "installExtension", database, extension: offer.name, schema });
@@ -188,7 +190,8 @@ export const contents: ContentRules = {
   updateUser(input) {
     const { world, body } = input;
     const { cluster, user } = userOf(input);
-    if (body.role === undefined) throw refuse(422, "invalid role, got nothing, allowed are schema_admin, writer, reader");
+    if (body.role === undefined)
+      throw refuse(422, "invalid role, got nothing, allowed are schema_admin, writer, reader");
     // ASSUMED: the first user keeps its role and stays, so that a cluster always has an administrator.
     if (user.name === firstUser) throw refuse(400, `the user ${JSON.stringify(firstUser)} belongs to the platform`);
     const sql = "UPDATE database_users SET role = ? WHERE cluster = ? AND name = ?";

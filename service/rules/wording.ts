@@ -16,11 +16,16 @@ const waitTimeout: Wording = ([field]) =>
 // Names of databases and users are 400 when they are malformed, whatever else is 422 there (bodies 10).
 const malformed: Wording = ([field], value) =>
   value !== undefined && (field === "name" || field === "username" || field === "schema")
-    ? refuse(400, `invalid ${String(field)}, must be 1 to 63 letters, digits, - and _, and begin and end with a letter or digit`)
+    ? refuse(
+        400,
+        `invalid ${field}, must be 1 to 63 letters, digits, - and _, and begin and end with a letter or digit`,
+      )
     : undefined;
 
 const certificateHostname: Wording = ([field]) =>
-  field === "hostname" ? refuse(422, 'Validation failed: hostname must be a hostname such as "www.example.com"') : undefined;
+  field === "hostname"
+    ? refuse(422, 'Validation failed: hostname must be a hostname such as "www.example.com"')
+    : undefined;
 
 /** Status of a bad value nothing else is said about: databases answer 422 (spec 4.8), everything else 400. */
 export const badStatus = (operation: string): number => (operation.startsWith("postgres.") ? 422 : 400);

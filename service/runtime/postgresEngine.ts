@@ -30,7 +30,12 @@ export interface ExtensionOffer {
 /** A change inside a cluster. Passwords are in clear text: the engine has to set them. */
 export type ClusterChange =
   | { readonly kind: "createDatabase" | "dropDatabase"; readonly database: string }
-  | { readonly kind: "installExtension"; readonly database: string; readonly extension: string; readonly schema: string }
+  | {
+      readonly kind: "installExtension";
+      readonly database: string;
+      readonly extension: string;
+      readonly schema: string;
+    }
   | { readonly kind: "removeExtension"; readonly database: string; readonly extension: string; readonly force: boolean }
   | { readonly kind: "createUser"; readonly user: string; readonly role: string; readonly password: string }
   | { readonly kind: "changeRole"; readonly user: string; readonly role: string }

@@ -8,7 +8,15 @@ import type { Command, Outcome, Subject } from "./runtime.ts";
 const outcome = (exitCode: number, stdout = "", stderr = ""): Outcome => ({ stdout, stderr, exitCode, exitSignal: 0 });
 
 /** The environment of a Machine's processes. */
-export function environmentOf({ app, id, region, privateIp, version, config, secrets }: Subject): Record<string, string> {
+export function environmentOf({
+  app,
+  id,
+  region,
+  privateIp,
+  version,
+  config,
+  secrets,
+}: Subject): Record<string, string> {
   return {
     FLY_APP_NAME: app,
     FLY_MACHINE_ID: id,
@@ -78,7 +86,8 @@ export async function run(machine: Subject, command: Command, clock: Clock): Pro
 
 function sleep([text = ""]: readonly string[], timeoutMs: number, clock: Clock): Promise<Outcome | undefined> {
   const seconds = Number(text);
-  if (text === "" || !(seconds >= 0)) return Promise.resolve(outcome(1, "", `sleep: invalid time interval '${text}'\n`));
+  if (text === "" || !(seconds >= 0))
+    return Promise.resolve(outcome(1, "", `sleep: invalid time interval '${text}'\n`));
   return new Promise((resolve) => {
     const inTime = seconds * 1000 <= timeoutMs;
     clock.after(inTime ? seconds * 1000 : timeoutMs, () => resolve(inTime ? outcome(0) : undefined));

@@ -42,6 +42,8 @@ export interface MachineRow {
   readonly launch: number;
   /** Times it was started again by its restart policy. */
   readonly restarts: number;
+  /** When the first of these was. */
+  readonly retried_from: number;
   readonly cpu_kind: string;
   /** Limit set through the balloon device; null while it is that of the configuration. */
   readonly memory_limit_mb: number | null;

@@ -83,6 +83,7 @@ export const migrations: readonly string[] = [
   UPDATE machines SET cpu_kind = coalesce(json_extract(config, '$.guest.cpu_kind'), 'shared');
   ALTER TABLE machines ADD COLUMN memory_limit_mb INTEGER;
   ALTER TABLE machines ADD COLUMN secrets BLOB;
+  ALTER TABLE machines ADD COLUMN retried_from INTEGER NOT NULL DEFAULT 0;
   CREATE INDEX machines_updated ON machines (updated_at, id);
   ALTER TABLE volumes ADD COLUMN updated_at INTEGER NOT NULL DEFAULT 0;
   UPDATE volumes SET updated_at = created_at;

@@ -249,7 +249,7 @@ function raw({ url, token }: Scene, path: string) {
 }
 
 describe("every example of docs/service-faults.md", () => {
-  const text = readFileSync(new URL("../../docs/service-faults.md", import.meta.url), "utf8");
+  const text = readFileSync("docs/service-faults.md", "utf8");
   const examples = [...text.matchAll(/^\| ([^|`]+) \| .* \| `(\{.*\})` \|$/gm)].map(([, name = "", example = ""]) => ({ name, example }));
 
   test("is tried out here, and nothing else is", () => {

@@ -46,7 +46,8 @@ async function fill(call: ReturnType<typeof caller>): Promise<string[]> {
   const users = `/postgres/${made.body.data.id}/users`;
   await call("POST", users, { username: "app", role: "writer" });
   const passwords: string[] = [];
-  for (const user of ["fly-user", "app"]) passwords.push((await call("GET", `${users}/${user}/credentials`)).body.data.password);
+  for (const user of ["fly-user", "app"])
+    passwords.push((await call("GET", `${users}/${user}/credentials`)).body.data.password);
   await call("POST", `/postgres/${made.body.data.id}/backups`, { type: "full" });
   passwords.push((await call("POST", `${users}/app/rotate_password`)).body.data.password);
   expect(passwords.every((password) => password.length >= 16)).toBe(true);
@@ -110,7 +111,8 @@ test.each([
   ["a key", (call: ReturnType<typeof caller>) => call("POST", "/apps/web/secretkeys/k/generate", { type: "hs256" })],
   [
     "a password",
-    (call: ReturnType<typeof caller>) => call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic" }),
+    (call: ReturnType<typeof caller>) =>
+      call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic" }),
   ],
   [
     "an uploaded certificate",

@@ -22,12 +22,42 @@ const [jefe, question] = [ascii("Jefe"), ascii("what do ya want for nothing?")];
 const [long, first] = [Buffer.alloc(131, 0xaa), ascii("Test Using Larger Than Block-Size Key - Hash Key First")];
 
 test.each([
-  [1, "hs256", Buffer.alloc(20, 0x0b), ascii("Hi There"), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"],
-  [1, "hs384", Buffer.alloc(20, 0x0b), ascii("Hi There"), "afd03944d84895626b0825f4ab46907f15f9dadbe4101ec682aa034c7cebc59cfaea9ea9076ede7f4af152e8b2fa9cb6"],
-  [1, "hs512", Buffer.alloc(20, 0x0b), ascii("Hi There"), "87aa7cdea5ef619d4ff0b4241a1d6cb02379f4e2ce4ec2787ad0b30545e17cdedaa833b7d6b8a702038b274eaea3f4e4be9d914eeb61f1702e696c203a126854"],
+  [
+    1,
+    "hs256",
+    Buffer.alloc(20, 0x0b),
+    ascii("Hi There"),
+    "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+  ],
+  [
+    1,
+    "hs384",
+    Buffer.alloc(20, 0x0b),
+    ascii("Hi There"),
+    "afd03944d84895626b0825f4ab46907f15f9dadbe4101ec682aa034c7cebc59cfaea9ea9076ede7f4af152e8b2fa9cb6",
+  ],
+  [
+    1,
+    "hs512",
+    Buffer.alloc(20, 0x0b),
+    ascii("Hi There"),
+    "87aa7cdea5ef619d4ff0b4241a1d6cb02379f4e2ce4ec2787ad0b30545e17cdedaa833b7d6b8a702038b274eaea3f4e4be9d914eeb61f1702e696c203a126854",
+  ],
   [2, "hs256", jefe, question, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"],
-  [2, "hs384", jefe, question, "af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e8e2240ca5e69e2c78b3239ecfab21649"],
-  [2, "hs512", jefe, question, "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737"],
+  [
+    2,
+    "hs384",
+    jefe,
+    question,
+    "af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e8e2240ca5e69e2c78b3239ecfab21649",
+  ],
+  [
+    2,
+    "hs512",
+    jefe,
+    question,
+    "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737",
+  ],
   [6, "hs256", long, first, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"],
   // NaCl's auth.c: the same as case 2, cut to 32 bytes.
   [2, "nacl_auth", jefe, question, "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea250554"],
@@ -169,11 +199,14 @@ test.each(Object.entries(signers))("%s: a signature is of its key and its data a
   );
 });
 
-test.each(Object.entries(keyKinds))("%s: a key that was drawn is one, bytes of the wrong length are none", (type, kind) => {
-  const key = kind.generate(seededRandom(type));
-  expect(kind.problem(key)).toBeUndefined();
-  for (const wrong of [none, key.subarray(1), Buffer.alloc(2000)]) expect(kind.problem(wrong)).toContain("bytes");
-});
+test.each(Object.entries(keyKinds))(
+  "%s: a key that was drawn is one, bytes of the wrong length are none",
+  (type, kind) => {
+    const key = kind.generate(seededRandom(type));
+    expect(kind.problem(key)).toBeUndefined();
+    for (const wrong of [none, key.subarray(1), Buffer.alloc(2000)]) expect(kind.problem(wrong)).toContain("bytes");
+  },
+);
 
 test.each([
   ["zero", "00".repeat(32)],

@@ -9,7 +9,7 @@ const seed = Number(process.env["FC_SEED"] ?? 20_260_101);
 const runs = Number(process.env["FC_RUNS"] ?? 60);
 
 const day = 24 * 3600_000;
-const room = 6;
+const room = 3;
 
 // --- the model ---
 
@@ -47,7 +47,7 @@ interface Volume {
 
 const takes: Readonly<Record<string, number>> = {
   created: 150,
-  starting: 240,
+  starting: 250,
   stopping: 200,
   restarting: 200,
   suspending: 200,

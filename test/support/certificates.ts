@@ -28,8 +28,7 @@ function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
 
 const sequence = (...parts: readonly Uint8Array[]): Buffer => der(0x30, ...parts);
 const oid = (hex: string): Buffer => der(0x06, Buffer.from(hex, "hex"));
-const time = (at: Date): Buffer =>
-  der(0x18, Buffer.from(`${at.toISOString().slice(0, 19).replaceAll(/[-:T]/g, "")}Z`));
+const time = (at: Date): Buffer => der(0x18, Buffer.from(`${at.toISOString().slice(0, 19).replaceAll(/[-:T]/g, "")}Z`));
 const name = (common: string): Buffer => sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from(common)))));
 
 /** Algorithm of the signature, by kind of key: RSA or ECDSA, both with SHA-256. */
@@ -39,7 +38,11 @@ const algorithms = {
 } as const;
 
 const pem = (label: string, bytes: Uint8Array): string =>
-  `-----BEGIN ${label}-----\n${(Buffer.from(bytes).toString("base64").match(/.{1,64}/g) ?? []).join("\n")}\n-----END ${label}-----\n`;
+  `-----BEGIN ${label}-----\n${(
+    Buffer.from(bytes)
+      .toString("base64")
+      .match(/.{1,64}/g) ?? []
+  ).join("\n")}\n-----END ${label}-----\n`;
 
 const keys = (kind: "rsa" | "ec"): { publicKey: KeyObject; privateKey: KeyObject } =>
   kind === "rsa"

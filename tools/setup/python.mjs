@@ -16,16 +16,16 @@ const STAMP = "complete"; // written last: without it, what is there was interru
  * The directory of the environment, its programs in `bin`; or why there is none: not everybody who works here needs Python.
  * @returns {Promise<{ dir: string, reason?: undefined } | { dir?: undefined, reason: string }>}
  */
-export async function pythonEnvironment(env) {
+export async function pythonEnvironment(env, requirements = REQUIREMENTS) {
   const { python, version, reason } = await findPython(env);
   if (python === undefined) return { reason };
   const hash = createHash("sha256").update(`${os.platform()} ${os.arch()} ${python} ${version}\n`);
-  hash.update(fs.readFileSync(REQUIREMENTS));
+  hash.update(fs.readFileSync(requirements));
   const dir = path.join(userCache("Python's environment"), `python-${hash.digest("hex").slice(0, 12)}`);
   if (isComplete(dir)) return { dir };
   return withLock(`${dir}.lock`, "setting up Python's environment", async () => {
     if (isComplete(dir)) return { dir }; // another set-up was faster
-    const problem = await make(dir, python, env);
+    const problem = await make(dir, python, env, requirements);
     return problem === undefined ? { dir } : { reason: problem };
   });
 }
@@ -55,7 +55,7 @@ async function findPython(env) {
 }
 
 /** In its place from the start, for the programs of an environment know where they are. Returns why it cannot be made here. */
-async function make(dir, python, env) {
+async function make(dir, python, env, requirements) {
   const clean = inPythonEnvironment(dir, env);
   fs.rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
   say("Installing Python packages into an environment of our own …");
@@ -70,7 +70,7 @@ async function make(dir, python, env) {
     "install",
     ...flags,
     "-r",
-    REQUIREMENTS,
+    requirements,
   ]);
   if (
     code !== 0 &&
@@ -79,7 +79,7 @@ async function make(dir, python, env) {
     return "its packages cannot be downloaded: check the network and pip's settings";
   if (code !== 0)
     throw new Stop(
-      `${tail(output)}\nThe packages of ${path.relative(inRoot("."), REQUIREMENTS)} could not be installed.`,
+      `${tail(output)}\nThe packages of ${path.relative(inRoot("."), requirements)} could not be installed.`,
     );
   fs.writeFileSync(path.join(dir, STAMP), "");
   return undefined;

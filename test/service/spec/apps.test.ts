@@ -257,7 +257,8 @@ test("a token that only reads changes nothing and sees no secret", async () => {
   const { id } = await machine();
   await call("POST", "/apps/web/secrets/TOKEN", { value: "canary" });
   await call("POST", "/apps/web/secretkeys/k/generate", { type: "nacl_secretbox" });
-  const cluster = (await call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic" })).body.data.id;
+  const cluster = (await call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic" })).body.data
+    .id;
   const reader = callerWith(app, "reader", { readOnly: true });
   for (const path of [
     "/apps/web",

@@ -66,7 +66,10 @@ test("a detail is the check response without the DNS records, and says what the 
     a: [v4],
     aaaa: [v6],
     cname: expect.stringMatching(/^web\./),
-    acme_challenge: { name: `_acme-challenge.${host}`, target: expect.stringMatching(/^www\.example\.com\.[a-z0-9]+\./) },
+    acme_challenge: {
+      name: `_acme-challenge.${host}`,
+      target: expect.stringMatching(/^www\.example\.com\.[a-z0-9]+\./),
+    },
     ownership: {
       name: expect.stringMatching(/\.www\.example\.com$/),
       app_value: expect.stringMatching(/^app-/),
@@ -95,9 +98,7 @@ test("every field of the check response is there, with what the DNS lacks said i
     acme_requested: true,
     configured: false,
     dns_provider: expect.any(String),
-    certificates: [
-      { source: "fly", status: "pending_validation", created_at: rfc3339, issued: [], issuer: null },
-    ],
+    certificates: [{ source: "fly", status: "pending_validation", created_at: rfc3339, issued: [], issuer: null }],
     dns_records: {
       a: [],
       aaaa: [],
@@ -121,30 +122,41 @@ test("every field of the check response is there, with what the DNS lacks said i
   });
 });
 
-test.each([
-  ["the challenge record", ({ acme_challenge }: any) => ({ acme_challenge_cname: `${acme_challenge.target}.` })],
-  ["a CNAME record", ({ cname }: any) => ({ cname: [`${cname}.`] })],
-  ["an A record", ({ a }: any) => ({ a: [a[0]] })],
-  ["an AAAA record", ({ aaaa }: any) => ({ aaaa: [aaaa[0]] })],
-] as [string, (needs: any) => DnsAnswer][])( // oxlint-disable-line typescript/no-explicit-any -- as answers are
-  "a hostname that is pending is issued once %s is right and somebody checks",
-  async (_, records) => {
-    const app = await withStillClock();
-    for (const type of ["v4", "v6"]) await app.call("POST", "/apps/web/ip_assignments", { type });
-    await acme(app, "shop.invalid");
-    app.clock.advance(3600_000);
-    expect((await check(app, "shop.invalid")).status).toBe("pending_validation");
-    dns(app, "shop.invalid", records((await shown(app, "shop.invalid")).dns_requirements));
-    const checked = await check(app, "shop.invalid");
-    expect(checked).toMatchObject({ configured: true, validation_errors: [] });
-    app.clock.advance(1000);
-    expect((await shown(app, "shop.invalid")).status).toBe("active");
-  },
-);
+interface Needs {
+  readonly a: string[];
+  readonly aaaa: string[];
+  readonly cname: string;
+  readonly acme_challenge: { readonly target: string };
+}
+
+const ways: readonly [string, (needs: Needs) => DnsAnswer][] = [
+  ["the challenge record", ({ acme_challenge }) => ({ acme_challenge_cname: `${acme_challenge.target}.` })],
+  ["a CNAME record", ({ cname }) => ({ cname: [`${cname}.`] })],
+  ["an A record", ({ a }) => ({ a })],
+  ["an AAAA record", ({ aaaa }) => ({ aaaa })],
+];
+
+test.each(ways)("a hostname that is pending is issued once %s is right and somebody checks", async (_, records) => {
+  const app = await withStillClock();
+  for (const type of ["v4", "v6"]) await app.call("POST", "/apps/web/ip_assignments", { type });
+  await acme(app, "shop.invalid");
+  app.clock.advance(3600_000);
+  expect((await check(app, "shop.invalid")).status).toBe("pending_validation");
+  dns(app, "shop.invalid", records((await shown(app, "shop.invalid")).dns_requirements));
+  const checked = await check(app, "shop.invalid");
+  expect(checked).toMatchObject({ configured: true, validation_errors: [] });
+  app.clock.advance(1000);
+  expect((await shown(app, "shop.invalid")).status).toBe("active");
+});
 
 test("records of somebody else do not count", async () => {
   const app = await withStillClock();
-  dns(app, host, { a: ["192.0.2.1"], cname: ["elsewhere.example.com"], acme_challenge_cname: "a.b.c", ownership_txt: "app-x" });
+  dns(app, host, {
+    a: ["192.0.2.1"],
+    cname: ["elsewhere.example.com"],
+    acme_challenge_cname: "a.b.c",
+    ownership_txt: "app-x",
+  });
   await acme(app, host);
   app.clock.advance(60_000);
   expect(await check(app, host)).toMatchObject({
@@ -382,9 +394,9 @@ test("a chain is read by its first certificate", async () => {
   const [leaf, parent] = [makeCertificate({ hosts: [host] }), makeCertificate({ commonName: "Test Authority" })];
   const body = { hostname: host, fullchain: leaf.fullchain + parent.fullchain, private_key: leaf.private_key };
   expect((await call("POST", `${at}/custom`, body)).status).toBe(201);
-  expect(
-    (await call("POST", `${at}/custom`, { ...body, fullchain: parent.fullchain + leaf.fullchain })).status,
-  ).toBe(422);
+  expect((await call("POST", `${at}/custom`, { ...body, fullchain: parent.fullchain + leaf.fullchain })).status).toBe(
+    422,
+  );
 });
 
 // --- removing ---

@@ -17,7 +17,9 @@ async function setup(config: object = {}, more: object = {}) {
     out: async (...command: string[]) => (await exec({ command })).stdout,
     async environment(): Promise<Record<string, string>> {
       const lines: string[] = (await exec({ command: ["env"] })).stdout.trimEnd().split("\n");
-      return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
+      return Object.fromEntries(
+        lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+      );
     },
   };
 }
@@ -126,19 +128,22 @@ test("files are there: a raw value and a secret, both base64; others are not", a
   expect(await cat("/etc/app.conf")).toMatchObject({ stdout: "a = 1\n", exit_code: 0 });
   expect(await cat("/etc/app.conf", "/etc/key.pem")).toMatchObject({ stdout: "a = 1\n-----BEGIN-----", exit_code: 0 });
   expect(await cat("/etc/none")).toMatchObject({ stdout: "", exit_code: 0 });
-  expect(await cat("/etc/shadow")).toMatchObject({ stdout: "", exit_code: 1, stderr: expect.stringContaining("/etc/shadow") });
+  expect(await cat("/etc/shadow")).toMatchObject({
+    stdout: "",
+    exit_code: 1,
+    stderr: expect.stringContaining("/etc/shadow"),
+  });
 });
 
 /** Lets time pass until a request that is held has been answered, and says how long that was. */
 async function held(clock: ManualClock, answer: Promise<Answer>) {
-  let done = false;
-  const answered = answer.finally(() => (done = true));
   const began = clock.now();
-  while (!done) {
-    await new Promise((resolve) => setImmediate(resolve));
+  for (;;) {
+    const turn = new Promise<undefined>((resolve) => setImmediate(resolve, undefined));
+    const answered = await Promise.race([answer, turn]);
+    if (answered) return { ...answered, ms: clock.now() - began };
     clock.advance(100);
   }
-  return { ...(await answered), ms: clock.now() - began };
 }
 
 test("a command that takes its time is answered when it has ended", async () => {
@@ -340,7 +345,8 @@ test("the memory limit is the configuration's until it is set, up to the ceiling
   expect(await set(1024)).toMatchObject({ status: 200, body: { limit_mb: 1024, available_mb: 0 } });
   expect(await get()).toEqual({ limit_mb: 1024, available_mb: 0 });
   expect(await set(128)).toMatchObject({ status: 200, body: { limit_mb: 128, available_mb: 896 } });
-  for (const limit of [0, -1, 1025, 1.5, "512", undefined]) expect([limit, (await set(limit)).status]).toEqual([limit, 400]);
+  for (const limit of [0, -1, 1025, 1.5, "512", undefined])
+    expect([limit, (await set(limit)).status]).toEqual([limit, 400]);
   expect(await get()).toEqual({ limit_mb: 128, available_mb: 896 });
 });
 

@@ -13,7 +13,9 @@ async function setup() {
   const app = await withApp();
   const call = callerWith(app, "owner", { slug: "acme" });
   for (const name of ["shop", "other"]) await call("POST", "/apps", { name, org_slug: "acme" });
-  const made = await call("POST", "/apps/shop/machines", { config: { image: "nginx", metadata: { canary: "canary" } } });
+  const made = await call("POST", "/apps/shop/machines", {
+    config: { image: "nginx", metadata: { canary: "canary" } },
+  });
   const volume = await call("POST", "/apps/shop/volumes", { name: "canary" });
   const { ip } = (await call("POST", "/apps/shop/ip_assignments", { type: "v4" })).body;
   await call("POST", "/apps/shop/certificates/acme", { hostname: "canary.example.com" });
@@ -36,7 +38,13 @@ async function setup() {
     username: "fly-user",
   };
   const { token } = (await call("POST", "/apps/other/deploy_token", {})).body;
-  return { ...app, call, params, deploy: caller(app.url, token), stranger: callerWith(app, "stranger", { slug: "strangers" }) };
+  return {
+    ...app,
+    call,
+    params,
+    deploy: caller(app.url, token),
+    stranger: callerWith(app, "stranger", { slug: "strangers" }),
+  };
 }
 
 const bodies: Readonly<Record<string, unknown>> = {

@@ -203,3 +203,42 @@ test("two clients that ask at the same moment: one gets the lease", async () => 
     await call("DELETE", `${one}/lease`, undefined, header(winner?.body.data.nonce));
   }
 });
+
+test("the body goes before the query; nulls stand for fields left out; what is no number is 400", async () => {
+  const { call, one } = await setup();
+  const start = Date.UTC(2026, 0, 1) / 1000;
+  const both = await call("POST", `${one}/lease?ttl=10`, { ttl: 20, description: null });
+  expect(both.body.data).toMatchObject({ expires_at: start + 20, description: "" });
+  await call("DELETE", `${one}/lease`, undefined, header(both.body.data.nonce));
+  const query = await call("POST", `${one}/lease?ttl=10`, { ttl: null });
+  expect(query.body.data.expires_at).toBe(start + 10);
+  for (const [path, body] of [
+    ["/lease?ttl=soon"],
+    ["/lease", { ttl: "30" }],
+    ["/lease", { ttl: 1.5 }],
+    ["/lease", { description: 5 }],
+    ["/lease", []],
+  ] as const)
+    expect([path, body, (await call("POST", one + path, body, header(query.body.data.nonce))).status]).toEqual([
+      path,
+      body,
+      400,
+    ]);
+});
+
+test("both headers mean the same for taking, refreshing and giving back", async () => {
+  const { call, one, acquire } = await setup();
+  const { nonce } = await acquire();
+  const other = { "fly-machine-lease-nonce": nonce };
+  expect((await call("POST", `${one}/lease`, { ttl: 60 }, other)).body.data.nonce).toBe(nonce);
+  expect((await call("GET", `${one}/lease`, undefined, other)).body.data.nonce).toBe(nonce);
+  expect((await call("DELETE", `${one}/lease`, undefined, other)).status).toBe(200);
+});
+
+test("a lease is of a Machine that is there", async () => {
+  const { call, machines } = await setup();
+  for (const method of ["GET", "POST", "DELETE"])
+    expect((await call(method, `${machines}/00000000000000/lease`, undefined, header("f".repeat(32)))).status).toBe(
+      404,
+    );
+});

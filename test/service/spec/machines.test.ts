@@ -318,7 +318,12 @@ test("every Machine comes exactly once, page by page; the cursor of the next pag
     return { items: body, next: headers.get("fly-next-cursor") };
   });
   expect(found.map((page) => page.length)).toEqual([3, 3, 1]);
-  expect(found.flat().map(({ id }) => id).sort()).toEqual(made.sort());
+  expect(
+    found
+      .flat()
+      .map(({ id }) => id)
+      .sort(),
+  ).toEqual(made.sort());
   const all = await call("GET", machines);
   expect([all.body.length, all.headers.get("fly-next-cursor")]).toEqual([7, null]);
   for (const query of ["limit=0", "limit=1001", "limit=x", "cursor=nonsense"])
@@ -433,7 +438,10 @@ test("skip_launch with an update leaves the Machine stopped, and a start then ru
   await call("POST", `${machines}/${id}`, { config: { image: "nginx:2" }, skip_launch: true });
   expect((await call("GET", `${machines}/${id}`)).body).toMatchObject({ state: "stopped", image_ref: { tag: "2" } });
   expect((await call("POST", `${machines}/${id}/start`)).status).toBe(200);
-  expect((await call("GET", `${machines}/${id}`)).body).toMatchObject({ state: "started", config: { image: "nginx:2" } });
+  expect((await call("GET", `${machines}/${id}`)).body).toMatchObject({
+    state: "started",
+    config: { image: "nginx:2" },
+  });
 });
 
 test("skip_service_registration with an update cordons, without it nothing is uncordoned", async () => {
@@ -616,10 +624,23 @@ test.each([
   const { call, clock, machine, machines } = await withStillClock();
   const { id } = await machine({ schedule, image: "nginx:simulate-exit-0" });
   const starts = async () =>
-    (await call("GET", `${machines}/${id}/events?limit=50`)).body.filter((event: { type: string }) => event.type === "start")
-      .length;
+    (await call("GET", `${machines}/${id}/events?limit=50`)).body.filter(
+      (event: { type: string }) => event.type === "start",
+    ).length;
   clock.advance(every - 1000);
   const once = await starts();
   clock.advance(3000);
   expect(await starts()).toBe(once + 2); // the schedule's, and that it has started
+});
+
+test("retries are counted for five minutes: a process that fails now and then is started again for ever", async () => {
+  const { call, clock, machine, machines, state } = await withStillClock();
+  const { id } = await machine({ env: { MACHINES_SIMULATE: "slow:1m,exit:3" }, restart: { max_retries: 5 } });
+  clock.advance(3600_000);
+  expect(["starting", "started", "stopped"]).toContain(await state(id));
+  const events = (await call("GET", `${machines}/${id}/events?limit=50`)).body;
+  expect(events.filter(({ type }: { type: string }) => type === "restart").length).toBeGreaterThan(10);
+  const quick = await machine({ env: { MACHINES_SIMULATE: "slow:30s,exit:3" }, restart: { max_retries: 5 } });
+  clock.advance(3600_000);
+  expect(await state(quick.id)).toBe("failed");
 });

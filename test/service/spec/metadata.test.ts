@@ -85,3 +85,25 @@ test("concurrent writers of different keys all keep theirs", async () => {
   );
   expect(Object.keys(await all())).toHaveLength(40);
 });
+
+test("a Machine that is not there, or not any more, is 404", async () => {
+  const { call, one, machines } = await setup({ a: "1" });
+  for (const missing of [`${machines}/00000000000000`, one]) {
+    if (missing === one) await call("DELETE", `${one}?force=true`);
+    for (const [method, path, body] of [
+      ["PATCH", "", { metadata: { a: "2" } }],
+      ["PUT", "", { metadata: { a: "2" } }],
+      ["POST", "/a", { value: "2" }],
+      ["DELETE", "/a"],
+    ] as const)
+      expect([method, (await call(method, `${missing}/metadata${path}`, body)).status]).toEqual([method, 404]);
+  }
+});
+
+test("updated_at is taken, and an empty value removes its key", async () => {
+  const { call, one, all } = await setup({ a: "1", b: "2" });
+  const updated_at = "2026-01-01T00:00:00Z";
+  expect((await call("PATCH", `${one}/metadata`, { metadata: { a: "3" }, updated_at })).status).toBe(204);
+  expect((await call("POST", `${one}/metadata/b`, { value: "", updated_at })).status).toBe(204);
+  expect(await all()).toEqual({ a: "3" });
+});

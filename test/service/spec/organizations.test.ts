@@ -8,7 +8,8 @@ const volumesAt = "/orgs/personal/volumes";
 
 type App = Awaited<ReturnType<typeof withStillClock>>;
 const idsOf = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id);
-const machineIds = async ({ call }: Pick<App, "call">, query = "") => idsOf((await call("GET", at + query)).body.machines);
+const machineIds = async ({ call }: Pick<App, "call">, query = "") =>
+  idsOf((await call("GET", at + query)).body.machines);
 const volumeIds = async ({ call }: Pick<App, "call">, query = "") =>
   idsOf((await call("GET", volumesAt + query)).body.volumes);
 
@@ -133,7 +134,12 @@ test("rule 5: limit is 1 to 1000, the maximum when left out; cursors lead throug
     return { items: body.machines, next: body.next_cursor };
   });
   for (const page of found) expect(page.length).toBeLessThanOrEqual(5);
-  expect(found.flat().map(({ id }) => id).sort()).toEqual(made.sort());
+  expect(
+    found
+      .flat()
+      .map(({ id }) => id)
+      .sort(),
+  ).toEqual(made.sort());
   expect(await machineIds(app)).toHaveLength(12);
   expect(await machineIds(app, "?limit=1000")).toHaveLength(12);
   for (const query of ["limit=0", "limit=1001", "limit=-1", "limit=x", "cursor=nonsense"])

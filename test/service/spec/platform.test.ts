@@ -76,7 +76,9 @@ test("placements say what create then accepts, Machine by Machine, until the reg
   expect((await placed(app, { region: "lhr", compute: { cpu_kind: "shared" } }))[0].count).toBe(8);
   const [machine] = (await app.call("GET", `${app.machines}?region=fra`)).body;
   await app.call("DELETE", `${app.machines}/${machine.id}?force=true`);
-  expect(await placed(app, { region: "fra", compute: {} })).toMatchObject([{ region: "fra", count: 1, concurrency: 1 }]);
+  expect(await placed(app, { region: "fra", compute: {} })).toMatchObject([
+    { region: "fra", count: 1, concurrency: 1 },
+  ]);
   expect(await create("fra")).toBe(200);
 });
 

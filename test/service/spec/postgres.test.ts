@@ -429,7 +429,9 @@ test("PostGIS is 409 unless the cluster was created for it; an unknown extension
   expectRefused(await call("GET", `${one}/databases/none/extensions`), 404);
   expectRefused(await call("POST", `${one}/databases/none/extensions`, { name: "vector" }), 404);
   const spatial = await setup({ postgis_enabled: true });
-  expect((await spatial.call("POST", `${spatial.one}/databases/fly-db/extensions`, { name: "postgis" })).status).toBe(204);
+  expect((await spatial.call("POST", `${spatial.one}/databases/fly-db/extensions`, { name: "postgis" })).status).toBe(
+    204,
+  );
 });
 
 // --- users ---
@@ -485,7 +487,8 @@ test.each([
 test("a role that is none is 422", async () => {
   const { call, one } = await setup();
   await call("POST", `${one}/users`, { username: "a", role: "reader" });
-  for (const body of [{}, { role: "owner" }, { role: 5 }]) expectRefused(await call("PATCH", `${one}/users/a`, body), 422);
+  for (const body of [{}, { role: "owner" }, { role: 5 }])
+    expectRefused(await call("PATCH", `${one}/users/a`, body), 422);
 });
 
 test("credentials show the password; every user has its own, and rotating gives a new one", async () => {
@@ -537,7 +540,11 @@ test("a backup is accepted with 202 and runs; a second one is 409 meanwhile; the
     expect((await app.call("POST", backups, { type })).status).toBe(202);
     app.clock.advance(1000);
   }
-  expect((await app.call("GET", backups)).body.data.map(({ type }: { type: string }) => type)).toEqual(["diff", "incr", "full"]);
+  expect((await app.call("GET", backups)).body.data.map(({ type }: { type: string }) => type)).toEqual([
+    "diff",
+    "incr",
+    "full",
+  ]);
   for (const body of [{}, { type: "half" }]) expectRefused(await app.call("POST", backups, body), 422);
 });
 
@@ -571,7 +578,13 @@ test("restoring makes a new cluster like the old one with what the backup holds"
   const { call, clock, one, id, backup, contents } = await backedUp();
   const made = await call("POST", `${one}/restore`, { backup_id: backup, name: "again" });
   expect(made.status).toBe(201);
-  expect(made.body.data).toMatchObject({ name: "again", status: "creating", plan: "launch", disk_size_gb: 20, region: "ams" });
+  expect(made.body.data).toMatchObject({
+    name: "again",
+    status: "creating",
+    plan: "launch",
+    disk_size_gb: 20,
+    region: "ams",
+  });
   expect(made.body.data.id).not.toBe(id);
   clock.advance(10_000);
   const [then, now] = [await contents(made.body.data.id), await contents(id)];

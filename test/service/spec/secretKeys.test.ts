@@ -20,27 +20,30 @@ async function setup() {
   };
 }
 
-test.each([...signing, ...encrypting])("a key of the type %s is drawn with 201; its value never leaves", async (type) => {
-  const { call, clock } = await withStillClock();
-  const made = await call("POST", `${at}/k/generate`, { type });
-  expect(made.status).toBe(201);
-  expect(made.body).toEqual({
-    name: "k",
-    type,
-    ...(withPublicKey.includes(type) ? { public_key: expect.stringMatching(/^[A-Za-z0-9+/]+=*$/) } : {}),
-    created_at: "2026-01-01T00:00:00Z",
-    updated_at: "2026-01-01T00:00:00Z",
-    version: 1,
-    Version: 1,
-  });
-  const { version: _, Version: __, ...shown } = made.body;
-  expect((await call("GET", `${at}/k`)).body).toEqual(shown);
-  expect((await call("GET", at)).body).toEqual({ secret_keys: [shown] });
-  clock.advance(1000);
-  const again = await call("POST", `${at}/k/generate`, { type });
-  expect(again.body).toMatchObject({ created_at: shown.created_at, updated_at: "2026-01-01T00:00:01Z", version: 2 });
-  if (withPublicKey.includes(type)) expect(again.body.public_key).not.toBe(shown.public_key);
-});
+test.each([...signing, ...encrypting])(
+  "a key of the type %s is drawn with 201; its value never leaves",
+  async (type) => {
+    const { call, clock } = await withStillClock();
+    const made = await call("POST", `${at}/k/generate`, { type });
+    expect(made.status).toBe(201);
+    expect(made.body).toEqual({
+      name: "k",
+      type,
+      ...(withPublicKey.includes(type) ? { public_key: expect.stringMatching(/^[A-Za-z0-9+/]+=*$/) } : {}),
+      created_at: "2026-01-01T00:00:00Z",
+      updated_at: "2026-01-01T00:00:00Z",
+      version: 1,
+      Version: 1,
+    });
+    const { version: _, Version: __, ...shown } = made.body;
+    expect((await call("GET", `${at}/k`)).body).toEqual(shown);
+    expect((await call("GET", at)).body).toEqual({ secret_keys: [shown] });
+    clock.advance(1000);
+    const again = await call("POST", `${at}/k/generate`, { type });
+    expect(again.body).toMatchObject({ created_at: shown.created_at, updated_at: "2026-01-01T00:00:01Z", version: 2 });
+    if (withPublicKey.includes(type)) expect(again.body.public_key).not.toBe(shown.public_key);
+  },
+);
 
 test.each(signing)("%s signs, and verify answers 204 for that and 400 for anything else", async (type) => {
   const { generate, ask } = await setup();
@@ -56,7 +59,10 @@ test.each(signing)("%s signs, and verify answers 204 for that and 400 for anythi
     { plaintext, signature: base64("nonsense") },
     { plaintext, signature: "" },
   ])
-    expect(await ask("verify", body)).toMatchObject({ status: 400, body: { error: expect.stringContaining("signature") } });
+    expect(await ask("verify", body)).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining("signature") },
+    });
   await generate("k", type);
   expect((await ask("verify", { plaintext, signature })).status).toBe(400);
 });
@@ -75,7 +81,10 @@ test.each(encrypting)("%s encrypts, bound to the associated data, and decrypts a
     { ciphertext: base64("nonsense"), associated_data },
     { ciphertext: "", associated_data },
   ])
-    expect(await ask("decrypt", body)).toMatchObject({ status: 400, body: { error: expect.stringContaining("ciphertext") } });
+    expect(await ask("decrypt", body)).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining("ciphertext") },
+    });
   const empty = await ask("encrypt", { plaintext: "", associated_data: null });
   expect((await ask("decrypt", { ciphertext: empty.body.ciphertext })).body).toEqual({ plaintext: "" });
   await generate("k", type);
@@ -149,7 +158,10 @@ test("a key that signs does not encrypt, and the other way round", async () => {
     ["sign", "encrypts", { plaintext }],
     ["verify", "encrypts", { plaintext, signature: plaintext }],
   ] as const)
-    expect(await ask(verb, body, name)).toMatchObject({ status: 400, body: { error: expect.stringContaining("type") } });
+    expect(await ask(verb, body, name)).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining("type") },
+    });
 });
 
 test("a key that is not there is 404, whatever is asked of it", async () => {
@@ -168,7 +180,14 @@ test("a key that is not there is 404, whatever is asked of it", async () => {
 test("missing and malformed bytes are 400", async () => {
   const { generate, ask } = await setup();
   await generate("k", "nacl_auth");
-  for (const body of [{}, { plaintext: 5 }, { plaintext: "?" }, { plaintext: [-1] }, { plaintext: ["a"] }, { plaintext: "YQ" }])
+  for (const body of [
+    {},
+    { plaintext: 5 },
+    { plaintext: "?" },
+    { plaintext: [-1] },
+    { plaintext: ["a"] },
+    { plaintext: "YQ" },
+  ])
     expect([body, (await ask("sign", body)).status]).toEqual([body, 400]);
   expect((await ask("verify", { plaintext: "" })).status).toBe(400);
 });

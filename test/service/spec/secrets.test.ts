@@ -85,7 +85,11 @@ test("several are set and unset at once; those not named stay", async () => {
 
 test("a bad entry among several changes nothing", async () => {
   const { call } = await withApp();
-  for (const values of [{ A: "1", "not-a-name": "2" }, { A: "1", B: 5 }, { A: "1", B: ["canary"] }]) {
+  for (const values of [
+    { A: "1", "not-a-name": "2" },
+    { A: "1", B: 5 },
+    { A: "1", B: ["canary"] },
+  ]) {
     const answer = await call("POST", at, { values });
     expect([answer.status, answer.text.includes("canary")]).toEqual([400, false]);
   }
@@ -153,7 +157,8 @@ test("min_version is a version; there is only one store, so the answer is what t
   const { call } = await withApp();
   const { version } = (await call("POST", `${at}/A`, { value: "1" })).body;
   for (const query of [`min_version=${version}`, "min_version=0", `version=${version}`])
-    for (const path of [at, `${at}/A`]) expect([query, (await call("GET", `${path}?${query}`)).status]).toEqual([query, 200]);
+    for (const path of [at, `${at}/A`])
+      expect([query, (await call("GET", `${path}?${query}`)).status]).toEqual([query, 200]);
   expect((await call("GET", `${at}?min_version=latest`)).status).toBe(400);
 });
 

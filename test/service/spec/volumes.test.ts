@@ -290,3 +290,72 @@ test("snapshots outlive their volume, can be restored from, and then are gone to
   app.clock.advance(5 * 24 * hour);
   expect((await app.call("GET", `${at}/${id}/snapshots`)).status).toBe(404);
 });
+
+test("a snapshot that is being written cannot be restored from yet", async () => {
+  const app = await stillClock();
+  const { id } = await app.volume();
+  await app.call("POST", `${at}/${id}/snapshots`);
+  const [snapshot] = (await app.call("GET", `${at}/${id}/snapshots`)).body;
+  const restore = () => app.call("POST", at, { name: "again", snapshot_id: snapshot.id });
+  expect((await restore()).status).toBe(412);
+  app.clock.advance(1000);
+  expect((await restore()).status).toBe(200);
+});
+
+// --- requests ---
+
+test("nulls stand for fields left out", async () => {
+  const { call, volume } = await withApp();
+  const made = await volume({ region: null, size_gb: null, snapshot_id: null, source_volume_id: null, compute: null });
+  expect(made).toMatchObject({ region: "ams", size_gb: 3, encrypted: true });
+  const updated = await call("PUT", `${at}/${made.id}`, { snapshot_retention: null, auto_backup_enabled: false });
+  expect(updated.body).toMatchObject({ snapshot_retention: 5, auto_backup_enabled: false });
+});
+
+test("a volume is placed for a Machine of a size, and made from one thing only", async () => {
+  const { call, volume } = await withApp();
+  expect((await volume({ compute: { cpus: 2, memory_mb: 512 }, compute_image: "nginx" })).size_gb).toBe(3);
+  expect((await call("POST", at, { name: "data", compute: { cpus: "two" } })).status).toBe(400);
+  const { id } = await volume();
+  await call("POST", `${at}/${id}/snapshots`);
+  const [snapshot] = (await call("GET", `${at}/${id}/snapshots`)).body;
+  expect((await call("POST", at, { name: "data", snapshot_id: snapshot.id, source_volume_id: id })).status).toBe(400);
+});
+
+test("a copy may be larger than what it is made from, and keep another name", async () => {
+  const { call, volume } = await withApp();
+  const { id } = await volume({ size_gb: 5, name: "one" });
+  expect(await volume({ source_volume_id: id, size_gb: 9, name: "two" })).toMatchObject({ size_gb: 9, name: "two" });
+  expect((await call("GET", `${at}/${id}`)).body).toMatchObject({ size_gb: 5, name: "one" });
+});
+
+test("zones are kept apart by name, in the whole App, or not at all", async () => {
+  const { volume } = await withApp();
+  const zones = new Set<string>();
+  for (const name of ["a", "b", "c"]) zones.add((await volume({ name, unique_zone_app_wide: true })).zone);
+  expect(zones.size).toBe(3);
+  expect((await volume({ require_unique_zone: false })).zone).toEqual(expect.any(String));
+});
+
+test("what does not exist is 404 for every operation", async () => {
+  const { call } = await withApp();
+  for (const [method, path, body] of [
+    ["GET", ""],
+    ["PUT", "", { snapshot_retention: 1 }],
+    ["DELETE", ""],
+    ["PUT", "/extend", { size_gb: 9 }],
+    ["GET", "/snapshots"],
+    ["POST", "/snapshots"],
+  ] as const)
+    expect([path, (await call(method, `${at}/vol_none${path}`, body)).status]).toEqual([path, 404]);
+});
+
+test("volumes and snapshots go with their App", async () => {
+  const { call, volume } = await withApp();
+  const { id } = await volume();
+  await call("POST", `${at}/${id}/snapshots`);
+  await call("DELETE", "/apps/web");
+  await call("POST", "/apps", { name: "web", org_slug: "personal" });
+  expect((await call("GET", at)).body).toEqual([]);
+  expect((await call("GET", `${at}/${id}/snapshots`)).status).toBe(404);
+});
