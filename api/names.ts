@@ -15,7 +15,7 @@ const segment = (what: string) =>
 /** App name: 1–62 of `a-z`, `0-9`, `-`; unique on the whole platform. */
 export const appName = z.string().regex(/^[a-z0-9-]{1,62}$/, "must be 1 to 62 of a-z, 0-9 and -");
 
-/** Machine name: 1–63 of `a-z`, `0-9`, `-`; unique among the App's live Machines. ASSUMED: the character rule (bodies 2). */
+/** Machine name: 1–63 of `a-z`, `0-9`, `-`; unique among the App's live Machines. ASSUMED: a Machine's name is 1 to 63 of `a-z`, `0-9` and `-`. */
 export const machineName = z.string().regex(/^[a-z0-9-]{1,63}$/, "must be 1 to 63 of a-z, 0-9 and -");
 
 /** Volume name: 1–30 of `a-z`, `0-9`, `_`; several volumes may share one. */
@@ -42,7 +42,7 @@ export const hostname = z
     'must be a hostname such as "www.example.com" or "*.example.com"',
   );
 
-/** Secret name: a name an environment variable may have. ASSUMED: the character rule (bodies 8). */
+/** Secret name: a name an environment variable may have. ASSUMED: a secret's name is 1 to 255 letters, digits and `_`, and begins with no digit. */
 export const secretName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/, "must be 1 to 255 letters, digits and _, and not begin with a digit");

@@ -80,7 +80,8 @@ const shown = ({ id, fault, seen }: PlannedFault) => ({ id, seen, ...fault });
 /** Listens for administrators. Throws when the address can be reached from other computers, or is taken. */
 export async function startAdmin({ service, listen, token: given }: AdminOptions): Promise<Admin> {
   const { host, port } = listen;
-  if (!isLoopback(host)) throw new Error(`the admin listener takes an address of this computer alone, got ${JSON.stringify(host)}`);
+  if (!isLoopback(host))
+    throw new Error(`the admin listener takes an address of this computer alone, got ${JSON.stringify(host)}`);
   const { world, faults, audit, folder } = service;
   const { store, clock } = world;
   const token = given ?? world.ids.accessToken();
@@ -118,7 +119,9 @@ export async function startAdmin({ service, listen, token: given }: AdminOptions
   });
 
   app.get("/images", () => {
-    const rows = store.all<{ reference: string; digest: string; labels: string }>("SELECT * FROM images ORDER BY reference");
+    const rows = store.all<{ reference: string; digest: string; labels: string }>(
+      "SELECT * FROM images ORDER BY reference",
+    );
     return { images: rows.map(({ labels, ...row }) => ({ ...row, labels: JSON.parse(labels) as object })) };
   });
   app.put("/images", async (request, reply) => {

@@ -15,7 +15,7 @@ import type { Fault, Faults, Moment } from "./faults.ts";
 import { gatekeeper } from "./gate.ts";
 import { strikeAfter, strikeBefore, type Outgoing, type Struck } from "./injected.ts";
 import type { Metrics } from "./metrics.ts";
-import { ownPaths } from "./openapiOwn.ts";
+import { noSuchRoute } from "./noSuchRoute.ts";
 import type { RateLimits } from "./rateLimits.ts";
 import { Refusal, refuse } from "./refusal.ts";
 import { machineOf } from "./rules/find.ts";
@@ -75,7 +75,7 @@ interface Route {
   readonly rule: AnyRule;
 }
 
-// ASSUMED: the largest body; files are sent inside the configuration.
+// ASSUMED: a body may have 4 MiB, for files are sent inside the configuration; more is 413.
 const bodyLimit = 4 * 2 ** 20;
 
 /** Every row with the rule behind it. */
@@ -122,7 +122,8 @@ export function createServer(log: LogStream | undefined, requestId: () => string
   app.server.maxConnections = 20_000;
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => {
-    // Real clients send all sorts of content types, and bodies where none belongs (bodies 5.1).
+    // ASSUMED: a body is JSON whatever its content type says. Real clients send all sorts, and bodies where none belongs
+    // (bodies 5.1).
     if (body === "") return done(null, undefined);
     try {
       done(null, JSON.parse(String(body)));
@@ -158,21 +159,6 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
       handler: (request, reply) => handle(options, row, rule, request, reply),
     });
   }
-}
-
-// The most specific ones first: `certificates/acme` is no hostname.
-const paths = [...routes.map(({ row }) => row), ...ownPaths.map((path) => ({ path, method: "GET" }))]
-  .map(({ path, method }) => ({ path, method, parameters: path.split("{").length - 1 }))
-  .sort((a, b) => a.parameters - b.parameters)
-  .map((one) => ({ ...one, pattern: new RegExp(`^${one.path.replaceAll(".", "\\.").replace(/\{\w+\}/g, "[^/]+")}$`) }));
-
-/** Why a request leads nowhere. ASSUMED: 405 for a path that takes other methods, and which these are. */
-function noSuchRoute({ url, method }: FastifyRequest): Refusal {
-  const asked = url.split("?", 1)[0] ?? "";
-  const found = paths.find(({ pattern }) => pattern.test(asked));
-  if (!found) return refuse(404, "no such route");
-  const allow = paths.filter(({ path }) => path === found.path).map((one) => one.method).join(", ");
-  return new Refusal(405, { error: `${method} is not allowed here, allowed are ${allow}` }, { allow });
 }
 
 /** The path without the query, no longer than a log can bear. */
@@ -286,6 +272,7 @@ function goneSignal(reply: FastifyReply): AbortSignal {
   return controller.signal;
 }
 
+/** ASSUMED: fields that are not known are passed over, kept inside `config`, and named in the log; a strict service refuses them with 400. */
 function unknownFields(
   { strict }: AppOptions,
   row: Operation,
@@ -296,7 +283,8 @@ function unknownFields(
   request.log.info({ operation: row.id, fields: fields.slice(0, 20) }, "fields that are not known were left alone");
 }
 
-// Codes of SQLite that mean the disk, not us: full, read-only, failing, out of memory.
+// Codes of SQLite that mean the disk, not us: full, read-only, failing, out of memory. ASSUMED: when the disk is
+// full, changes are 503 with `Retry-After: 5`; reads go on.
 const diskCodes: readonly (number | undefined)[] = [13, 8, 10, 7, 5];
 
 /** Answers what was thrown: a refusal as it says, a full disk as 503, anything else as a mistake of the service. */
@@ -328,7 +316,8 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   void reply.status(status).send({ error: `internal error, see the log for request ${request.id}` });
 }
 
-// What is not HTTP, or is beyond all measure, never becomes a request.
+// What is not HTTP, or is beyond all measure, never becomes a request. ASSUMED: a path beyond 16 KiB is 414, headers beyond
+// that are 431.
 function badConnection(this: FastifyInstance, error: ConnectionError, socket: Socket): void {
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) return void socket.destroy();
   const status = connectionStatus(error);

@@ -22,8 +22,10 @@ function typeText(schema: JsonSchema): string {
   if (type === "array" && isSchema(items)) return `array of ${typeText(items)}`;
   if (type === "object" && isSchema(additionalProperties)) return `map of ${typeText(additionalProperties)}`;
   const words = [type].flat().join(" or ");
-  const safe = (bound: unknown): bound is number => typeof bound === "number" && Math.abs(bound) < Number.MAX_SAFE_INTEGER;
-  const range = safe(minimum) || safe(maximum) ? ` (${safe(minimum) ? minimum : ""}…${safe(maximum) ? maximum : ""})` : "";
+  const safe = (bound: unknown): bound is number =>
+    typeof bound === "number" && Math.abs(bound) < Number.MAX_SAFE_INTEGER;
+  const range =
+    safe(minimum) || safe(maximum) ? ` (${safe(minimum) ? minimum : ""}…${safe(maximum) ? maximum : ""})` : "";
   return escape(`${words === "" ? "anything" : words}${typeof format === "string" ? ` (${format})` : ""}${range}`);
 }
 
@@ -45,7 +47,8 @@ function members(schema: JsonSchema, path = ""): string[] {
     const at = path === "" ? name : `${path}.${name}`;
     const needed = Array.isArray(required) && required.includes(name) ? "required" : "";
     const text = typeof value["description"] === "string" ? prose(value["description"]) : "";
-    const preset = value["default"] === undefined ? "" : ` Default <code>${escape(JSON.stringify(value["default"]))}</code>.`;
+    const preset =
+      value["default"] === undefined ? "" : ` Default <code>${escape(JSON.stringify(value["default"]))}</code>.`;
     return [row([`<code>${escape(at)}</code>`, typeText(value), needed, text + preset]), ...members(value, at)];
   });
 }
@@ -68,7 +71,9 @@ function operation(path: string, method: string, described: DescribedOperation):
   const asked = Object.values(requestBody?.content ?? {})[0];
   const parts = [
     `<p>${prose([summary, description].filter((text) => text !== undefined).join(" "))}</p>`,
-    parameters.length > 0 ? `<h4>Parameters</h4>${table(["name", "in", "type", "", ""], parameters.map(parameterRow))}` : "",
+    parameters.length > 0
+      ? `<h4>Parameters</h4>${table(["name", "in", "type", "", ""], parameters.map(parameterRow))}`
+      : "",
     asked ? `<h4>Body${requestBody?.required ? "" : " (may be left out)"}</h4>${body(asked.schema)}` : "",
     asked?.example === undefined ? "" : `<pre>${escape(JSON.stringify(asked.example, null, 2))}</pre>`,
     `<h4>Answers</h4>${table(["status", "", "body"], Object.entries(responses).map(answerRow))}`,

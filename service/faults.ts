@@ -28,7 +28,13 @@ const ofMachine = ({ path }: Operation): boolean => path.includes("{machine_id}"
 const listsMachines = ({ id }: Operation): boolean => id === "machines.list" || id === "orgs.machines";
 
 /** Operations that need room on a host. */
-export const needsRoom = ["machines.create", "machines.update", "machines.start", "volumes.create", "postgres.create"] as const;
+export const needsRoom = [
+  "machines.create",
+  "machines.update",
+  "machines.start",
+  "volumes.create",
+  "postgres.create",
+] as const;
 
 interface Kind {
   /** When it acts; `either` leaves it to `when`. */
@@ -56,7 +62,10 @@ const kinds = {
 type KindName = keyof typeof kinds;
 
 const positive = z.int().min(1);
-const period = z.int().min(0).max(24 * 3600_000);
+const period = z
+  .int()
+  .min(0)
+  .max(24 * 3600_000);
 
 const fields = z.strictObject({
   operation: z
@@ -69,7 +78,12 @@ const fields = z.strictObject({
   nth: positive.optional(),
   times: z.union([positive, z.literal("always")]).optional(),
   status: z.union([z.int().min(200).max(599), z.literal("reset")]).optional(),
-  headers: z.record(z.string().regex(/^[\w-]+$/, "must be the name of a header"), z.string().regex(/^[\t\x20-\x7e]*$/, "must be printable ASCII")).optional(),
+  headers: z
+    .record(
+      z.string().regex(/^[\w-]+$/, "must be the name of a header"),
+      z.string().regex(/^[\t\x20-\x7e]*$/, "must be printable ASCII"),
+    )
+    .optional(),
   body: z.json().optional(),
   delayMs: period.optional(),
   truncate: z.int().min(0).optional(),
@@ -87,7 +101,11 @@ const fields = z.strictObject({
   merge: z.record(z.string(), z.json()).optional(),
   hiddenForMs: period.optional(),
   stealLease: z.strictObject({ ttl: z.int().min(1).max(3600) }).optional(),
-  clockJumpMs: z.int().min(1).max(31 * 24 * 3600_000).optional(),
+  clockJumpMs: z
+    .int()
+    .min(1)
+    .max(31 * 24 * 3600_000)
+    .optional(),
 });
 
 const kindsOf = (fault: Fault): KindName[] =>
@@ -102,7 +120,12 @@ function contradiction(fault: z.infer<typeof fields>): [field: string, message: 
     return [headers === undefined ? "body" : "headers", "needs a status to be answered with"];
   const sent = truncate !== undefined || drip !== undefined;
   if (!kind && !sent && delayMs === undefined)
-    return ["fault", `must do something: ${Object.keys(kinds).filter((name) => name !== "rewrite").join(", ")}, delayMs, truncate or drip`];
+    return [
+      "fault",
+      `must do something: ${Object.keys(kinds)
+        .filter((name) => name !== "rewrite")
+        .join(", ")}, delayMs, truncate or drip`,
+    ];
   if (sent && (status === "reset" || (kind !== undefined && kinds[kind].moment === "before")))
     return [truncate === undefined ? "drip" : "truncate", `needs an answer, which ${kind} does not give`];
   if (sent && kind === undefined && when === "before") return ["when", "must be after: the answer is not there before"];
@@ -155,7 +178,8 @@ export interface Met {
 export function momentOf(fault: Fault, row: Operation): Moment {
   const [kind] = kindsOf(fault);
   if (kind === "hiddenForMs") return listsMachines(row) ? "after" : "before";
-  if (kind && kinds[kind].moment !== "either") return kinds[kind].moment as Moment;
+  const moment = kind ? kinds[kind].moment : "either";
+  if (moment !== "either") return moment;
   const sent = kind === undefined && (fault.truncate !== undefined || fault.drip !== undefined);
   return fault.when ?? (sent ? "after" : "before");
 }

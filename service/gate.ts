@@ -15,7 +15,10 @@ export interface Gate {
 
 const nameOf = (host: string): string => host.replace(/:\d*$/, "").toLowerCase();
 
-/** A web page elsewhere may make a browser send requests here, under a name it had pointed at this computer. */
+/**
+ * A web page elsewhere may make a browser send requests here, under a name it had pointed at this computer. ASSUMED: a host
+ * name other than this computer's, and a request for a page from elsewhere, are 403.
+ */
 function refuseForeign({ headers }: FastifyRequest, allowed: ReadonlySet<string>): void {
   const host = headers.host ?? "";
   if (!ownNames.has(nameOf(host)) && !allowed.has(nameOf(host))) {

@@ -100,7 +100,7 @@ export interface Ids {
   cluster(): string;
   backup(): string;
   password(): string;
-  /** ASSUMED: 32 hexadecimal characters; the samples show 12, which is short for what guards a Machine. */
+  /** ASSUMED: a lease nonce has 32 hexadecimal characters; the samples show 12, which is short for what guards a Machine. */
   nonce(): string;
   accessToken(): string;
 }

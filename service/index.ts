@@ -3,6 +3,8 @@ export { createService, type Service, type ServiceOptions } from "./service.ts";
 export { ManualClock, systemClock, type Clock } from "./lifecycle/clock.ts";
 export { seededRandom, type RandomBytes } from "./ids.ts";
 export type { Fault } from "./faults.ts";
+export type { Audited } from "./audit.ts";
+export { startAdmin, type Admin, type AdminOptions } from "./admin.ts";
 export type { Seen } from "./app.ts";
 export { findLocal, startLocal, stopLocal, type Local } from "./local/daemon.ts";
 export type { LocalOptions } from "./local/options.ts";

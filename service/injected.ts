@@ -38,7 +38,8 @@ export async function strikeBefore(fault: Fault, struck: Struck): Promise<boolea
   if (delayMs !== undefined) await sleep(delayMs);
   const machine = String(params["machine_id"]);
   if (capacity) throw withoutRoom[row.id as (typeof needsRoom)[number]](body);
-  if (hiddenForMs !== undefined && isHidden(world, machine, hiddenForMs)) throw refuse(404, "not_found: machine not found");
+  if (hiddenForMs !== undefined && isHidden(world, machine, hiddenForMs))
+    throw refuse(404, "not_found: machine not found");
   if (stealLease) await world.store.write(() => steal(world, machine, stealLease.ttl));
   if (clockJumpMs !== undefined) world.clock.advance(clockJumpMs);
   if (status === undefined) return false;
@@ -71,7 +72,7 @@ function volumeIn(body: unknown): string | undefined {
   return isObject(mount) && typeof mount["volume"] === "string" ? mount["volume"] : undefined;
 }
 
-// What each operation answers when no host has room (bodies 1.2). ASSUMED: the text for Postgres; 400 is known.
+// What each operation answers when no host has room (bodies 1.2). ASSUMED: a cluster no host has room for is 400.
 const withoutRoom: Readonly<Record<NeedsRoom, (body: unknown) => Refusal>> = {
   "machines.create": (body) => noHost(volumeIn(body)),
   "machines.update": noRoomOnHost,
@@ -112,7 +113,8 @@ function change(fault: Fault, struck: Struck, outgoing: Outgoing): Outgoing {
   const withBody = (changed: unknown): Outgoing => ({ ...outgoing, text: JSON.stringify(changed) });
   if (rewrite) return withBody(rewrite(body));
   if (merge) return withBody(merged(body, merge));
-  if (stale !== undefined) return withBody(Array.isArray(body) ? body.map((one) => asOf(world, one, stale)) : asOf(world, body, stale));
+  if (stale !== undefined)
+    return withBody(Array.isArray(body) ? body.map((one) => asOf(world, one, stale)) : asOf(world, body, stale));
   if (hiddenForMs !== undefined) {
     const seen = (one: unknown): boolean => !isObject(one) || !isHidden(world, String(one["id"]), hiddenForMs);
     return withBody(withList(row, body, (all) => all.filter(seen)));
@@ -196,7 +198,11 @@ async function answerInstead(fault: Fault, struck: Struck): Promise<void> {
 }
 
 /** Sends an answer: as it is, or in drops, or only the beginning of it. */
-async function deliver({ truncate, drip }: Fault, { reply, cut }: Struck, { status, headers, text = "" }: Outgoing): Promise<void> {
+async function deliver(
+  { truncate, drip }: Fault,
+  { reply, cut }: Struck,
+  { status, headers, text = "" }: Outgoing,
+): Promise<void> {
   if (truncate === undefined && drip === undefined) {
     await reply.status(status).headers(headers).send(text);
     return;

@@ -50,7 +50,12 @@ function leaf(field: Field, schema: z.ZodType, side: Side): JsonSchema {
   return spellings ? { anyOf: [json, { enum: Object.keys(spellings).map(Number) }] } : json;
 }
 
-function object(shape: Extract<Shape, { kind: "object" }>, side: Side, open: boolean, components: Components): JsonSchema {
+function object(
+  shape: Extract<Shape, { kind: "object" }>,
+  side: Side,
+  open: boolean,
+  components: Components,
+): JsonSchema {
   const entries = Object.entries(shape.fields);
   const required = entries.filter(([, field]) => !field.optional).map(([name]) => name);
   const inner = (field: Field): JsonSchema => {
@@ -62,7 +67,9 @@ function object(shape: Extract<Shape, { kind: "object" }>, side: Side, open: boo
     type: "object",
     properties: Object.fromEntries(entries.map(([name, field]) => [name, described(field, inner(field))])),
     ...(required.length > 0 ? { required } : {}),
-    ...((side === "answer" && !open) || (side === "request" && components.strict) ? { additionalProperties: false } : {}),
+    ...((side === "answer" && !open) || (side === "request" && components.strict)
+      ? { additionalProperties: false }
+      : {}),
   };
 }
 
@@ -88,8 +95,7 @@ export function jsonSchema(field: Field, side: Side, components: Components, ope
 function ofShape(field: Field, side: Side, components: Components, open: boolean): JsonSchema {
   const { shape } = field;
   if (shape.kind === "leaf") return leaf(field, shape.schema, side);
-  if (shape.kind === "array")
-    return { ...plain(shape.schema), items: jsonSchema(shape.item, side, components, open) };
+  if (shape.kind === "array") return { ...plain(shape.schema), items: jsonSchema(shape.item, side, components, open) };
   if (shape.kind === "record") {
     const value = jsonSchema(shape.value, side, components, open);
     return {

@@ -21,15 +21,19 @@ export interface Counted {
 type Labels = Readonly<Record<string, string | number>>;
 type Sample = readonly [labels: Labels, value: number, suffix?: string];
 
-const quoted = (text: string | number): string =>
-  `"${String(text).replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`;
+const quoted = (text: string | number): string => `"${String(text).replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`;
 
 function line(name: string, [labels, value, suffix = ""]: Sample): string {
   const inside = Object.entries(labels).map(([label, text]) => `${label}=${quoted(text)}`);
   return `${name}${suffix}${inside.length > 0 ? `{${inside.join(",")}}` : ""} ${value}`;
 }
 
-const metric = (name: string, type: "counter" | "gauge" | "histogram", help: string, samples: readonly Sample[]): string =>
+const metric = (
+  name: string,
+  type: "counter" | "gauge" | "histogram",
+  help: string,
+  samples: readonly Sample[],
+): string =>
   [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...samples.map((sample) => line(name, sample))].join("\n");
 
 /** Counts requests as they are answered, and reads the rest off the store when asked. */
@@ -51,7 +55,11 @@ export class Metrics {
     if (known) known.count++;
     else this.#requests.set(key, { labels: { operation, status: status ?? "cut" }, count: 1 });
     let durations = this.#durations.get(operation);
-    if (!durations) this.#durations.set(operation, (durations = { counts: Array.from({ length: bounds.length + 1 }, () => 0), sum: 0 }));
+    if (!durations)
+      this.#durations.set(
+        operation,
+        (durations = { counts: Array.from({ length: bounds.length + 1 }, () => 0), sum: 0 }),
+      );
     const bucket = bounds.findIndex((bound) => seconds <= bound);
     const at = bucket < 0 ? bounds.length : bucket;
     durations.counts[at] = (durations.counts[at] ?? 0) + 1;

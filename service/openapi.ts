@@ -113,13 +113,17 @@ const json = (schema: JsonSchema, example?: unknown): Readonly<Record<string, Me
 /** The schema of an error of an operation. */
 const errorRef = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` });
 
-const retryAfter = { "retry-after": { description: "Seconds until it is worth another try.", schema: { type: "integer" } } };
+const retryAfter = {
+  "retry-after": { description: "Seconds until it is worth another try.", schema: { type: "integer" } },
+};
 
 /** What any operation may answer, beside what its row says. */
 function generalFailures({ id, method, body }: Operation): Readonly<Record<number, string>> {
   const postgres = id.startsWith("postgres.");
   return {
-    ...(postgres ? { 422: "a parameter is not what it must be" } : { 400: "a parameter or the body is not what it must be" }),
+    ...(postgres
+      ? { 422: "a parameter is not what it must be" }
+      : { 400: "a parameter or the body is not what it must be" }),
     ...(postgres && body ? { 400: "the body is not JSON" } : {}),
     401: "no token, or one that is not known",
     403: "another organization's, or the token may not do this",
@@ -233,7 +237,10 @@ function links(row: Operation): Record<string, Link> {
   return Object.fromEntries(
     next.map(({ id, path }) => [
       id,
-      { operationId: id, parameters: Object.fromEntries(parametersIn(path).map((name) => [name, known.get(name) ?? ""])) },
+      {
+        operationId: id,
+        parameters: Object.fromEntries(parametersIn(path).map((name) => [name, known.get(name) ?? ""])),
+      },
     ]),
   );
 }
@@ -251,7 +258,10 @@ function successes(row: Operation, components: Components): Record<string, Descr
   };
   const others = Object.entries(row.otherSuccesses ?? {});
   return Object.fromEntries(
-    [[String(row.status), "Done."] as const, ...others].map(([status, description]) => [status, { description, ...answered }]),
+    [[String(row.status), "Done."] as const, ...others].map(([status, description]) => [
+      status,
+      { description, ...answered },
+    ]),
   );
 }
 

@@ -78,7 +78,14 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
   "postgres.fork": { name: "orders-copy" },
 };
 
-const event = { id: version, type: "start", status: "started", source: "flyd", timestamp: 1769860800000, request: null };
+const event = {
+  id: version,
+  type: "start",
+  status: "started",
+  source: "flyd",
+  timestamp: 1769860800000,
+  request: null,
+};
 const check = { name: "servicecheck-00-tcp-8080", status: "passing", output: "Success", updated_at: made };
 const image_ref = {
   registry: "registry.example.com",
@@ -129,7 +136,13 @@ export const componentExamples: Readonly<Record<string, unknown>> = {
   CheckStatus: check,
   MachineConfig: config,
   MachineConfigRequest: config,
-  Lease: { nonce: "0f".repeat(16), expires_at: 1769860860, owner: "4f4f4f4f4f4f@tokens.personal", description: "deploy", version },
+  Lease: {
+    nonce: "0f".repeat(16),
+    expires_at: 1769860860,
+    owner: "4f4f4f4f4f4f@tokens.personal",
+    description: "deploy",
+    version,
+  },
   Volume: {
     id: volume,
     name: "data",
@@ -155,7 +168,13 @@ export const componentExamples: Readonly<Record<string, unknown>> = {
   },
   IpAssignment: { ip: "198.18.7.9", region: "global", shared: false, service_name: "", created_at: made },
   CertificateEntry: certificate,
-  CertificateSummary: { hostname: "www.example.com", status: "active", configured: true, acme_requested: true, ...times },
+  CertificateSummary: {
+    hostname: "www.example.com",
+    status: "active",
+    configured: true,
+    acme_requested: true,
+    ...times,
+  },
   CertificateDetail: {
     hostname: "www.example.com",
     status: "active",
@@ -184,12 +203,20 @@ export const componentExamples: Readonly<Record<string, unknown>> = {
     created_at: made,
     storage_used_bytes: null,
   },
-  PostgresClusterSummary: { id: "z4k69dxd8r31p5mx", name: "orders-db", region: "ams", plan: "starter", status: "ready", created_at: made },
+  PostgresClusterSummary: {
+    id: "z4k69dxd8r31p5mx",
+    name: "orders-db",
+    region: "ams",
+    plan: "starter",
+    status: "ready",
+    created_at: made,
+  },
   Error: { error: "app not found" },
   PostgresError: { error: "This cluster is being deleted" },
   LeaseConflict: {
     status: "error",
-    message: "machine ID 3d8d413b29d089 lease currently held by 4f4f4f4f4f4f@tokens.personal, expires at 2026-01-31T12:01:00Z",
+    message:
+      "machine ID 3d8d413b29d089 lease currently held by 4f4f4f4f4f4f@tokens.personal, expires at 2026-01-31T12:01:00Z",
     code: "invalid",
   },
 };

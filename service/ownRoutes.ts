@@ -55,7 +55,11 @@ export function addOwnRoutes(app: FastifyInstance, { world, metrics, strict, clo
   app.get("/healthz", open, () => ({ status: "ok" }));
 
   app.get("/readyz", open, async (_request, reply) => {
-    const problem = closing() ? "the service is shutting down" : (await storeWritable()) ? undefined : "the store cannot be written";
+    const problem = closing()
+      ? "the service is shutting down"
+      : (await storeWritable())
+        ? undefined
+        : "the store cannot be written";
     if (problem === undefined) return { status: "ok" };
     return reply.status(503).header("retry-after", "5").send({ error: problem });
   });

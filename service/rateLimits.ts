@@ -13,7 +13,7 @@ const usual: Limit = { perSecond: 1, burst: 3 };
 
 const limits: Readonly<Record<string, Limit>> = {
   "machines.get": { perSecond: 5, burst: 10 },
-  // ASSUMED: all of the 100 a minute may come at once.
+  // ASSUMED: all of the 100 deletions of Apps a minute may come at once.
   "apps.delete": { perSecond: 100 / 60, burst: 100 },
 };
 
@@ -33,7 +33,7 @@ interface Bucket {
 const mostBuckets = 10_000;
 
 /**
- * What an action is counted for. ASSUMED: where there is neither a Machine nor an App, the cluster, else the organization;
+ * What an action is counted for. ASSUMED: a rate limit counts by Machine or App, where there is neither by cluster, else by organization;
  * an App's deletion counts for the organization, since an App is deleted once.
  */
 function subjectOf(

@@ -79,7 +79,7 @@ export interface Service {
   close(): Promise<void>;
 }
 
-// ASSUMED: how long requests that have begun may take once the service closes.
+// ASSUMED: requests that have begun may take three more seconds once the service closes.
 const closingMs = 3000;
 
 /** Makes a service. Throws a StoreError when the data folder cannot be used. */

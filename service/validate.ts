@@ -21,7 +21,8 @@ const at = (value: unknown, path: readonly PropertyKey[]): unknown =>
     value,
   );
 
-// A value of the wrong type is named by its type alone: it may be somebody's secret in the wrong place.
+// ASSUMED: a bad value is one sentence: the field, what it got, what is allowed. A value of the wrong type is named by its
+// type alone: it may be somebody's secret in the wrong place.
 function received(issue: Issue, value: unknown): string {
   if (value === undefined) return "nothing";
   if (issue.code === "invalid_type" || issue.code === "invalid_union")
@@ -104,6 +105,7 @@ function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown:
 const fieldAt = (shape: Shape, name: string): Field | undefined =>
   shape.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
 
+// ASSUMED: an empty value of the query counts as left out; booleans are `true`, `false`, `1` and `0`.
 const truths: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
 
 /** A value of the query as the type its field has; repeated or comma-separated where the field is a list (spec 4.2 wait). */
@@ -115,7 +117,10 @@ function queryValue(row: Operation, name: string, { shape }: Field, value: unkno
   if (shape.type === "boolean") {
     const truth = Object.hasOwn(truths, text) ? truths[text] : undefined;
     if (truth === undefined)
-      throw refuse(badStatus(row.id), `invalid ${name}, got ${JSON.stringify(text.slice(0, 80))}, must be true or false`);
+      throw refuse(
+        badStatus(row.id),
+        `invalid ${name}, got ${JSON.stringify(text.slice(0, 80))}, must be true or false`,
+      );
     return truth;
   }
   if (shape.type === "integer" && /^-?\d{1,15}$/.test(text)) return Number(text);

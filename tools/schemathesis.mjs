@@ -22,9 +22,12 @@ await main(async () => {
 });
 
 function numbers() {
-  const { values } = parseArgs({ options: { max: { type: "string", default: "20000" }, seed: { type: "string", default: "1" } } });
+  const { values } = parseArgs({
+    options: { max: { type: "string", default: "20000" }, seed: { type: "string", default: "1" } },
+  });
   const read = (name) => {
-    if (!/^\d{1,9}$/.test(values[name])) throw new Stop(`--${name} takes a number, got ${JSON.stringify(values[name])}`);
+    if (!/^\d{1,9}$/.test(values[name]))
+      throw new Stop(`--${name} takes a number, got ${JSON.stringify(values[name])}`);
     return Number(values[name]);
   };
   return { max: read("max"), seed: read("seed") };

@@ -4,7 +4,7 @@ import { lengthProblem, type Signer } from "./kind.ts";
 
 const same = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && timingSafeEqual(a, b);
 
-/** HMAC. ASSUMED: a key may be longer than the hash, up to 1024 bytes; one that is shorter is weak and refused. */
+/** HMAC. ASSUMED: a key for HMAC may be longer than the hash, up to 1024 bytes; one that is shorter is weak and refused. */
 export const hmac = (hash: "sha256" | "sha384" | "sha512", length: number): Signer => {
   const sign = (key: Uint8Array, plaintext: Uint8Array): Uint8Array => createHmac(hash, key).update(plaintext).digest();
   return {

@@ -25,7 +25,7 @@ export function sharedKey(own: Uint8Array, other: Uint8Array): Uint8Array {
   return new Uint8Array(out.buffer);
 }
 
-/** ASSUMED: associated data is bound by the nonce; without any the box is libsodium's sealed box. */
+/** ASSUMED: associated data of a `nacl_box` is bound by the nonce; without any the box is libsodium's sealed box. */
 const nonceFor = (ephemeral: Uint8Array, own: Uint8Array, associated: Uint8Array): Uint8Array =>
   blake2b(Buffer.concat([ephemeral, own, associated]), { dkLen: 24 });
 

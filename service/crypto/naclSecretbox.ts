@@ -6,7 +6,7 @@ import { lengthProblem, type Cipher } from "./kind.ts";
 const nonceLength = 24;
 
 /**
- * The key for some associated data. ASSUMED: NaCl has no place for associated data, so it is bound by a key of its own;
+ * The key for some associated data. ASSUMED: associated data of a `nacl_secretbox`, for which NaCl has no place, is bound by a key of its own;
  * without any the key is used as it is, and the ciphertext is NaCl's.
  */
 const keyFor = (key: Uint8Array, associated: Uint8Array): Uint8Array =>

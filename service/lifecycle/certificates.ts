@@ -32,7 +32,7 @@ export interface Requirements {
   readonly ownership: { readonly name: string; readonly app_value: string; readonly org_value: string };
 }
 
-// ASSUMED: the domains of the platform, below `.test`, where nothing is anybody's (RFC 2606).
+// ASSUMED: the platform's domains are `machines.test` and `acme.machines.test`, where nothing is anybody's (RFC 2606).
 const appsDomain = "machines.test";
 const challengeDomain = "acme.machines.test";
 
@@ -99,7 +99,7 @@ export function findingsOf(world: World, row: HostnameRow): Findings {
 }
 
 const hour = 60 * 60 * 1000;
-// ASSUMED: as Let's Encrypt counts: five failed validations of a hostname in an hour.
+// ASSUMED: five failed validations of a hostname in an hour bring it a pause, as Let's Encrypt counts.
 const mostAttempts = 5;
 
 function problemsOf(world: World, row: HostnameRow, { dns, address, ownership }: Findings): Problem[] {

@@ -17,7 +17,7 @@ const believable = {
   run: 1000,
   /** Before a process that failed is started again. */
   retry: 500,
-  /** The same under `restart.policy: always`, which never ends. */
+  /** ASSUMED: `restart.policy: always` has no limit and pauses a second between two attempts. */
   retryAlways: 1000,
   /** One step of a volume's or snapshot's life. */
   volume: 100,
@@ -58,7 +58,7 @@ const hour = 3600 * second;
 export const periods = {
   /** A destroyed Machine still answers by id (bodies 11). */
   destroyedShown: 60 * second,
-  /** ASSUMED: then lists with `include_deleted` show it for a day. */
+  /** ASSUMED: a destroyed Machine answers by id for 60 seconds, and lists with `include_deleted` show it for a day. */
   destroyedKept: 24 * hour,
   /** A deleted volume stays `pending_destroy` (bodies 2). */
   volumeKept: 24 * hour,
@@ -71,6 +71,6 @@ export const periods = {
   /** What a cluster stores is measured (bodies 10). */
   measure: hour,
   day: 24 * hour,
-  /** ASSUMED: a month is 30 days. */
+  /** ASSUMED: a Machine with a `schedule` is launched when it is created, then started every hour, day, week or 30 days. */
   schedule: { hourly: hour, daily: 24 * hour, weekly: 7 * 24 * hour, monthly: 30 * 24 * hour },
 } as const;

@@ -37,7 +37,7 @@ const starts = (): Refusal => refuse(409, "aborted: machine still attempting to 
 const runs = precondition("unable to destroy machine, not currently stopped, suspended, failed or created");
 const gone = (): Refusal => refuse(404, "not_found: machine not found");
 
-// ASSUMED: what bodies 4.4 leaves open: a failed Machine may be started, stopped and restarted; a suspended one may
+// ASSUMED: a failed Machine may be started, stopped and restarted; a suspended one may
 // be restarted; repeating what is already so or on its way changes nothing; an update is taken in every live state.
 /** What every operation does in every state. */
 export const effects: Readonly<Record<PowerOperation, Readonly<Record<MachineState, Effect>>>> = {
@@ -167,7 +167,7 @@ export const steps: Readonly<Partial<Record<MachineState, Step>>> = {
   stopping: { call: "stop", on: "exited", become: "stopped", event: "exit" },
   restarting: { call: "stop", on: "exited", become: "starting", event: "restart" },
   suspending: { call: "suspend", on: "suspended", become: "suspended", event: "suspend" },
-  // ASSUMED: an update with skip_launch leaves the Machine stopped, whatever it was: a snapshot or a running process
+  // ASSUMED: an update with `skip_launch` leaves the Machine stopped, whatever it was: a snapshot or a running process
   // belongs to the old version.
   replacing: { call: "create", on: "prepared", become: "starting", atRest: "stopped", event: "update" },
   destroying: { call: "destroy", on: "destroyed", become: "destroyed", event: "destroy" },

@@ -70,7 +70,7 @@ export function changeMachine(world: World, machine: MachineRow, changes: Partia
   return { ...machine, ...all };
 }
 
-/** Writes an event. ASSUMED: the latest 100 of a Machine are kept; 50 is the most that can be asked for. */
+/** Writes an event. ASSUMED: the latest 100 events of a Machine are kept; 50 is the most that can be asked for. */
 export function record(world: World, machine: MachineRow, cause: Cause, moved: boolean): void {
   const now = world.clock.now();
   const event: EventRow = {
@@ -122,7 +122,7 @@ export function operate(world: World, machine: MachineRow, operation: PowerOpera
   const effect = effects[operation][machine.state];
   if (typeof effect === "function") throw effect(machine.state);
   if (effect !== "unchanged") return enter(world, machine, effect, cause);
-  // Between two attempts of the restart policy a Machine reads `stopped`; a stop then ends the attempts.
+  // ASSUMED: a stop while a crashed Machine waits for its next attempt, when it reads `stopped`, ends the attempts.
   if (operation === "stop" && machine.state === "stopped") world.timers.cancel(machine.id, "machine.retry");
   return machine;
 }
@@ -161,7 +161,8 @@ function ended(world: World, machine: MachineRow, exit: Exit): void {
   const { policy = "on-failure", max_retries = 10 } = config.restart ?? {};
   const failed = exit.code !== 0;
   const restarting = policy === "always" || (policy !== "no" && failed && retriesOf(world, machine) < max_retries);
-  // ASSUMED: `failed` once the retries are used up, or when the process never came up and is not to be started again.
+  // ASSUMED: a Machine is `failed` once its retries are used up, or when its process never came up and is not to be started
+  // again; one whose process ended later is `stopped`.
   const state = !restarting && failed && (policy !== "no" || crashed) ? "failed" : "stopped";
   const request = exitRequest(world, machine, exit, restarting);
   enter(world, machine, state, { type: "exit", source: "flyd", request });
@@ -192,7 +193,7 @@ export function retry(world: World, id: string): void {
 }
 
 /**
- * A Machine that has failed is stood in for. ASSUMED: that is when a standby starts; hosts, whose end the platform means,
+ * A Machine that has failed is stood in for. ASSUMED: a standby starts when a Machine it stands by for has failed; hosts, whose end the platform means,
  * do not end here.
  */
 function startStandbys(world: World, failed: MachineRow): void {
@@ -205,7 +206,7 @@ function startStandbys(world: World, failed: MachineRow): void {
       enter(world, machine, "starting", { type: "start", source: "flyd", changes: { launch: 1, restarts: 0 } });
 }
 
-/** A destroyed Machine's lease ends with it; its volume is free a moment later. */
+/** A destroyed Machine's lease ends with it. ASSUMED: its volume is free a moment after it is destroyed; an update lets go of one at once. */
 function clearUp(world: World, machine: MachineRow): void {
   const { store, timers, delays } = world;
   store.run("DELETE FROM leases WHERE machine = ?", machine.id);
@@ -257,7 +258,10 @@ export function schedule(world: World, machine: MachineRow): void {
   if (every) world.timers.after(periods.schedule[every], "machine.schedule", machine.id);
 }
 
-/** Whether a Machine rests: nothing further happens to its state by itself. */
+/**
+ * Whether a Machine rests: nothing further happens to its state by itself. ASSUMED: `settled` is `started`, `stopped`,
+ * `suspended` or `failed` when nothing follows: not `created`, and not `stopped` between two attempts of the restart policy.
+ */
 export const isSettled = (world: World, machine: MachineRow): boolean =>
   (machine.state === "started" ||
     machine.state === "stopped" ||

@@ -80,7 +80,7 @@ export class Waits {
     }
   }
 
-  /** Ends every held request; the service is closing. */
+  /** Ends every held request. ASSUMED: requests that are held get 503 and `Connection: close` when the service closes. */
   close(): void {
     this.#closed = new Refusal(
       503,

@@ -7,7 +7,7 @@ import { optional, required } from "../../api/schema.ts";
 import { createVolume } from "../../api/volumes.ts";
 import { readJson } from "./files.ts";
 
-/** Slug of an organization. ASSUMED: the rule of App names. */
+/** Slug of an organization. ASSUMED: an organization's slug follows the rule of App names. */
 export const orgSlug = z.string().regex(/^[a-z0-9-]{1,62}$/, "must be 1 to 62 of a-z, 0-9 and -");
 
 const addresses = z.array(z.string());

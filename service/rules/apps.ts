@@ -19,6 +19,7 @@ function shown(world: World, app: AppRow, org: OrgRow) {
     id: app.id,
     internal_numeric_id: app.number,
     name: app.name,
+    // ASSUMED: an App is `pending` while it has no Machine, else `deployed`.
     status: machine_count === 0 ? "pending" : "deployed",
     network: app.network,
     machine_count,
@@ -36,7 +37,7 @@ export const apps: Rules<typeof contract.apps> = {
     const org = orgOf({ world, caller }, query.org_slug);
     const { role, limit } = { role: query.app_role ?? null, limit: query.limit ?? 5000 };
     const matching = "FROM apps WHERE org = ?1 AND (?2 IS NULL OR role = ?2)";
-    // ASSUMED: total_apps counts what the filter leaves, on all pages together.
+    // ASSUMED: `total_apps` counts what the filter leaves, on all pages together.
     const total_apps = world.store.get<{ n: number }>(`SELECT count(*) AS n ${matching}`, org.id, role)?.n ?? 0;
     const found = world.store.all<AppRow>(`SELECT * ${matching} ORDER BY number`, org.id, role);
     const { page, next } = pageOf(found, { limit, cursor: query.cursor }, ({ number }) => [number, ""]);
@@ -58,7 +59,7 @@ export const apps: Rules<typeof contract.apps> = {
         ? undefined
         : world.store.get<AppRow>("SELECT * FROM apps WHERE org = ? AND idempotency_key = ?", org.id, key);
     if (first && (name === undefined || name === first.name)) return created(first);
-    // ASSUMED: status and text.
+    // ASSUMED: an idempotency key that was used with another name is 422.
     if (first) throw refuse(422, `idempotency_key was used for the app ${JSON.stringify(first.name)}`);
     if (name === undefined) throw badName();
     if (world.store.get("SELECT 1 FROM apps WHERE name = ?", name)) {
@@ -83,7 +84,7 @@ export const apps: Rules<typeof contract.apps> = {
     return shown(input.world, app, ownOrg(input));
   },
 
-  // ASSUMED: running Machines are no reason to refuse, with or without `force` (bodies 11).
+  // ASSUMED: deleting an App takes everything along, with or without `force`, running Machines too (bodies 11).
   delete(input) {
     const { world, query } = input;
     const app = appOf(input, "Could not find App");
@@ -102,7 +103,7 @@ export const apps: Rules<typeof contract.apps> = {
       throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry)}, must be longer than nothing`);
     const token = world.ids.accessToken();
     const now = world.clock.now();
-    // ASSUMED: no token outlives the one it was made with.
+    // ASSUMED: no deploy token outlives the token it was made with.
     const expiresAt = Math.min(now + lasts, caller.expiresAt ?? Number.POSITIVE_INFINITY);
     addToken(world.store, token, { slug: caller.slug, app: app.id, expiresAt }, now);
     return { token };

@@ -19,7 +19,7 @@ import type { Input, Rules } from "./rule.ts";
 
 type Group = typeof contract.certificates;
 
-// ASSUMED: status and text.
+// ASSUMED: a hostname, or a certificate of a hostname, that is not there is 404 `certificate not found`.
 const missing = () => refuse(404, "certificate not found");
 
 function hostnameOf(asking: Asking): HostnameRow {
@@ -179,7 +179,7 @@ export const certificates: Rules<Group> = {
   createAcme(input: Input<Group["createAcme"]>) {
     const { world, body } = input;
     const row = ensureHostname(world, openAppOf(input), body.hostname);
-    // ASSUMED: asking again is refused, as for a hostname that is on the App already (bodies 7.2).
+    // ASSUMED: asking again for an ACME certificate is 422, as for a hostname that is on the App already (bodies 7.2).
     if (row.acme_requested === 1)
       throw refuse(422, `hostname ${JSON.stringify(row.hostname)} already exists on the app`);
     const asked = { acme_requested: 1, acme_status: "pending_validation", acme_created_at: world.clock.now() };
@@ -191,7 +191,7 @@ export const certificates: Rules<Group> = {
     const app = openAppOf(input);
     const certificate = readCustom(body, world.clock.now());
     const row = ensureHostname(world, app, body.hostname);
-    // ASSUMED: a second upload takes the place of the first.
+    // ASSUMED: a second upload of a certificate takes the place of the first.
     const uploaded = {
       custom_chain: body.fullchain,
       custom_key: world.vault.seal(`certificate/${subjectOfHostname(row)}`, body.private_key),

@@ -6,7 +6,7 @@ import type { ClusterRow, OrgRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import type { Asking } from "./find.ts";
 
-/** What a plan comes with. ASSUMED: the replicas. */
+/** What a plan comes with. ASSUMED: the replicas of a plan: none for `basic`, one for the others. */
 const plans: Readonly<Record<string, { cpu_kind: string; cpus: number; memory_mb: number; replicas: number }>> = {
   basic: { cpu_kind: "shared", cpus: 2, memory_mb: 1024, replicas: 0 },
   starter: { cpu_kind: "shared", cpus: 2, memory_mb: 2048, replicas: 1 },
@@ -81,7 +81,7 @@ function nameFor(world: World, org: number, asked: string | undefined): string {
     while (isTaken(world, org, made)) made = world.ids.machineName();
     return made;
   }
-  // ASSUMED: the character rule, and that a name that is taken is an invalid attribute.
+  // ASSUMED: a cluster's name is 1 to 63 of `a-z`, `0-9` and `-`; one that is taken is 422.
   if (!namePattern.test(asked))
     throw refuse(
       422,

@@ -9,7 +9,7 @@ export interface Custom {
   readonly type: "rsa" | "ecdsa";
 }
 
-// ASSUMED: the texts; 422 is known.
+// ASSUMED: the texts that refuse an uploaded certificate; 422 is known.
 const rejected = (text: string) => refuse(422, `Validation failed: ${text}`);
 const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 

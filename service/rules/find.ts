@@ -17,7 +17,7 @@ export interface Asking {
 /** The organization of a slug; a token of one App has none. ASSUMED: `personal` is the token's own organization, whatever its slug. */
 export function orgOf({ world, caller }: Pick<Asking, "world" | "caller">, slug: string): OrgRow {
   const found = world.store.get<OrgRow>("SELECT * FROM orgs WHERE slug = ?", slug === "personal" ? caller.slug : slug);
-  // ASSUMED: 404 for an unknown organization, as for databases (spec 4.8).
+  // ASSUMED: an unknown organization is 404 everywhere, as for databases (spec 4.8); another's is 403.
   if (!found) throw refuse(404, "organization not found");
   if (found.id !== caller.org || caller.app !== null) throw refuse(403, "unauthorized");
   return found;
@@ -38,7 +38,7 @@ export function appOf({ world, caller, params }: Asking, missing = "app not foun
   return app;
 }
 
-/** The App of the path, to put something into. ASSUMED: an App that is being deleted takes nothing more. */
+/** The App of the path, to put something into. ASSUMED: an App that is being deleted can be read and takes nothing more. */
 export function openAppOf(asking: Asking): AppRow {
   const app = appOf(asking);
   if (app.deleting === 1) throw refuse(404, "app not found");
@@ -54,7 +54,7 @@ export function machineOf(asking: Asking): MachineRow {
   return machine;
 }
 
-/** The Machine of the path, to change it; a destroyed one is gone. */
+/** The Machine of the path, to change it. ASSUMED: changing a destroyed Machine is 404. */
 export function liveMachineOf(asking: Asking): MachineRow {
   const machine = machineOf(asking);
   if (machine.destroyed_at !== null) throw refuse(404, "not_found: machine not found");

@@ -15,10 +15,10 @@ type InsideRules = Pick<
   "exec" | "processes" | "signal" | "getMemory" | "setMemory" | "reclaimMemory"
 >;
 
-// ASSUMED: the longest a command may take (bodies 5.1).
+// ASSUMED: a command may take 60 seconds, which is also what it may take when nothing is said (bodies 5.1).
 const longestExec = 60;
 
-/** The Machine of the path, which must run. ASSUMED: 412 and its text for one that does not. */
+/** The Machine of the path, which must run. ASSUMED: what needs a Machine that runs is 412 for one that does not. */
 function runningMachineOf(input: Input): MachineRow {
   const machine = liveMachineOf(input);
   if (machine.state !== "started")
@@ -51,7 +51,7 @@ export const inside: InsideRules = {
     const timeoutMs = (body.timeout || longestExec) * 1000;
     return new Later(async () => {
       const done = await world.runtime.exec(machine, { words, stdin: body.stdin ?? "", timeoutMs });
-      // ASSUMED: status and text.
+      // ASSUMED: a command that does not end in time is 408.
       if (!done) throw refuse(408, `deadline_exceeded: the command did not end within ${timeoutMs / 1000} s`);
       return { stdout: done.stdout, stderr: done.stderr, exit_code: done.exitCode, exit_signal: done.exitSignal };
     });
@@ -83,7 +83,7 @@ export const inside: InsideRules = {
     const config = configOf(machine);
     const own = sizeOf(config).memoryMb;
     const most = Math.max(own, config.guest?.max_memory_mb ?? own);
-    // ASSUMED: the bounds: what the Machine has, or the ceiling its configuration names.
+    // ASSUMED: a memory limit may be what the Machine has, or the ceiling its configuration names; more is 400.
     if (body.limit_mb > most) throw refuse(400, `invalid limit_mb, got ${body.limit_mb}, cannot exceed ${most}`);
     return memoryAnswer(input, subjectOf(world, changeMachine(world, machine, { memory_limit_mb: body.limit_mb })));
   },

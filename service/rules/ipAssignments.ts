@@ -56,7 +56,7 @@ function assign(input: Input<Group["assign"]>) {
   const { world, body } = input;
   const app = openAppOf(input);
   const { type } = body;
-  // ASSUMED: status and text; every field is optional in the interface, and there is no sensible default.
+  // ASSUMED: assigning an IP address without a `type` is 400: every field is optional in the interface, and there is no sensible default.
   if (type === undefined)
     throw refuse(
       400,
@@ -64,7 +64,7 @@ function assign(input: Input<Group["assign"]>) {
     );
   const global = body.region === undefined || body.region === "global";
   const region = global ? "global" : regionOf(world, body.region).code;
-  // ASSUMED: an App has one shared address; status as bodies 1.2 says of an address that is allocated already.
+  // ASSUMED: an App has one shared address; asking for a second is 422.
   if (type === "shared_v4" && world.store.get("SELECT 1 FROM ips WHERE app = ? AND type = 'shared_v4'", app.id))
     throw refuse(422, "Validation failed: the app has a shared IPv4 address already");
   const ofNetwork = type === "private_v6";
@@ -97,7 +97,7 @@ export const ipAssignments: Rules<Group> = {
     const { world, params } = input;
     const app = appOf(input);
     const found = world.store.get<IpRow>("SELECT * FROM ips WHERE app = ? AND ip = ?", app.id, params.ip.toLowerCase());
-    // ASSUMED: status and text (bodies 3).
+    // ASSUMED: releasing an address that is not the App's is 404 (bodies 3).
     if (!found) throw refuse(404, "ip address not found");
     world.store.run("DELETE FROM ips WHERE number = ?", found.number);
     touch(world, app.id);

@@ -8,7 +8,7 @@ import type { World } from "../world.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import type { Rules } from "./rule.ts";
 
-// ASSUMED: default and bounds of a ttl (bodies 11).
+// ASSUMED: a lease lasts 30 seconds when nothing is said, and 1 to 3600; else 400. `lease_ttl` has the same bounds (bodies 11).
 const defaultTtl = 30;
 const longestTtl = 3600;
 
@@ -29,7 +29,7 @@ const heldBy = (lease: LeaseRow): string =>
 
 /**
  * Refuses a change while somebody else holds the lease; runs in the transaction of the change.
- * ASSUMED: a nonce that no longer holds is refused too. Its sender believes to be alone with the Machine and is not.
+ * ASSUMED: a guarded change with a nonce that no longer holds is 409 even when nobody holds the lease now: its sender believes to be alone with the Machine and is not.
  */
 export function guard(world: World, machine: MachineRow, nonce: string | undefined): void {
   if (machine.destroyed_at !== null) return; // its lease went with it; a repeated destroy must not fail over that
@@ -69,7 +69,7 @@ const envelope = ({ nonce, expires_at, owner, description, version }: LeaseRow, 
 
 /** The rules of the lease operations. */
 export const leases: Pick<Rules<typeof machines>, "getLease" | "acquireLease" | "releaseLease"> = {
-  /** ASSUMED: only its holder sees the nonce again; the documents' sample and the emulator disagree (bodies 6). */
+  /** ASSUMED: only the holder of a lease sees its nonce again, by sending it; the documents' sample and the emulator disagree (bodies 6). */
   getLease(input) {
     const lease = liveLease(input.world, machineOf(input).id);
     if (!lease) throw refuse(404, "lease not found");
@@ -89,6 +89,7 @@ export const leases: Pick<Rules<typeof machines>, "getLease" | "acquireLease" | 
   releaseLease(input) {
     const { world, nonce } = input;
     const machine = liveMachineOf(input);
+    // ASSUMED: a release without a nonce is 400; release and refresh without a lease are 404, with another nonce 409.
     if (nonce === undefined) throw refuse(400, "missing header svc-machine-lease-nonce");
     const lease = liveLease(world, machine.id);
     if (!lease) throw refuse(404, "lease not found");

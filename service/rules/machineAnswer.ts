@@ -7,6 +7,7 @@ import type { EventRow, LeaseRow, MachineRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import { parseImage, referenceOf } from "./images.ts";
 
+// ASSUMED: Machines have no host of their own here: `host_status` is always `ok`, and `lsvd` has no effect.
 // ASSUMED: a Machine shows its latest ten events; all that are kept are at …/events.
 const eventsShown = 10;
 const textsKept = 20_000;
@@ -80,7 +81,7 @@ function checksText(machine: MachineRow): string {
 
 /**
  * What an image reference names. Nothing here asks a registry: the table of images says what a tag stands for now.
- * ASSUMED: one that is not in it and has no digest of its own gets a hash of the reference.
+ * ASSUMED: an image that is not in the table and has no digest of its own gets a hash of its reference.
  */
 export function imageRef({ store }: Pick<World, "store">, image: string): object {
   const { registry, repository, tag, digest } = parseImage(image);

@@ -44,7 +44,7 @@ function versionOf(world: World, { config, configText, metadataText }: Accepted)
     version: world.ids.ulid(world.clock.now()),
     image_ref: JSON.stringify(imageRef(world, config.image)),
     cpu_kind: sizeOf(config).kind,
-    // ASSUMED: a limit set through the balloon device ends with the version it was set on.
+    // ASSUMED: a memory limit set through the balloon device ends with the version it was set on.
     memory_limit_mb: null,
     config: configText,
     metadata: metadataText,
@@ -115,8 +115,8 @@ function list(input: Input<typeof rows.list>): Text | Reply {
 }
 
 /**
- * ASSUMED: status and text. A service with one store has every version at once, so that waiting for one that has not been
- * written would be for nothing.
+ * ASSUMED: a `min_secrets_version` that has not been written is 412. A service with one store has every version at once, so
+ * that waiting would be for nothing.
  */
 function requireSecrets({ secrets_version }: AppRow, wanted: number | undefined): void {
   if (wanted !== undefined && wanted > secrets_version)
@@ -175,7 +175,7 @@ function update(input: Input<typeof rows.update>): Text {
   requireSecrets(app, body.min_secrets_version);
   const accepted = accept(world, body.config);
   const [before, after] = [mountedIn(configOf(old))[0], mountedIn(accepted.config)[0]];
-  // ASSUMED: text; a volume may be added where there was none, and taken away.
+  // ASSUMED: an update may mount a volume where there was none and take it away; another one in its place is 400.
   if (before !== undefined && after !== undefined && before !== after) {
     throw refuse(
       400,
@@ -185,7 +185,7 @@ function update(input: Input<typeof rows.update>): Text {
   if (accepted.noCapacity || !hasRoomFor(world, old, accepted)) throw noRoomOnHost();
   const volumes = volumesFor(world, app, mountedIn(accepted.config), old);
   requireSameRegion(old.region, volumes);
-  // ASSUMED: a Machine that is cordoned stays so; the flag only ever adds it.
+  // ASSUMED: `skip_service_registration` cordons; an update without it leaves a cordon as it is.
   const cordoned = body.skip_service_registration ? 1 : old.cordoned;
   const changes = {
     ...versionOf(world, accepted),
@@ -211,7 +211,7 @@ function get(input: Input<typeof rows.get>): Text {
   const sql = "SELECT config FROM machine_versions WHERE machine = ? AND version = ?";
   const version = world.store.get<{ config: string }>(sql, machine.id, query.version);
   if (!version) throw refuse(404, "not_found: machine version not found");
-  // ASSUMED: an old version differs in its configuration and reads `replaced` (bodies 4.4).
+  // ASSUMED: GET with an old `version` shows its configuration and the state `replaced` (bodies 4.4).
   const now = JSON.parse(machineText(world, machine.id)) as Record<string, unknown>;
   const then = {
     ...now,

@@ -49,7 +49,7 @@ export function volumesFor(world: World, app: AppRow, ids: readonly string[], ma
     if (volume.machine !== null && volume.machine !== machine?.id) {
       throw refuse(412, `failed_precondition: volume already claimed by machine ${volume.machine}`);
     }
-    // ASSUMED: status and text.
+    // ASSUMED: mounting a volume that is being destroyed is 412.
     if (isLeaving(volume.state)) throw refuse(412, `failed_precondition: volume ${id} is being destroyed`);
     return volume;
   });
@@ -62,7 +62,7 @@ export function placeFor(world: World, asked: string | undefined, volumes: reado
   return region;
 }
 
-/** ASSUMED: status and text for a volume elsewhere; that it must be in the same region is known. */
+/** ASSUMED: mounting a volume of another region is 400; that it must be in the same region is known. */
 export function requireSameRegion(region: string, volumes: readonly VolumeRow[]): void {
   for (const [i, volume] of volumes.entries()) {
     if (volume.region !== region) {

@@ -9,7 +9,7 @@ import type { Input, Rule } from "./rule.ts";
 
 type Placements = typeof contract.platform.placements;
 
-// ASSUMED: the limits per region that `count: 0` asks for, and the Machines that may be created at the same time.
+// ASSUMED: placements with `count: 0` tell up to 1000 Machines a region, and 50 may be created there at the same time.
 const mostPerRegion = 1000;
 const concurrency = 50;
 // The documented defaults of the weights.
@@ -39,7 +39,7 @@ function regionsNamed(world: World, expression: string): Region[] {
       const one = open.filter((region) => region.code === code);
       const area = nearestFirst.filter((region) => region.geo_region === (aliases[part] ?? part));
       const found = one.length > 0 ? one : area;
-      // ASSUMED: status and text.
+      // ASSUMED: placements for a region that does not exist are 400.
       if (found.length === 0)
         throw refuse(400, `invalid region, got ${JSON.stringify(part.slice(0, 40))}, no such region`);
       return found;
@@ -63,7 +63,7 @@ interface Candidate {
 
 /**
  * Places one after the other where its cost is least: the place in the expression counts `region`, every Machine that is
- * in the region already counts `spread`. ASSUMED: the formula; the weights alone are documented.
+ * in the region already counts `spread`. ASSUMED: of the order of placements the weights alone are documented, not how they are added up.
  */
 function place(candidates: readonly Candidate[], count: number, weights: { region: number; spread: number }): void {
   const cost = ({ rank, count: placed }: Candidate): number => rank * weights.region + placed * weights.spread;

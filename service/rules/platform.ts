@@ -7,7 +7,7 @@ import { placements } from "./placements.ts";
 import { roomIn } from "./room.ts";
 import type { Rules } from "./rule.ts";
 
-/** The region asked for, or the nearest. ASSUMED: status and text for one that does not exist. */
+/** The region asked for, or the nearest. ASSUMED: a region that does not exist or takes nothing more is 422 `region "xyz" not found`. */
 export function regionOf(world: World, code: string | undefined): Region {
   const region = world.regions.get(code ?? world.nearest);
   if (!region || region.deprecated) throw refuse(422, `region ${JSON.stringify(code)} not found`);

@@ -28,7 +28,7 @@ function summary(world: World, { id, name, region, plan, status, created_at, del
 
 function create(input: Input<Group["create"]>) {
   const { world, body } = input;
-  // ASSUMED: text; 400 is known (bodies 10).
+  // ASSUMED: the text for a cluster without an organization; 400 is known (bodies 10).
   if (body.org_slug === undefined || body.org_slug === "") throw refuse(400, "org_slug is required");
   const org = orgOf(input, body.org_slug);
   if (body.region === undefined)

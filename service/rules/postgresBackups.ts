@@ -104,7 +104,7 @@ export const backups: BackupRules = {
     if ((backup_id === undefined) === (pitr_time === undefined))
       throw refuse(422, "exactly one of backup_id and pitr_time must be given");
     const all = backupsOf(world, source.id).filter(({ status }) => status === "completed");
-    // ASSUMED: a moment in time is restored from the latest backup before it; without one, and for a time that has not
+    // ASSUMED: a moment in time of a cluster is restored from the latest backup before it; without one, and for a time that has not
     // come yet, it is an invalid attribute.
     const time = pitr_time === undefined ? undefined : Date.parse(pitr_time);
     if (time !== undefined && time > world.clock.now()) throw refuse(422, "invalid pitr_time, it has not come yet");

@@ -29,14 +29,14 @@ type ContentRules = Pick<
 /** The user every cluster begins with (bodies 10). */
 export const firstUser = "fly-user";
 
-// ASSUMED: the reserved names.
+// ASSUMED: reserved are the databases `postgres`, `template0`, `template1` and the users `postgres`, `repmgr`, `replication`, `pgbouncer`.
 const reservedDatabases: readonly string[] = ["postgres", "template0", "template1"];
 const reservedUsers: readonly string[] = ["postgres", "repmgr", "replication", "pgbouncer"];
 
 /** Name a password is sealed under. */
 export const passwordName = (cluster: string, user: string): string => `cluster/${cluster}/${user}`;
 
-/** The cluster of the path, to work in it. ASSUMED: 503 while it is not ready, with its text. */
+/** The cluster of the path, to work in it. ASSUMED: what is inside a cluster that is not ready is 503. */
 function readyClusterOf(asking: Asking): ClusterRow {
   const row = liveClusterOf(asking);
   if (row.status !== "ready") throw refuse(503, `The cluster is not ready, its status is ${row.status}`);
@@ -143,7 +143,7 @@ export const contents: ContentRules = {
     const taken = "SELECT 1 FROM extensions WHERE cluster = ? AND database = ? AND name = ?";
     if (offer.system || world.store.get(taken, cluster.id, database, offer.name))
       throw refuse(409, "Extension is already installed");
-    // ASSUMED: a schema other than `public` is there only when the request makes it; its text.
+    // ASSUMED: a schema other than `public` is there only when the request makes it; else it is 422.
     const schema = body.schema ?? "public";
     if (schema !== "public" && body.create_schema !== true)
       throw refuse(422, `schema ${JSON.stringify(schema)} does not exist`);
@@ -192,7 +192,7 @@ export const contents: ContentRules = {
     const { cluster, user } = userOf(input);
     if (body.role === undefined)
       throw refuse(422, "invalid role, got nothing, allowed are schema_admin, writer, reader");
-    // ASSUMED: the first user keeps its role and stays, so that a cluster always has an administrator.
+    // ASSUMED: the first user of a cluster keeps its role and stays, so that a cluster always has an administrator.
     if (user.name === firstUser) throw refuse(400, `the user ${JSON.stringify(firstUser)} belongs to the platform`);
     const sql = "UPDATE database_users SET role = ? WHERE cluster = ? AND name = ?";
     world.store.run(sql, body.role, cluster.id, user.name);

@@ -12,7 +12,7 @@ import type { Input, Rules } from "./rule.ts";
 
 const longestStop = 300_000;
 
-// A client's operation begins a new count of restarts.
+// ASSUMED: the retries of a restart policy are counted from the last operation of a client, not within five minutes.
 const byUser = (type: string, changes: Partial<MachineRow> = {}): Cause => ({
   type,
   source: "user",
@@ -62,7 +62,7 @@ export const power: Pick<Rules<typeof machines>, "start" | "stop" | "suspend" | 
   destroy(input) {
     const { force, kill } = input.query;
     const machine = machineOf(input);
-    // ASSUMED: destroying what is already destroyed succeeds for as long as it is shown.
+    // ASSUMED: destroying a Machine that is destroyed already is 200 for as long as it is shown.
     if (machine.destroyed_at !== null) return { ok: true };
     return act(input, force || kill ? "kill" : "destroy", byUser("destroy"));
   },

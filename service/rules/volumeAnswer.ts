@@ -9,7 +9,7 @@ const gib = 2 ** 30;
 export function volumeAnswer(row: VolumeRow, summary = false) {
   const total = row.mounted === 1 ? row.size_gb * gib : 0;
   const blocks = total / blockSize;
-  // ASSUMED: file system overhead, for plausible numbers.
+  // ASSUMED: blocks and bytes of a mounted volume are made up from its size, 98 % of them free.
   const free = Math.floor(blocks * 0.98);
   const details = {
     block_size: row.mounted === 1 ? blockSize : 0,
@@ -37,7 +37,7 @@ export function volumeAnswer(row: VolumeRow, summary = false) {
   };
 }
 
-/** A snapshot. ASSUMED: it stores nothing, since nothing is in a simulated volume. */
+/** A snapshot. ASSUMED: a snapshot stores 0 bytes, since nothing is in a simulated volume. */
 export const snapshotAnswer = (row: SnapshotRow) => ({
   id: row.id,
   status: row.status,

@@ -20,7 +20,7 @@ interface Source {
   readonly region?: string;
 }
 
-/** What a new volume starts from. ASSUMED: a source must belong to the same organization. */
+/** What a new volume starts from. ASSUMED: the snapshot or volume a new one starts from must be the same organization's. */
 function sourceOf(world: World, app: AppRow, body: Input<Group["create"]>["body"]): Source {
   if (body.snapshot_id !== undefined && body.source_volume_id !== undefined) {
     throw refuse(400, "invalid source_volume_id, is exclusive with snapshot_id");
@@ -46,10 +46,11 @@ function sourceOf(world: World, app: AppRow, body: Input<Group["create"]>["body"
 function create(input: Input<Group["create"]>) {
   const { world, body } = input;
   const app = openAppOf(input);
-  // ASSUMED: status and text; the specification calls every field optional, the platform's prose this one required.
+  // ASSUMED: a volume without a name is 400: the specification calls every field optional, the platform's prose this one required.
   if (body.name === undefined) throw refuse(400, "invalid name, got nothing, must be 1 to 30 of a-z, 0-9 and _");
   const source = sourceOf(world, app, body);
   const region = regionOf(world, body.region ?? source.region);
+  // ASSUMED: a fork or a restored volume is as large as what it is made from when nothing is said, and never smaller.
   const size = body.size_gb ?? (source.sizeGb || 3);
   if (size < source.sizeGb)
     throw refuse(400, `invalid size_gb, got ${size}, minimum required ${source.sizeGb} GB for what it is made from`);
@@ -94,7 +95,7 @@ function zoneFor(
   return zone;
 }
 
-/** The volume of the path, to change it. ASSUMED: one that is on its way out is gone for that. */
+/** The volume of the path, to change it. ASSUMED: a volume on its way out is 404 for every change but another delete. */
 function keptVolumeOf(asking: Asking): VolumeRow {
   const volume = volumeOf(asking);
   if (isLeaving(volume.state)) throw refuse(404, "volume not found");
@@ -113,7 +114,7 @@ function remove(input: Input<Group["delete"]>) {
 
 /** The rules of the volume operations. */
 export const volumes: Rules<Group> = {
-  // ASSUMED: volumes that are pending_destroy are listed; their state tells.
+  // ASSUMED: volumes that are `pending_destroy` are listed and can be read; their state tells.
   list(input) {
     const found = input.world.store.all<VolumeRow>(
       "SELECT * FROM volumes WHERE app = ? ORDER BY created_at, id",
@@ -144,6 +145,7 @@ export const volumes: Rules<Group> = {
       throw refuse(400, `invalid size_gb, got ${body.size_gb}, must be larger than ${volume.size_gb}`);
     const extended = walk(world, changeVolume(world, volume, { size_gb: body.size_gb }), extendPath);
     const machine = volume.machine === null ? undefined : findMachine(world, volume.machine);
+    // ASSUMED: a Machine that is `started` sees a larger volume only after a restart.
     return { volume: volumeAnswer(extended), needs_restart: machine?.state === "started" };
   },
 

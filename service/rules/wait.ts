@@ -36,7 +36,7 @@ function reached(world: World, machine: MachineRow, { states, version, after }: 
       return { ok: true, state: machine.state, version: machine.version, ...(latest ? { event_id: latest.id } : {}) };
     }
   }
-  // A state that was reached and left again between two looks was reached.
+  // ASSUMED: a state that was reached and left again while a request was held, or since `from_event_id`, was reached.
   const passed =
     after === undefined
       ? undefined
@@ -53,6 +53,7 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
     if (findMachine(world, id)?.app !== app.id) throw gone();
     const states: readonly string[] = query.state ?? ["started"];
     const version = query.version ?? query.instance_id;
+    // ASSUMED: a wait for a version the Machine never had is 404.
     if (
       version !== undefined &&
       !world.store.get("SELECT 1 FROM machine_versions WHERE machine = ? AND version = ?", id, version)
@@ -76,7 +77,7 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
       last = machine;
       const found = reached(world, machine, { states, version, after });
       if (found) return found;
-      // ASSUMED: 412, so that nobody takes it for a wait that may be repeated; the text is what clients look for.
+      // ASSUMED: a wait for a version that was replaced is 412, so that nobody repeats it; `currently replaced` in the text is what clients look for.
       if (version !== undefined && machine.version !== version) {
         throw refuse(
           412,

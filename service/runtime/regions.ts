@@ -1,6 +1,6 @@
 // The regions this service has, and the room in them.
 
-// ASSUMED: machines a region takes when nothing else is said.
+// ASSUMED: a region has room for 100,000 Machines when nothing else is said.
 const room = 100_000;
 
 /** A region as platform.regions answers it (bodies 9.2). */
@@ -81,5 +81,5 @@ export const regions: readonly Region[] = [
   place("yyz", "Toronto, Canada", "north_america", 43.65, -79.38),
 ];
 
-/** ASSUMED: the region nearest to a caller on this computer. */
+/** ASSUMED: `ams` is nearest to every caller when nothing else is said: a Machine or volume without a region goes there. */
 export const nearest = "ams";

@@ -7,7 +7,7 @@ import { run } from "./simulatedCommands.ts";
 import type { Command, Memory, Outcome, Process, Runtime, RuntimeHost, StopRequest, Subject } from "./runtime.ts";
 
 const mib = 2 ** 20;
-// ASSUMED: what a process uses of its Machine's memory, for plausible numbers.
+// ASSUMED: a process uses a quarter of its Machine's memory, for plausible numbers.
 const used = 0.25;
 /** Signals a simulated process handles and goes on; every other ends it. */
 const handled: readonly SignalName[] = ["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGPIPE", "SIGALRM"];

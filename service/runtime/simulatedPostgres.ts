@@ -15,7 +15,7 @@ const offers: readonly ExtensionOffer[] = [
   { name: "vector", version: "0.7.0", description: "vector data type with similarity search", system: false },
 ];
 
-// ASSUMED: what an empty cluster stores, for plausible numbers.
+// ASSUMED: an empty cluster stores 32 MiB, for plausible numbers.
 const emptyBytes = 32 * 2 ** 20;
 
 const simulates = (name: string, what: string): boolean => name.endsWith(`simulate-${what}`);

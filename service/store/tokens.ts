@@ -63,7 +63,7 @@ export function addToken(store: Pick<Access, "get" | "insert">, token: string, g
   store.insert("tokens", {
     hash: hashed,
     org: ensureOrg(store, slug).id,
-    // ASSUMED: who holds a lease is told as a name made from the token, as the platform does for tokens (bodies 6).
+    // ASSUMED: the owner of a lease is a name made from the token, as the platform does for tokens (bodies 6).
     owner: `${id}@tokens.${slug}`,
     created_at: now,
     expires_at: expiresAt,

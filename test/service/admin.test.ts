@@ -4,8 +4,8 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { startAdmin, type Admin } from "../../service/admin.ts";
-import { ManualClock, type ServiceOptions } from "../../service/index.ts";
+
+import { ManualClock, startAdmin, type Admin, type ServiceOptions } from "../../service/index.ts";
 import { caller, withApp } from "./client.ts";
 
 const opened: Admin[] = [];
@@ -216,7 +216,10 @@ const seen: Readonly<Record<string, (scene: Scene, plan: Plan) => Promise<void>>
   async "lost delete"(scene, plan) {
     const { id } = (await create(scene)).body;
     await plan();
-    expect(await scene.call("DELETE", `${scene.machines}/${id}?force=true`)).toMatchObject({ status: 200, body: { ok: true } });
+    expect(await scene.call("DELETE", `${scene.machines}/${id}?force=true`)).toMatchObject({
+      status: 200,
+      body: { ok: true },
+    });
     expect((await scene.call("GET", `${scene.machines}/${id}`)).body.state).toBe("started");
   },
   async "one organization, one App"(scene, plan) {
@@ -250,7 +253,10 @@ function raw({ url, token }: Scene, path: string) {
 
 describe("every example of docs/service-faults.md", () => {
   const text = readFileSync("docs/service-faults.md", "utf8");
-  const examples = [...text.matchAll(/^\| ([^|`]+) \| .* \| `(\{.*\})` \|$/gm)].map(([, name = "", example = ""]) => ({ name, example }));
+  const examples = [...text.matchAll(/^\| ([^|`]+) \| .* \| `(\{.*\})` \|$/gm)].map(([, name = "", example = ""]) => ({
+    name,
+    example,
+  }));
 
   test("is tried out here, and nothing else is", () => {
     expect(examples.map(({ name }) => name)).toEqual(Object.keys(seen));
@@ -267,7 +273,11 @@ describe("every example of docs/service-faults.md", () => {
 
 test.each([
   ["no JSON", "{", "invalid body, it is not JSON"],
-  ["an unknown operation", { operation: "machines.fly", status: 500 }, 'invalid operation, got "machines.fly", is no operation'],
+  [
+    "an unknown operation",
+    { operation: "machines.fly", status: 500 },
+    'invalid operation, got "machines.fly", is no operation',
+  ],
   ["an unknown field", { operation: "apps.get", statuss: 500 }, "unknown statuss"],
   ["an unknown field inside", { operation: "apps.list", list: { keeps: 1 } }, "unknown list.keeps"],
   ["nothing to do", { operation: "apps.get" }, "must do something"],
@@ -275,7 +285,11 @@ test.each([
   ["a status that is none", { status: 99 }, "invalid status"],
   ["a body without a status", { body: "x" }, "invalid body"],
   ["a wrong moment", { operation: "machines.create", capacity: true, when: "after" }, "must be before with capacity"],
-  ["an operation it means nothing to", { operation: "apps.get", stale: 1 }, "must be one that stale means something to"],
+  [
+    "an operation it means nothing to",
+    { operation: "apps.get", stale: 1 },
+    "must be one that stale means something to",
+  ],
   ["an answer that is cut and never given", { status: "reset", truncate: 1 }, "needs an answer"],
   ["a header that would end the headers", { status: 500, headers: { a: "b\r\nc: d" } }, "invalid headers.a"],
   ["a negative delay", { delayMs: -1 }, "invalid delayMs, got -1, must be at least 0"],
@@ -306,7 +320,10 @@ test("images are listed and moved, and new Machines follow", async () => {
   const digest = `sha256:${"ab".repeat(32)}`;
   const listed = { reference: "nginx:latest", digest, labels: { version: "9" } };
   expect((await ask("PUT", "/images", listed)).status).toBe(204);
-  expect((await ask("GET", "/images")).body.images).toContainEqual({ ...listed, reference: "docker.io/library/nginx:latest" });
+  expect((await ask("GET", "/images")).body.images).toContainEqual({
+    ...listed,
+    reference: "docker.io/library/nginx:latest",
+  });
   expect((await machine()).image_ref).toMatchObject({ digest, labels: { version: "9" } });
   expect((await ask("PUT", "/images", { ...listed, digest: "abc" })).body.error).toContain("invalid digest");
   expect((await ask("PUT", "/images", { digest })).body.error).toContain("invalid reference, got nothing");
@@ -321,7 +338,9 @@ test("the DNS of a hostname is set and brought back", async () => {
   expect(await check()).toMatchObject({ configured: false, dns_records: { a: ["198.18.0.1"] } });
   expect((await ask("DELETE", "/dns/www.example.com")).status).toBe(204);
   expect((await check()).configured).toBe(true);
-  expect((await ask("PUT", "/dns/www.example.com", { a: "198.18.0.1" })).body.error).toContain("invalid a, got a value of type string");
+  expect((await ask("PUT", "/dns/www.example.com", { a: "198.18.0.1" })).body.error).toContain(
+    "invalid a, got a value of type string",
+  );
   expect((await ask("PUT", "/dns/not..a..name", {})).body.error).toContain("invalid hostname");
 });
 
@@ -341,7 +360,13 @@ test("the audit log is read on from where the reader was", async () => {
   await call("GET", "/apps/web");
   await call("GET", "/apps/none");
   const read = await ask("GET", `/audit?after=${last}`);
-  expect(read.body).toMatchObject({ last: last + 2, entries: [{ seq: last + 1, status: 200 }, { seq: last + 2, status: 404 }] });
+  expect(read.body).toMatchObject({
+    last: last + 2,
+    entries: [
+      { seq: last + 1, status: 200 },
+      { seq: last + 2, status: 404 },
+    ],
+  });
   expect((await ask("GET", `/audit?after=${last}&limit=1`)).body.entries).toHaveLength(1);
   expect((await ask("GET", "/audit?after=soon")).body.error).toContain("invalid after");
 });
@@ -373,5 +398,7 @@ test("its token lies in the data folder, for the user alone, while it listens", 
 
 test("it listens to this computer alone", async () => {
   const { service } = await withApp();
-  await expect(startAdmin({ service, listen: { host: "0.0.0.0", port: 0 } })).rejects.toThrow(/address of this computer alone/);
+  await expect(startAdmin({ service, listen: { host: "0.0.0.0", port: 0 } })).rejects.toThrow(
+    /address of this computer alone/,
+  );
 });

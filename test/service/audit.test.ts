@@ -33,7 +33,7 @@ test("every answered request is in it, with who asked and what became of it", as
       at: clock.now(),
       id: shown.headers.get("svc-request-id"),
       operation: "machines.get",
-      path: `${"/v1"}${machines}/none`,
+      path: `/v1${machines}/none`,
       status: 404,
     }),
     expect.objectContaining({ seq: from + 3, operation: "machines.list", status: 401, org: null, owner: null }),

@@ -5,13 +5,17 @@ import { withApp } from "./client.ts";
 /** The figures by name and labels. */
 async function figures({ url, token }: { url: string; token: string }): Promise<ReadonlyMap<string, number>> {
   const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
-  expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/plain; version=0.0.4; charset=utf-8"]);
+  expect([response.status, response.headers.get("content-type")]).toEqual([
+    200,
+    "text/plain; version=0.0.4; charset=utf-8",
+  ]);
   const lines = (await response.text()).trimEnd().split("\n");
   const types = lines.filter((line) => line.startsWith("# TYPE ")).map((line) => line.split(" ")[2] ?? "");
   const samples = lines
     .filter((line) => !line.startsWith("#"))
     .map((line) => {
-      const [, name = "", labels = "", value = ""] = /^([a-z_]+)(\{(?:[a-z]+="[^"\n]*",?)+\})? (-?[\d.e+-]+)$/.exec(line) ?? [];
+      const [, name = "", labels = "", value = ""] =
+        /^([a-z_]+)(\{(?:[a-z]+="[^"\n]*",?)+\})? (-?[\d.e+-]+)$/.exec(line) ?? [];
       expect(types, line).toContain(name.replace(/_(bucket|sum|count)$/, ""));
       return [`${name}${labels}`, Number(value)] as const;
     });
@@ -48,7 +52,8 @@ test("durations are counted into every bucket they fit in", async () => {
   scene.fail({ operation: "apps.get", delayMs: 30 });
   await scene.call("GET", "/apps/web");
   const after = await figures(scene);
-  const bucket = (le: string) => after.get(`machines_service_request_duration_seconds_bucket{operation="apps.get",le="${le}"}`);
+  const bucket = (le: string) =>
+    after.get(`machines_service_request_duration_seconds_bucket{operation="apps.get",le="${le}"}`);
   expect([bucket("0.025"), bucket("60"), bucket("+Inf")]).toEqual([0, 1, 1]);
   expect(after.get('machines_service_request_duration_seconds_count{operation="apps.get"}')).toBe(1);
   expect(after.get('machines_service_request_duration_seconds_sum{operation="apps.get"}')).toBeGreaterThan(0.029);
@@ -63,10 +68,13 @@ test("figures need a token, being well does not", async () => {
   }
 });
 
-test.each(["/healthz", "/readyz", "/openapi.json", "/docs", "/metrics"])("%s is not for pages from elsewhere", async (path) => {
-  const { url } = await withApp();
-  expect((await fetch(`${url}${path}`, { headers: { origin: "http://evil.example" } })).status).toBe(403);
-});
+test.each(["/healthz", "/readyz", "/openapi.json", "/docs", "/metrics"])(
+  "%s is not for pages from elsewhere",
+  async (path) => {
+    const { url } = await withApp();
+    expect((await fetch(`${url}${path}`, { headers: { origin: "http://evil.example" } })).status).toBe(403);
+  },
+);
 
 test("a service whose store cannot be written is not ready, and is again once it can", async () => {
   const { url, service, call } = await withApp();
@@ -88,4 +96,19 @@ test("a service that is closing is not ready", async () => {
   const closing = service.close();
   expect((await service.app.inject({ url: "/readyz" })).statusCode).toBe(503);
   await closing;
+});
+
+test.each([
+  ["PATCH", "/v1/apps", "GET, POST"],
+  ["PUT", "/v1/apps/web/machines/none", "GET, POST, DELETE"],
+  ["GET", "/v1/apps/web/certificates/acme/check/x", undefined],
+  ["OPTIONS", "/v1/apps/web/certificates/acme", "POST"],
+  ["POST", "/healthz", "GET"],
+])("%s %s leads nowhere, and says what would", async (method, path, allow) => {
+  const { url, token } = await withApp();
+  const response = await fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${token}` } });
+  expect([response.status, response.headers.get("allow") ?? undefined]).toEqual([
+    allow === undefined ? 404 : 405,
+    allow,
+  ]);
 });

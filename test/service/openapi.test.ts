@@ -25,11 +25,12 @@ const operationOf = ({ path, method }: Operation, { paths }: OpenApi = document)
 function schemasOf(described: OpenApi): (pointer: string) => ValidateFunction {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true });
   addFormats.default(ajv);
-  ajv.addSchema(described as object, "doc");
+  ajv.addSchema(described, "doc");
   return (pointer) => ajv.compile({ $ref: `doc#${pointer}` });
 }
 
-const step = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1").replaceAll("{", "%7B").replaceAll("}", "%7D");
+const step = (name: string): string =>
+  name.replaceAll("~", "~0").replaceAll("/", "~1").replaceAll("{", "%7B").replaceAll("}", "%7D");
 const validator = schemasOf(document);
 const at = ({ path, method }: Operation, ...more: string[]): string =>
   ["/paths", step(path), method.toLowerCase(), ...more].join("/");
@@ -53,7 +54,14 @@ test("every operation is described once, with a name of its own, all its paramet
     const inPath = parameters.filter((parameter) => parameter.in === "path").map(({ name }) => `{${name}}`);
     expect(inPath, row.id).toEqual(row.path.match(/\{\w+\}/g) ?? []);
     expect(requestBody !== undefined, row.id).toBe(row.body !== undefined);
-    const statuses = [row.status, ...Object.keys(row.otherSuccesses ?? {}), ...Object.keys(row.failures), 401, 403, 429];
+    const statuses = [
+      row.status,
+      ...Object.keys(row.otherSuccesses ?? {}),
+      ...Object.keys(row.failures),
+      401,
+      403,
+      429,
+    ];
     expect(Object.keys(responses), row.id).toEqual(expect.arrayContaining(statuses.map(String)));
     expect(tags, row.id).toEqual([row.id.split(".")[0]]);
   }
@@ -85,10 +93,16 @@ test("links lead from what is made to operations on it, and name all their param
     );
   }
   const from = (id: string) => linked.filter((one) => one.from === id).map(({ link }) => link.operationId);
-  expect(from("machines.create")).toEqual(expect.arrayContaining(["machines.get", "machines.update", "machines.destroy"]));
+  expect(from("machines.create")).toEqual(
+    expect.arrayContaining(["machines.get", "machines.update", "machines.destroy"]),
+  );
   expect(from("volumes.create")).toEqual(expect.arrayContaining(["volumes.get", "volumes.update", "volumes.delete"]));
-  expect(from("apps.create")).toEqual(expect.arrayContaining(["apps.get", "apps.delete", "machines.create", "volumes.create"]));
-  expect(from("postgres.create")).toEqual(expect.arrayContaining(["postgres.get", "postgres.delete", "postgres.createUser"]));
+  expect(from("apps.create")).toEqual(
+    expect.arrayContaining(["apps.get", "apps.delete", "machines.create", "volumes.create"]),
+  );
+  expect(from("postgres.create")).toEqual(
+    expect.arrayContaining(["postgres.get", "postgres.delete", "postgres.createUser"]),
+  );
 });
 
 describe("every example is valid", () => {
@@ -103,7 +117,8 @@ describe("every example is valid", () => {
   const components = Object.entries(document.components.schemas).filter(([, schema]) => "examples" in schema);
   test.each(components)("of %s", (name, schema) => {
     const valid = validator(`/components/schemas/${name}`);
-    for (const example of schema["examples"] as unknown[]) expect(valid(example), JSON.stringify(valid.errors)).toBe(true);
+    for (const example of schema["examples"] as unknown[])
+      expect(valid(example), JSON.stringify(valid.errors)).toBe(true);
   });
 
   test("and everything that can be answered by name has one", () => {
@@ -125,7 +140,10 @@ describe("every example is valid", () => {
 });
 
 test.each([
-  ["machines.create", { config: { image: "nginx", stop_config: { timeout: 5e9, signal: 15 }, env: null, guest: null } }],
+  [
+    "machines.create",
+    { config: { image: "nginx", stop_config: { timeout: 5e9, signal: 15 }, env: null, guest: null } },
+  ],
   ["machines.create", { config: { image: "nginx", env: { GONE: null } }, name: null }],
   ["machines.patchMetadata", { metadata: { a: null } }],
   ["secretKeys.sign", { plaintext: [104, 105] }],
@@ -166,7 +184,10 @@ test("answers hold what is described and nothing else", () => {
   const valid = answerOf(get, 200);
   const machine = { id: "3d8d413b29d089", state: "started" };
   expect(valid(machine)).toBe(true);
-  expect(valid({ ...machine, config: { image: "nginx", novelty: true } }), "unknown fields of a configuration are kept").toBe(true);
+  expect(
+    valid({ ...machine, config: { image: "nginx", novelty: true } }),
+    "unknown fields of a configuration are kept",
+  ).toBe(true);
   expect(valid({ ...machine, novelty: true })).toBe(false);
   expect(valid({ ...machine, name: null })).toBe(false);
   expect(valid({ id: "3d8d413b29d089" })).toBe(false);
@@ -190,10 +211,12 @@ test("every operation answers as described, done or refused", async () => {
     if (answer.status < 300) done.add(id);
     return answer.body;
   };
-  const example = (id: string) => operationOf(byId.get(id) as Operation).requestBody?.content["application/json"]?.example;
+  const example = (id: string) =>
+    operationOf(byId.get(id) as Operation).requestBody?.content["application/json"]?.example;
 
   await told("POST", "/apps", { name: "side", org_slug: "personal" });
-  for (const path of ["/apps?org_slug=personal", "/apps/side", "/apps/none", "/platform/regions"]) await told("GET", path);
+  for (const path of ["/apps?org_slug=personal", "/apps/side", "/apps/none", "/platform/regions"])
+    await told("GET", path);
   await told("POST", "/apps/side/deploy_token", example("apps.createDeployToken"));
   await told("POST", "/platform/placements", example("platform.placements"));
   for (const type of ["v4", "v6", "shared_v4", "private_v6", "egress_v4", "egress_v6", "egress_pair"])
@@ -203,7 +226,10 @@ test("every operation answers as described, done or refused", async () => {
 
   const { id: disk } = await volume({ region: "ams" });
   const { id } = await machine(
-    { mounts: [{ volume: disk, path: "/data" }], services: [{ protocol: "tcp", internal_port: 80, checks: [{ type: "tcp" }] }] },
+    {
+      mounts: [{ volume: disk, path: "/data" }],
+      services: [{ protocol: "tcp", internal_port: 80, checks: [{ type: "tcp" }] }],
+    },
     { region: "ams", lease_ttl: 30 },
   );
   const path = `/apps/web/machines/${id}`;
@@ -213,7 +239,17 @@ test("every operation answers as described, done or refused", async () => {
     await told("GET", `/apps/web/machines${query}`);
   await told("POST", "/apps/web/machines", { config: { image: "nginx:simulate-exit-1", restart: { policy: "no" } } });
   await told("POST", "/apps/web/machines", { config: {} });
-  for (const more of ["", "?include_leases=true", "/lease", "/events", "/versions", "/ps", "/memory", "/metadata", "/wait"])
+  for (const more of [
+    "",
+    "?include_leases=true",
+    "/lease",
+    "/events",
+    "/versions",
+    "/ps",
+    "/memory",
+    "/metadata",
+    "/wait",
+  ])
     await told("GET", `${path}${more}`);
   await told("POST", `${path}/cordon`);
   await told("POST", `${path}/lease`, { ttl: 60 });
@@ -224,7 +260,12 @@ test("every operation answers as described, done or refused", async () => {
   for (const [verb, body] of [["cordon"], ["uncordon"], ["restart"], ["suspend"], ["start"], ["stop", {}]] as const)
     await told("POST", `${path}/${verb}`, body, holder);
   await told("POST", `${path}/exec`, example("machines.exec"));
-  await told("POST", path, { config: { image: "nginx:2", mounts: [{ volume: disk, path: "/data" }], metadata: { a: "1" } } }, holder);
+  await told(
+    "POST",
+    path,
+    { config: { image: "nginx:2", mounts: [{ volume: disk, path: "/data" }], metadata: { a: "1" } } },
+    holder,
+  );
   await told("DELETE", `${path}/lease`, undefined, holder);
   await told("DELETE", `${path}/lease`, undefined, holder);
   await told("POST", `${path}/start`);
@@ -242,7 +283,8 @@ test("every operation answers as described, done or refused", async () => {
   const volumes = "/apps/web/volumes";
   await told("POST", volumes, example("volumes.create"));
   await told("POST", `${volumes}/${disk}/snapshots`);
-  for (const more of ["", `/${disk}`, `/${disk}/snapshots`, "/none", "?summary=true"]) await told("GET", `${volumes}${more}`);
+  for (const more of ["", `/${disk}`, `/${disk}/snapshots`, "/none", "?summary=true"])
+    await told("GET", `${volumes}${more}`);
   await told("PUT", `${volumes}/${disk}`, example("volumes.update"));
   await told("PUT", `${volumes}/${disk}/extend`, example("volumes.extend"));
   await told("DELETE", `${volumes}/${disk}`);
@@ -257,7 +299,10 @@ test("every operation answers as described, done or refused", async () => {
   await told("POST", `${certificates}/acme`, { hostname: "nothing.invalid" });
   await told("POST", `${certificates}/custom`, example("certificates.createCustom"));
   service.world.clock.advance(60_000);
-  await told("POST", `${certificates}/custom`, { ...makeCertificate({ hosts: ["up.example.com"] }), hostname: "up.example.com" });
+  await told("POST", `${certificates}/custom`, {
+    ...makeCertificate({ hosts: ["up.example.com"] }),
+    hostname: "up.example.com",
+  });
   await told("GET", certificates);
   for (const name of ["www.example.com", "nothing.invalid", "up.example.com", "none.example.com"]) {
     await told("GET", `${certificates}/${name}`);
@@ -267,7 +312,8 @@ test("every operation answers as described, done or refused", async () => {
 
   await told("POST", "/apps/web/secrets", { values: { A: "1" } });
   await told("POST", "/apps/web/secrets/B", example("secrets.set"));
-  for (const more of ["", "?show_secrets=true", "/A", "/A?show_secrets=true", "/NONE"]) await told("GET", `/apps/web/secrets${more}`);
+  for (const more of ["", "?show_secrets=true", "/A", "/A?show_secrets=true", "/NONE"])
+    await told("GET", `/apps/web/secrets${more}`);
   await told("DELETE", "/apps/web/secrets/A");
   const keys = "/apps/web/secretkeys";
   await told("POST", `${keys}/S`, example("secretKeys.set"));
@@ -295,13 +341,28 @@ test("every operation answers as described, done or refused", async () => {
   await told("PATCH", `${one}/users/reporting`, example("postgres.updateUser"));
   await told("POST", `${one}/users/reporting/rotate_password`, example("postgres.rotatePassword"));
   const { id: saved } = (await told("POST", `${one}/backups`, example("postgres.createBackup"))).data;
-  for (const more of ["/databases", "/databases/orders/extensions", "/users", "/users/reporting/credentials", "/backups", ""])
+  for (const more of [
+    "/databases",
+    "/databases/orders/extensions",
+    "/users",
+    "/users/reporting/credentials",
+    "/backups",
+    "",
+  ])
     await told("GET", `${one}${more}`);
   service.world.clock.advance(60_000);
   await told("GET", `${one}/backups`);
   await told("POST", `${one}/restore`, { backup_id: saved, name: "restored" });
   await told("POST", `${one}/fork`, example("postgres.fork"));
-  for (const more of ["/databases/orders/extensions/hstore", "/databases/orders", "/users/reporting", "/attachments/web", "", "", "/users/x"])
+  for (const more of [
+    "/databases/orders/extensions/hstore",
+    "/databases/orders",
+    "/users/reporting",
+    "/attachments/web",
+    "",
+    "",
+    "/users/x",
+  ])
     await told("DELETE", `${one}${more}`);
   await told("GET", "/postgres?org_slug=personal&include_deleted=true");
   await told("DELETE", "/apps/side");

@@ -1,4 +1,4 @@
-// Writes everything that is derived from the resource declarations; with --check only says what is stale.
+// Writes everything that is derived from the resource declarations and the contract; with --check only says what is stale.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { main } from "../lib/process.mjs";
@@ -7,6 +7,8 @@ import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
 import { packageSchema } from "./schema.ts";
 import { referencePages } from "./reference.ts";
 import { sdkFiles } from "./sdk.ts";
+import { serviceCoverage } from "./serviceCoverage.ts";
+import { serviceDifferences } from "./serviceDifferences.ts";
 
 const root = process.cwd();
 const isCheck = process.argv.includes("--check");
@@ -20,6 +22,9 @@ async function generate(): Promise<number> {
   const files: Record<string, string> = { "provider/schema.json": `${JSON.stringify(schema, null, 2)}\n` };
   for (const [path, text] of Object.entries(sdkFiles(schema))) files[`sdk/nodejs/${path}`] = text;
   for (const [path, text] of Object.entries(referencePages(schema))) files[`docs/reference/${path}`] = text;
+
+  files["docs/service-coverage.md"] = serviceCoverage(root);
+  files["docs/service-differences.md"] = serviceDifferences(root);
 
   const { program, reason } = await sdkGenerator(process.env);
   if (program === undefined) {

@@ -16,8 +16,7 @@ const PER_CASE = 105;
 const NOT_CHECKED = ["positive_data_acceptance", "use_after_free", "ensure_resource_availability"];
 
 /** Environment of Schemathesis, or why there is none. */
-export const schemathesisEnvironment = (env) =>
-  pythonEnvironment(env, inRoot("tools/python/schemathesis.txt"));
+export const schemathesisEnvironment = (env) => pythonEnvironment(env, inRoot("tools/python/schemathesis.txt"));
 
 /**
  * Tests a service that runs in this process and listens at `url`, with about `max` requests.
