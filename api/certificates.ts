@@ -6,6 +6,10 @@ import { optional, required } from "./schema.ts";
 
 const strings = z.array(z.string());
 
+// ASSUMED: the longest PEM of a certificate's chain and of its key.
+const longestPem = 65_536;
+const tooLong = `must not be longer than ${longestPem} characters`;
+
 /** A certificate of a hostname: one uploaded, or one the platform has issued. */
 export const certificateEntry = z.object({
   source: optional(z.string(), "`custom` or `fly`."),
@@ -112,8 +116,10 @@ export const createAcme = z.object({
 /** Body of an upload. */
 export const createCustom = z.object({
   hostname: required(hostname, "Hostname; the certificate must be for it."),
-  fullchain: required(z.string(), "PEM of the certificate and its chain."),
-  private_key: required(z.string(), "PEM of the private key; it must match the certificate.", { secret: true }),
+  fullchain: required(z.string().max(longestPem, tooLong), "PEM of the certificate and its chain."),
+  private_key: required(z.string().max(longestPem, tooLong), "PEM of the private key; it must match the certificate.", {
+    secret: true,
+  }),
 });
 
 const path = "/v1/apps/{app_name}/certificates";

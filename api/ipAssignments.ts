@@ -68,7 +68,7 @@ export const ipAssignments = operations("ipAssignments", {
     failures: {
       400: "bad field",
       404: "no such App or organization",
-      422: "the App has its shared address already, or no such region",
+      422: "the App has its shared address already, or too many; no such region; no address is free",
     },
     repeat: "once",
   },

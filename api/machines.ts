@@ -95,7 +95,7 @@ const launchFields = {
   }),
   skip_secrets: optional(z.boolean(), "Do not give the App's secrets to the Machine."),
   min_secrets_version: optional(z.int(), "Wait for App secrets of at least this version."),
-  lease_ttl: optional(z.int().min(1), "Seconds of a lease to take with the change."),
+  lease_ttl: optional(z.int().min(1).max(3600), "Seconds of a lease to take with the change, 1 to 3600."),
   lsvd: optional(z.boolean(), "Log-structured disks; an older option of the interface.", { wireDefault: false }),
 };
 

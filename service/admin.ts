@@ -72,7 +72,7 @@ function read<S extends z.ZodType>(schema: S, value: unknown): z.infer<S> {
   if (success) return data;
   const [issue] = error.issues;
   if (issue?.code === "unrecognized_keys") throw refuse(400, `unknown ${[...issue.path, issue.keys[0]].join(".")}`);
-  throw refuse(400, issue ? problemText(issue, value) : "invalid body");
+  throw refuse(400, issue ? problemText(schema, issue, value) : "invalid body");
 }
 
 const shown = ({ id, fault, seen }: PlannedFault) => ({ id, seen, ...fault });

@@ -260,7 +260,7 @@ const textOf = (answer: unknown): string | undefined =>
 
 // Both spellings of the header mean the same; an empty one is none (spec 4.2).
 function nonceOf({ headers }: FastifyRequest): string | undefined {
-  const nonce = headers["svc-machine-lease-nonce"] ?? headers["fly-machine-lease-nonce"];
+  const nonce = headers["svc-machine-lease-nonce"] || headers["fly-machine-lease-nonce"];
   return typeof nonce === "string" && nonce !== "" ? nonce : undefined;
 }
 
@@ -308,7 +308,7 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     return;
   }
   // Nested so deep that taking it apart ran out of stack.
-  if (error instanceof RangeError) {
+  if (error instanceof RangeError && error.message.startsWith("Maximum call stack")) {
     void reply.status(400).send({ error: "invalid body, it is nested too deeply" });
     return;
   }

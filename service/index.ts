@@ -6,5 +6,5 @@ export type { Fault } from "./faults.ts";
 export type { Audited } from "./audit.ts";
 export { startAdmin, type Admin, type AdminOptions } from "./admin.ts";
 export type { Seen } from "./app.ts";
-export { findLocal, startLocal, stopLocal, type Local } from "./local/daemon.ts";
+export { findLocal, startLocal, type Local } from "./local/daemon.ts";
 export type { LocalOptions } from "./local/options.ts";

@@ -42,7 +42,7 @@ export const ownOperations: Readonly<Record<string, Readonly<Record<string, Desc
     get: {
       operationId: "service.metrics",
       tags: ["service"],
-      summary: "Figures for Prometheus. Any token will do.",
+      summary: "Figures for Prometheus, for a token of organization `personal`.",
       responses: {
         200: { description: "Done.", content: { "text/plain": { schema: { type: "string" } } } },
         401: { description: "no token, or one that is not known", ...refused },

@@ -3,6 +3,7 @@
 import type { FastifyInstance } from "fastify";
 import { docsPage } from "./docsPage.ts";
 import type { Metrics } from "./metrics.ts";
+import { refuse } from "./refusal.ts";
 import { openapi } from "./openapi.ts";
 import type { World } from "./world.ts";
 
@@ -75,5 +76,9 @@ export function addOwnRoutes(app: FastifyInstance, { world, metrics, strict, clo
       .send((page ??= docsPage(openapi({ strict })))),
   );
 
-  app.get("/metrics", (_request, reply) => reply.type("text/plain; version=0.0.4; charset=utf-8").send(metrics.text()));
+  // They count for every organization, so only a token of the first one, which is whoever runs the service, sees them.
+  app.get("/metrics", ({ caller }, reply) => {
+    if (caller.slug !== "personal" || caller.app !== null) throw refuse(403, "unauthorized");
+    return reply.type("text/plain; version=0.0.4; charset=utf-8").send(metrics.text());
+  });
 }

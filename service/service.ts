@@ -173,12 +173,12 @@ function createWorld(
     delays: typeof delays === "string" ? delayProfiles[delays] : delays,
     timers,
     events: {
-      prepared: (id) => tell(() => happened(world, id, "prepared")),
-      started: (id) => tell(() => happened(world, id, "started")),
-      suspended: (id) => tell(() => happened(world, id, "suspended")),
-      destroyed: (id) => tell(() => happened(world, id, "destroyed")),
-      exited: (id, exit) => tell(() => exited(world, id, exit)),
-      checked: (id, status) => tell(() => checked(world, id, status)),
+      prepared: (machine) => tell(() => happened(world, machine, "prepared")),
+      started: (machine) => tell(() => happened(world, machine, "started")),
+      suspended: (machine) => tell(() => happened(world, machine, "suspended")),
+      destroyed: (machine) => tell(() => happened(world, machine, "destroyed")),
+      exited: (machine, exit) => tell(() => exited(world, machine, exit)),
+      checked: (machine, status) => tell(() => checked(world, machine, status)),
     },
     subject: (id) => {
       const machine = findMachine(world, id);
@@ -187,8 +187,13 @@ function createWorld(
   };
   // A runtime tells what happened inside a transaction (the simulated one, by its timers) or at any other time.
   const tell = (change: () => void): void => {
-    if (store.db.isTransaction) change();
-    else store.write(change).catch((error: unknown) => log.error({ err: error }, "what a runtime told was lost"));
+    const lost = (error: unknown): void => log.error({ err: error }, "what a runtime told was lost");
+    try {
+      if (store.db.isTransaction) store.attempt(change);
+      else store.write(change).catch(lost);
+    } catch (error) {
+      lost(error);
+    }
   };
   const engineHost: EngineHost = {
     delays: host.delays,

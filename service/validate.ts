@@ -23,8 +23,9 @@ const at = (value: unknown, path: readonly PropertyKey[]): unknown =>
 
 // ASSUMED: a bad value is one sentence: the field, what it got, what is allowed. A value of the wrong type is named by its
 // type alone: it may be somebody's secret in the wrong place.
-function received(issue: Issue, value: unknown): string {
+function received(issue: Issue, value: unknown, hidden: boolean): string {
   if (value === undefined) return "nothing";
+  if (hidden && typeof value === "string") return `a text of ${value.length} characters`;
   if (issue.code === "invalid_type" || issue.code === "invalid_union")
     return value === null ? "null" : Array.isArray(value) ? "an array" : `a value of type ${typeof value}`;
   const text = JSON.stringify(value) ?? typeof value;
@@ -37,27 +38,62 @@ function allowed(issue: Issue): string {
   if (issue.code === "invalid_type") return `must be of type ${issue.expected === "int" ? "integer" : issue.expected}`;
   if (issue.code === "invalid_union") return "is none of the types allowed";
   if (issue.code === "too_small" && issue.origin !== "string") return `must be at least ${issue.minimum}`;
-  if (issue.code === "too_big" && issue.origin !== "array") return `must be at most ${issue.maximum}`;
+  if (issue.code === "too_big" && issue.origin !== "array" && issue.origin !== "string") return `must be at most ${issue.maximum}`;
   return issue.message;
 }
 
+/** Whether a field, or what it lies in, holds a secret. Bytes are taken for one: nobody reads them in an error. */
+function isSecretAt(schema: z.ZodType, path: readonly PropertyKey[]): boolean {
+  let field: Field | undefined = fieldOf(schema);
+  for (const part of path) {
+    const shape: Shape = field.shape;
+    field = shape.kind === "array" ? shape.item : shape.kind === "record" ? shape.value : fieldAt(shape, String(part));
+    if (!field) return false;
+    if (field.meta.secret || field.meta.sensitive || field.meta.format === "bytes") return true;
+  }
+  return false;
+}
+
 /** What is wrong with a value, in one sentence: the field, what it got, what is allowed. */
-export function problemText(issue: Issue, whole: unknown): string {
+export function problemText(schema: z.ZodType, issue: Issue, whole: unknown): string {
   // The name of an entry is what is wrong with it; its value may be a secret.
   if (issue.code === "invalid_key") {
     const name = JSON.stringify(String(issue.path.at(-1)).slice(0, 80));
     return `invalid name in ${pathText(issue.path.slice(0, -1))}, got ${name}, ${issue.issues[0]?.message ?? "is not allowed"}`;
   }
   const path = pathText(issue.path);
-  return `invalid ${path === "" ? "body" : path}, got ${received(issue, at(whole, issue.path))}, ${allowed(issue)}`;
+  return `invalid ${path === "" ? "body" : path}, got ${received(issue, at(whole, issue.path), isSecretAt(schema, issue.path))}, ${allowed(issue)}`;
+}
+
+/** zod passes over an entry named `__proto__` in a map; its value is looked at here. */
+function overlooked({ shape }: Field, value: unknown, path: readonly PropertyKey[]): Issue | undefined {
+  if (shape.kind === "array" && Array.isArray(value))
+    return firstOf(value, (item, i) => overlooked(shape.item, item, [...path, i]));
+  if (!isObject(value) || shape.kind === "leaf" || shape.kind === "array") return undefined;
+  return firstOf(Object.entries(value), ([name, inner]) => {
+    const field = shape.kind === "record" ? shape.value : fieldAt(shape, name);
+    if (!field) return undefined;
+    const within = [...path, name];
+    const result =
+      name === "__proto__" && !(field.nullable && inner === null) ? field.shape.schema.safeParse(inner) : undefined;
+    const issue = result?.error?.issues[0];
+    return issue ? { ...issue, path: [...within, ...issue.path] } : overlooked(field, inner, within);
+  });
+}
+
+function firstOf<T, Found>(items: readonly T[], find: (item: T, i: number) => Found | undefined): Found | undefined {
+  for (const [i, item] of items.entries()) {
+    const found = find(item, i);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function check(row: Operation, schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value);
-  if (result.success) return value;
-  const issue = result.error.issues[0];
-  if (!issue) throw refuse(400, "invalid request");
-  throw wording[row.id]?.(issue.path, at(value, issue.path)) ?? refuse(badStatus(row.id), problemText(issue, value));
+  const issue = result.success ? overlooked(fieldOf(schema), value, []) : result.error.issues[0];
+  if (!issue) return value;
+  throw wording[row.id]?.(issue.path, at(value, issue.path)) ?? refuse(badStatus(row.id), problemText(schema, issue, value));
 }
 
 /** A request, validated. Unknown fields are listed: ignored, or refused by a strict service. */
@@ -96,7 +132,7 @@ function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown:
     }
     const field = fieldAt(shape, name);
     if (!field || field.shape.kind === "record") unknown.push(name);
-    else if (value !== "") read[name] = queryValue(row, name, field, value);
+    else if (value !== "" || isStrict(row)) read[name] = queryValue(row, name, field, value);
   }
   check(row, schema, read);
   return read;
@@ -108,6 +144,9 @@ const fieldAt = (shape: Shape, name: string): Field | undefined =>
 // ASSUMED: an empty value of the query counts as left out; booleans are `true`, `false`, `1` and `0`.
 const truths: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
 
+/** The list of clusters takes `true` and `false` alone (spec 4.8). */
+const isStrict = ({ id }: Operation): boolean => id === "postgres.list";
+
 /** A value of the query as the type its field has; repeated or comma-separated where the field is a list (spec 4.2 wait). */
 function queryValue(row: Operation, name: string, { shape }: Field, value: unknown): unknown {
   if (shape.kind === "array")
@@ -115,7 +154,8 @@ function queryValue(row: Operation, name: string, { shape }: Field, value: unkno
   const text = String(Array.isArray(value) ? value.at(-1) : value);
   if (shape.kind !== "leaf") return text;
   if (shape.type === "boolean") {
-    const truth = Object.hasOwn(truths, text) ? truths[text] : undefined;
+    const spellings = isStrict(row) ? { true: true, false: false } : truths;
+    const truth = Object.hasOwn(spellings, text) ? spellings[text as keyof typeof spellings] : undefined;
     if (truth === undefined)
       throw refuse(
         badStatus(row.id),
@@ -136,7 +176,7 @@ export function checkAnswer(row: Operation, status: number, text: string | undef
   const result = row.answer.safeParse(value);
   const issue = result.error?.issues[0];
   const unknown = tidy(row.answer, value).unknown.filter((path) => !/(^|\.)config\.|user_config\./.test(path));
-  const mistake = issue ? problemText(issue, value) : unknown.length > 0 ? `unknown ${unknown.join(", ")}` : undefined;
+  const mistake = issue ? problemText(row.answer, issue, value) : unknown.length > 0 ? `unknown ${unknown.join(", ")}` : undefined;
   if (mistake !== undefined)
     throw new Refusal(500, {
       error: `${row.id} made an answer (${status}) that its row does not describe: ${mistake}`,

@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { startLocal, stopLocal, type Local } from "../../service/index.ts";
 import { residentMb } from "../processes.ts";
 import { root } from "../workbench.ts";
+import { start, stop, type Local } from "./command.ts";
 import { load, type Rate } from "./load.ts";
 
 const { values: options } = parseArgs({
@@ -215,24 +215,24 @@ function fill(count: number): void {
 }
 
 async function holding(): Promise<void> {
-  await stopLocal(data);
+  await stop(data);
   fill(many);
   let local: Local | undefined;
-  const start = await milliseconds(async () => (local = await startLocal({ data })));
+  const restart = await milliseconds(async () => (local = await start(data)));
   if (!local) return;
   const call = caller(local);
   const page = await milliseconds(() => call("GET", "/orgs/personal/machines?limit=1000"));
   const next = await milliseconds(() => call("GET", "/orgs/personal/machines?limit=1000&summary=true"));
   report(
     `${many.toLocaleString("en")} Machines held`,
-    `restart ${(start / 1000).toFixed(2)} s, first page of 1,000 ${page.toFixed(0)} ms, summary ${next.toFixed(0)} ms, ${residentMb(local.pid)} MB resident`,
+    `restart ${(restart / 1000).toFixed(2)} s, first page of 1,000 ${page.toFixed(0)} ms, summary ${next.toFixed(0)} ms, ${residentMb(local.pid)} MB resident`,
     "restart ≤ 2 s",
   );
 }
 
 async function bench(): Promise<void> {
   say(`${cpus().length} × ${cpus()[0]?.model}, Node.js ${process.versions.node}`);
-  const local = await startLocal({ data });
+  const local = await start(data);
   const call = caller(local);
   report("fresh service", `${residentMb(local.pid)} MB resident`, "");
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
@@ -250,7 +250,7 @@ async function bench(): Promise<void> {
 
 bench()
   .finally(async () => {
-    await stopLocal(data);
+    await stop(data);
     rmSync(folder, { recursive: true, force: true });
   })
   .catch((error: unknown) => {

@@ -121,10 +121,13 @@ async function listOrgs(_: Flags, command: Command): Promise<void> {
   );
 }
 
+// A hundred years, as for deploy tokens.
+const longest = 100 * 365 * 24 * 3600e9;
+
 function durationMs(text: string): number {
   const nanoseconds = parseDuration(text);
-  if (nanoseconds === undefined || nanoseconds < 1e6)
-    throw new InvalidArgumentError('It must be a duration such as "1h" or "30m".');
+  if (nanoseconds === undefined || nanoseconds < 1e6 || nanoseconds > longest)
+    throw new InvalidArgumentError('It must be a duration such as "1h" or "30m", at most 876000h.');
   return Math.floor(nanoseconds / 1e6);
 }
 

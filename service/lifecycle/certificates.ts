@@ -125,8 +125,19 @@ function problemsOf(world: World, row: HostnameRow, { dns, address, ownership }:
       remediation: `Create a TXT record ${needs.ownership.name} with the value ${needs.ownership.app_value}.`,
       timestamp,
     });
+  if (isExpired(world, row))
+    problems.push({
+      code: "CERTIFICATE_EXPIRED",
+      message: `the uploaded certificate expired at ${rfc3339(row.custom_expires_at ?? 0)}`,
+      remediation: "Upload a new certificate.",
+      timestamp,
+    });
   return problems;
 }
+
+/** Whether the uploaded certificate is of no use any more. ASSUMED: its status is `expired` then, and it wins no longer. */
+export const isExpired = (world: World, { custom_expires_at }: HostnameRow): boolean =>
+  custom_expires_at !== null && custom_expires_at <= world.clock.now();
 
 /** Whether a certificate can be issued; for a wildcard the challenge in the DNS is the only way. */
 const isReady = ({ hostname }: HostnameRow, { dns, address }: Findings): boolean =>

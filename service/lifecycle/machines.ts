@@ -3,7 +3,7 @@ import type { MachineConfig } from "../../api/machineConfig.ts";
 import { parseDuration } from "../../api/schema.ts";
 import type { EventRow, MachineRow } from "../store/rows.ts";
 import { touch, type World } from "../world.ts";
-import type { Exit, StopRequest, Subject } from "../runtime/runtime.ts";
+import type { About, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
 import { openFor } from "../store/secretValues.ts";
 import { rfc3339 } from "./clock.ts";
 import { periods } from "./delays.ts";
@@ -127,9 +127,15 @@ export function operate(world: World, machine: MachineRow, operation: PowerOpera
   return machine;
 }
 
-/** What a runtime tells is turned into the next state, by the table. */
-export function happened(world: World, id: string, event: RuntimeEvent): void {
+/** The Machine an event is about, unless another version has taken its place. */
+function current(world: World, { id, version }: About): MachineRow | undefined {
   const machine = findMachine(world, id);
+  return machine?.version === version ? machine : undefined;
+}
+
+/** What a runtime tells is turned into the next state, by the table. */
+export function happened(world: World, about: About, event: RuntimeEvent): void {
+  const machine = current(world, about);
   const step = machine && steps[machine.state];
   if (!step || step.on !== event) return; // it has gone on since
   const become = machine.launch === 0 && step.atRest ? step.atRest : step.become;
@@ -137,16 +143,19 @@ export function happened(world: World, id: string, event: RuntimeEvent): void {
   enter(world, machine, become, { type: step.event, source: "flyd", changes });
 }
 
+/** States in which an end of the main process is nobody's wish. */
+const alive: readonly MachineState[] = ["starting", "started", "suspending"];
+
 /** The main process has ended, asked to or by itself. */
-export function exited(world: World, id: string, exit: Exit): void {
-  const machine = findMachine(world, id);
+export function exited(world: World, about: About, exit: Exit): void {
+  const machine = current(world, about);
   if (!machine) return;
   const step = steps[machine.state];
   if (step?.on === "exited") {
     const request = exitRequest(world, machine, { ...exit, requested: true }, false);
     const leaves = machine.state === "stopping" && configOf(machine).auto_destroy === true;
     enter(world, machine, leaves ? "destroying" : step.become, { type: step.event, source: "flyd", request });
-  } else if (machine.state === "starting" || machine.state === "started") ended(world, machine, exit);
+  } else if (alive.includes(machine.state)) ended(world, machine, exit);
 }
 
 /** The main process has ended by itself: destroyed, started again, or left as it is, as the configuration says. */
@@ -218,8 +227,9 @@ function clearUp(world: World, machine: MachineRow): void {
 }
 
 /** The checks have a result. */
-export function checked(world: World, id: string, checks: "passing" | "critical"): void {
-  if (findMachine(world, id)?.state !== "started") return;
+export function checked(world: World, about: About, checks: "passing" | "critical"): void {
+  const { id } = about;
+  if (current(world, about)?.state !== "started") return;
   world.store.update("machines", "id", id, { checks, checked_at: world.clock.now() });
   touch(world, id);
 }

@@ -1,5 +1,5 @@
 // What will happen later, kept in the store with its time: a restart of the service goes on where it was.
-import type { Clock } from "./clock.ts";
+import { latestTime, type Clock } from "./clock.ts";
 import type { Store } from "../store/database.ts";
 
 /** Kinds of things that happen later; lifecycle/index.ts says what each does. */
@@ -35,6 +35,7 @@ interface TimerRow {
 const mostAtOnce = 10_000;
 
 const retryMs = 1000;
+const failedMs = 60_000;
 
 /** The one scheduler. */
 export class Timers {
@@ -60,7 +61,7 @@ export class Timers {
   after(ms: number, kind: TimerKind, subject: string, data = ""): void {
     this.#store.run(
       "INSERT INTO timers (due, kind, subject, data) VALUES (?, ?, ?, ?)",
-      this.#clock.now() + ms,
+      Math.min(this.#clock.now() + ms, latestTime),
       kind,
       subject,
       data,
@@ -91,8 +92,8 @@ export class Timers {
         });
       } catch (error) {
         if (!this.#store.db.isTransaction) throw error;
-        // A mistake of ours must not come back at every commit.
-        this.#store.run("DELETE FROM timers WHERE id = ?", timer.id);
+        // A mistake of ours must not come back at every commit, nor must what was due be forgotten.
+        this.#store.run("UPDATE timers SET due = ? WHERE id = ?", this.#clock.now() + failedMs, timer.id);
         this.#failed(error, timer.kind);
       }
     }

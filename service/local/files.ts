@@ -43,6 +43,6 @@ export function readJson<S extends z.ZodType>(what: string, file: string, schema
   if (first !== undefined) throw new Problem(`${what}: ${file}: unknown ${first}${knownNames(schema, first)}`);
   const result = schema.safeParse(value);
   const issue = result.error?.issues[0];
-  if (issue) throw new Problem(`${what}: ${file}: ${problemText(issue, value)}`);
+  if (issue) throw new Problem(`${what}: ${file}: ${problemText(schema, issue, value)}`);
   return result.data as z.infer<S>;
 }

@@ -31,6 +31,8 @@ function shown(world: World, app: AppRow, org: OrgRow) {
   };
 }
 
+const longestExpiry = 100 * 365 * 24 * 60 * 60 * 1000;
+
 /** The rules of the App operations. */
 export const apps: Rules<typeof contract.apps> = {
   list({ world, caller, query }) {
@@ -89,21 +91,24 @@ export const apps: Rules<typeof contract.apps> = {
     const { world, query } = input;
     const app = appOf(input, "Could not find App");
     if (app.deleting === 0) {
-      world.store.update("apps", "id", app.id, { deleting: 1 });
-      world.timers.after(query.force ? 0 : world.delays.app, "app.remove", app.id);
+      world.store.update("apps", "id", app.id, { deleting: 1, idempotency_key: null });
       touch(world, app.id);
     }
+    if (!world.timers.pending(app.id, "app.remove"))
+      world.timers.after(query.force ? 0 : world.delays.app, "app.remove", app.id);
   },
 
   createDeployToken(input) {
     const { world, body, caller } = input;
     const app = openAppOf(input);
+    // ASSUMED: a deploy token makes no others: they would outlive its being taken back.
+    if (caller.app !== null) throw refuse(403, "unauthorized");
     const lasts = (parseDuration(body.expiry ?? "175200h") ?? 0) / 1e6;
-    if (lasts <= 0)
-      throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry)}, must be longer than nothing`);
+    if (lasts <= 0 || lasts > longestExpiry)
+      throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry?.slice(0, 40))}, must be at most 876000h`);
     const token = world.ids.accessToken();
     const now = world.clock.now();
-    // ASSUMED: no deploy token outlives the token it was made with.
+    // ASSUMED: no deploy token outlives the token it was made with; none lasts longer than a hundred years.
     const expiresAt = Math.min(now + lasts, caller.expiresAt ?? Number.POSITIVE_INFINITY);
     addToken(world.store, token, { slug: caller.slug, app: app.id, expiresAt }, now);
     return { token };

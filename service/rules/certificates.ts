@@ -4,6 +4,7 @@ import {
   changeHostname,
   findHostname,
   findingsOf,
+  isExpired,
   requirementsOf,
   subjectOfHostname,
   validateHostname,
@@ -29,12 +30,16 @@ function hostnameOf(asking: Asking): HostnameRow {
 }
 
 /** An uploaded certificate that is active wins over one that was issued. */
-function statusOf({ acme_status, custom_status }: HostnameRow): string {
-  if (acme_status === "active" || custom_status === "active") return "active";
-  return custom_status ?? acme_status ?? "pending_validation";
+function statusOf(world: World, row: HostnameRow): string {
+  const [custom, { acme_status }] = [customStatus(world, row), row];
+  if (acme_status === "active" || custom === "active") return "active";
+  return custom ?? acme_status ?? "pending_validation";
 }
 
-function entries(row: HostnameRow) {
+const customStatus = (world: World, row: HostnameRow): string | null =>
+  row.custom_status !== null && isExpired(world, row) ? "expired" : row.custom_status;
+
+function entries(world: World, row: HostnameRow) {
   const time = (ms: number | null) => rfc3339(ms ?? row.created_at);
   const custom =
     row.custom_status === null
@@ -42,7 +47,7 @@ function entries(row: HostnameRow) {
       : [
           {
             source: "custom",
-            status: row.custom_status,
+            status: customStatus(world, row) ?? "",
             created_at: time(row.custom_created_at),
             expires_at: time(row.custom_expires_at),
             issuer: row.custom_issuer,
@@ -77,11 +82,11 @@ function detail(world: World, row: HostnameRow) {
   const needs = requirementsOf(world, row);
   return {
     hostname: row.hostname,
-    status: statusOf(row),
+    status: statusOf(world, row),
     acme_requested: row.acme_requested === 1,
     configured: row.dns_seen === 1,
     dns_provider: "simulated",
-    certificates: entries(row),
+    certificates: entries(world, row),
     dns_requirements: { ...needs, a: [...needs.a], aaaa: [...needs.aaaa] },
     rate_limited_until:
       rate_limited_until !== null && rate_limited_until > world.clock.now() ? rfc3339(rate_limited_until) : null,
@@ -97,11 +102,11 @@ const validationOf = ({ dns_seen, ownership_seen, hostname }: HostnameRow) => ({
   ownership_txt_configured: ownership_seen === 1,
 });
 
-function summary(row: HostnameRow) {
+function summary(world: World, row: HostnameRow) {
   const { alpn_configured, dns_configured, http_configured, ownership_txt_configured } = validationOf(row);
   return {
     hostname: row.hostname,
-    status: statusOf(row),
+    status: statusOf(world, row),
     dns_provider: "simulated",
     acme_dns_configured: dns_configured,
     acme_alpn_configured: alpn_configured,
@@ -124,7 +129,6 @@ function ensureHostname(world: World, app: AppRow, hostname: string): HostnameRo
   const row: HostnameRow = {
     app: app.id,
     hostname: name,
-    number: (world.store.get<{ n: number | null }>("SELECT max(number) AS n FROM hostnames")?.n ?? 0) + 1,
     owner_code: world.ids.code(),
     acme_requested: 0,
     acme_status: null,
@@ -160,16 +164,16 @@ function remove(world: World, row: HostnameRow): void {
 export const certificates: Rules<Group> = {
   list(input) {
     const { world, query } = input;
-    const sql = "SELECT * FROM hostnames WHERE app = ? ORDER BY number";
+    const sql = "SELECT * FROM hostnames WHERE app = ? ORDER BY created_at, hostname";
     const found = world.store.all<HostnameRow>(sql, appOf(input).id);
     const part = query.filter?.toLowerCase() ?? "";
     const matching = found.filter(({ hostname }) => hostname.includes(part));
-    const { page, next } = pageOf(matching, { limit: query.limit ?? 25, cursor: query.cursor }, ({ number }) => [
-      number,
-      "",
+    const { page, next } = pageOf(matching, { limit: query.limit ?? 25, cursor: query.cursor }, ({ created_at, hostname }) => [
+      created_at,
+      hostname,
     ]);
     return {
-      certificates: page.map(summary),
+      certificates: page.map((row) => summary(world, row)),
       ...(next === undefined ? {} : { next_cursor: next }),
       total_count: matching.length,
     };

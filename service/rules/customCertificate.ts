@@ -11,13 +11,17 @@ export interface Custom {
 
 // ASSUMED: the texts that refuse an uploaded certificate; 422 is known.
 const rejected = (text: string) => refuse(422, `Validation failed: ${text}`);
-const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+const head = "-----BEGIN CERTIFICATE-----";
+const tail = "-----END CERTIFICATE-----";
 
-function certificatesIn(chain: string): X509Certificate[] {
+/** The first certificate of a chain, which is the one the hostname is served with. */
+function certificateIn(chain: string): X509Certificate | undefined {
+  const begin = chain.indexOf(head);
+  const end = chain.indexOf(tail, begin);
   try {
-    return (chain.match(block) ?? []).map((pem) => new X509Certificate(pem));
+    return begin < 0 || end < 0 ? undefined : new X509Certificate(chain.slice(begin, end + tail.length));
   } catch {
-    return [];
+    return undefined;
   }
 }
 
@@ -43,7 +47,7 @@ export function readCustom(
   { fullchain, private_key, hostname }: { fullchain: string; private_key: string; hostname: string },
   now: number,
 ): Custom {
-  const [certificate] = certificatesIn(fullchain);
+  const certificate = certificateIn(fullchain);
   if (!certificate) throw rejected("fullchain is not a certificate in PEM");
   const key = keyIn(private_key);
   if (!certificate.checkPrivateKey(key)) throw rejected("private_key does not match the certificate");

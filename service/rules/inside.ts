@@ -4,7 +4,7 @@ import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines } from "../../api/machines.ts";
 import { changeMachine, configOf, subjectOf } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
-import type { Subject } from "../runtime/runtime.ts";
+import type { Command, Outcome, Subject } from "../runtime/runtime.ts";
 import { wordsOf } from "../shellWords.ts";
 import type { MachineRow } from "../store/rows.ts";
 import { liveMachineOf } from "./find.ts";
@@ -34,6 +34,37 @@ const memoryAnswer = ({ world }: Input, machine: Subject) =>
     return { limit_mb: limitMb, available_mb: availableMb };
   });
 
+/** Runs a command for as long as there is somebody to answer: the request is held like every other. */
+async function execute(
+  { world, signal }: Pick<Input, "world" | "signal">,
+  machine: Subject,
+  command: Omit<Command, "signal">,
+) {
+  const over = new AbortController();
+  const subject = `exec/${world.ids.nonce()}`;
+  let look = (): Outcome | undefined => undefined;
+  const found = (answer: () => Outcome | undefined): void => {
+    look = answer;
+    world.waits.wake([subject]);
+  };
+  // ASSUMED: a command that does not end in time is 408.
+  const late = () => refuse(408, `deadline_exceeded: the command did not end within ${command.timeoutMs / 1000} s`);
+  world.runtime.exec(machine, { ...command, signal: over.signal }).then(
+    (outcome) => found(() => outcome),
+    (error: unknown) =>
+      found(() => {
+        throw error;
+      }),
+  );
+  try {
+    const hold = { subject, look: () => look(), timeoutMs: command.timeoutMs, late, signal };
+    const { stdout, stderr, exitCode, exitSignal } = await world.waits.hold(hold);
+    return { stdout, stderr, exit_code: exitCode, exit_signal: exitSignal };
+  } finally {
+    over.abort();
+  }
+}
+
 /** The rules of what happens inside a Machine. */
 export const inside: InsideRules = {
   exec(input) {
@@ -49,12 +80,7 @@ export const inside: InsideRules = {
         `invalid container, the machine has none of the name ${JSON.stringify(container.slice(0, 80))}`,
       );
     const timeoutMs = (body.timeout || longestExec) * 1000;
-    return new Later(async () => {
-      const done = await world.runtime.exec(machine, { words, stdin: body.stdin ?? "", timeoutMs });
-      // ASSUMED: a command that does not end in time is 408.
-      if (!done) throw refuse(408, `deadline_exceeded: the command did not end within ${timeoutMs / 1000} s`);
-      return { stdout: done.stdout, stderr: done.stderr, exit_code: done.exitCode, exit_signal: done.exitSignal };
-    });
+    return new Later(() => execute(input, machine, { words, stdin: body.stdin ?? "", timeoutMs }));
   },
 
   processes(input) {

@@ -13,6 +13,8 @@ type Group = typeof contract.ipAssignments;
 // ASSUMED: every App that asks for a shared address gets the same one.
 const sharedV4 = "198.18.0.1";
 
+const mostOfApp = 500;
+
 const isV6 = (type: string): boolean => type.endsWith("v6");
 const isEgress = (type: string): boolean => type.startsWith("egress");
 
@@ -30,10 +32,11 @@ function shown({ ip, type, region, service_name, network, network_org, created_a
 
 /** An address nobody has. Addresses are of the ranges set aside for tests and documents, so they lead nowhere. */
 function freeAddress(world: World, type: string): string {
-  for (;;) {
+  for (let tries = 0; tries < 1000; tries++) {
     const ip = isV6(type) ? world.ids.ipv6(type === "private_v6") : world.ids.ipv4();
     if (ip !== sharedV4 && !world.store.get("SELECT 1 FROM ips WHERE ip = ?", ip)) return ip;
   }
+  throw refuse(422, "no address is free", "insufficient_capacity");
 }
 
 interface Asked {
@@ -64,6 +67,9 @@ function assign(input: Input<Group["assign"]>) {
     );
   const global = body.region === undefined || body.region === "global";
   const region = global ? "global" : regionOf(world, body.region).code;
+  // ASSUMED: the most IP addresses an App may have, so that one App does not take them all.
+  const had = world.store.get<{ n: number }>("SELECT count(*) AS n FROM ips WHERE app = ?", app.id)?.n ?? 0;
+  if (had >= mostOfApp) throw refuse(422, `Validation failed: an app has at most ${mostOfApp} IP addresses`);
   // ASSUMED: an App has one shared address; asking for a second is 422.
   if (type === "shared_v4" && world.store.get("SELECT 1 FROM ips WHERE app = ? AND type = 'shared_v4'", app.id))
     throw refuse(422, "Validation failed: the app has a shared IPv4 address already");

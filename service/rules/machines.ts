@@ -51,12 +51,15 @@ function versionOf(world: World, { config, configText, metadataText }: Accepted)
   };
 }
 
+// ASSUMED: the latest 100 versions of a Machine are kept.
+const versionsKept = 100;
+
 function keepVersion(world: World, machine: MachineRow): void {
-  world.store.insert("machine_versions", {
-    machine: machine.id,
-    version: machine.version,
-    config: configText(machine),
-  });
+  const { id, version } = machine;
+  world.store.insert("machine_versions", { machine: id, version, config: configText(machine) });
+  const old = "SELECT version FROM machine_versions WHERE machine = ? ORDER BY version DESC LIMIT 1 OFFSET ?";
+  const last = world.store.get<{ version: string }>(old, id, versionsKept);
+  if (last) world.store.run("DELETE FROM machine_versions WHERE machine = ? AND version <= ?", id, last.version);
 }
 
 /** The Machine as create and update answer it: with the nonce when `lease_ttl` took a lease. */

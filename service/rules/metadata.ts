@@ -13,6 +13,8 @@ type MetadataRules = Pick<
   "getMetadata" | "patchMetadata" | "putMetadata" | "getMetadataKey" | "setMetadataKey" | "deleteMetadataKey"
 >;
 
+const longestMetadata = 65_536;
+
 const read = ({ metadata }: MachineRow): Record<string, string> =>
   metadata === null ? {} : (JSON.parse(metadata) as Record<string, string>);
 
@@ -30,6 +32,9 @@ function merge(world: World, machine: MachineRow, changes: Iterable<readonly [st
     else merged.set(key, value);
   }
   const metadata = merged.size === 0 ? null : JSON.stringify(Object.fromEntries(merged));
+  // ASSUMED: the most metadata a Machine may have: it is in every answer that shows the Machine.
+  if (metadata !== null && metadata.length > longestMetadata)
+    throw refuse(400, `invalid metadata, got ${metadata.length} characters in all, must be at most ${longestMetadata}`);
   if (metadata !== machine.metadata) changeMachine(world, machine, { metadata });
 }
 

@@ -52,6 +52,9 @@ function fill(world: World, row: ClusterRow, from: string, { databases, extensio
   }
 }
 
+/** What a fork is called when nothing else is said (bodies 10). ASSUMED: the name of a long one is cut. */
+const forkOf = (name: string): string => `${name.slice(0, 58).replace(/-+$/, "")}-fork`;
+
 /** A cluster like another, under a name of its own. */
 function like(world: World, source: ClusterRow, name: string | undefined): ClusterRow {
   const { org, region, plan, disk_size_gb, pg_major_version, pool_mode, postgis_enabled } = source;
@@ -128,7 +131,7 @@ export const backups: BackupRules = {
     const { world, body } = input;
     const source = liveClusterOf(input);
     if (source.status !== "ready") throw refuse(409, `The cluster is not ready, its status is ${source.status}`);
-    const row = like(world, source, body.name || `${source.name}-fork`);
+    const row = like(world, source, body.name || forkOf(source.name));
     fill(world, row, source.id, contentsOf(world, source.id));
     world.postgres.create(clusterOf(row), { cluster: source.id });
     return { data: clusterAnswer(world, row, ownOrg(input)) };

@@ -45,7 +45,18 @@ function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): bo
   return asked === true;
 }
 
+// ASSUMED: the most secrets an App may have and the longest value: every Machine is given all of them.
+const mostSecrets = 500;
+const longestValue = 65_536;
+
+function requireFew(world: World, app: AppRow): void {
+  const { n = 0 } = world.store.get<{ n: number }>("SELECT count(*) AS n FROM secrets WHERE app = ?", app.id) ?? {};
+  if (n > mostSecrets) throw refuse(400, `invalid values, an app has at most ${mostSecrets} secrets`);
+}
+
 function write(world: World, app: AppRow, name: string, value: string): SecretRow {
+  if (value.length > longestValue)
+    throw refuse(400, `invalid value of ${name}, got ${value.length} characters, must be at most ${longestValue}`);
   const before = find(world, app, name);
   const now = world.clock.now();
   const row: SecretRow = {
@@ -81,6 +92,7 @@ export const secrets: Rules<Group> = {
       if (value === null) remove(world, app, name);
       else write(world, app, name, value);
     }
+    requireFew(world, app);
     const version = nextVersion(world, app);
     return { secrets: all(world, app).map((row) => shown(world, row)), ...version };
   },
@@ -96,6 +108,7 @@ export const secrets: Rules<Group> = {
     const { world, params, body } = input;
     const app = openAppOf(input);
     const row = write(world, app, params.secret_name, body.value);
+    requireFew(world, app);
     return { ...shown(world, row), ...nextVersion(world, app) };
   },
 

@@ -15,30 +15,37 @@ import type { Input, Rules } from "./rule.ts";
 type Group = typeof contract.volumes;
 
 interface Source {
+  /** The volume whose contents are copied, while it is there. */
+  readonly copied?: VolumeRow;
   readonly origin: VolumeOrigin;
   readonly sizeGb: number;
   readonly region?: string;
 }
 
-/** What a new volume starts from. ASSUMED: the snapshot or volume a new one starts from must be the same organization's. */
-function sourceOf(world: World, app: AppRow, body: Input<Group["create"]>["body"]): Source {
+/**
+ * What a new volume starts from. ASSUMED: the snapshot or volume a new one starts from must be the same organization's, and
+ * for a token of one App that App's. A copy has the file system and the encryption of its source when nothing else is said.
+ */
+function sourceOf({ world, caller, body }: Input<Group["create"]>): Source {
   if (body.snapshot_id !== undefined && body.source_volume_id !== undefined) {
     throw refuse(400, "invalid source_volume_id, is exclusive with snapshot_id");
   }
-  const sameOrg = (owner: string): boolean =>
-    world.store.get("SELECT 1 FROM apps WHERE id = ? AND org = ?", owner, app.org) !== undefined;
+  const isReachable = (owner: string): boolean =>
+    (caller.app === null || caller.app === owner) &&
+    world.store.get("SELECT 1 FROM apps WHERE id = ? AND org = ?", owner, caller.org) !== undefined;
   if (body.snapshot_id !== undefined) {
     const snapshot = world.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", body.snapshot_id);
-    if (!snapshot || !sameOrg(snapshot.app))
+    if (!snapshot || !isReachable(snapshot.app))
       throw refuse(404, `snapshot ${JSON.stringify(body.snapshot_id)} not found`);
     if (snapshot.status !== "created") throw refuse(412, "failed_precondition: snapshot is still being written");
-    return { origin: "snapshot", sizeGb: snapshot.size_gb };
+    const copied = findVolume(world, snapshot.volume);
+    return { origin: "snapshot", sizeGb: snapshot.size_gb, ...(copied ? { copied } : {}) };
   }
   if (body.source_volume_id !== undefined) {
     const source = findVolume(world, body.source_volume_id);
-    if (!source || !sameOrg(source.app) || isLeaving(source.state))
+    if (!source || !isReachable(source.app) || isLeaving(source.state))
       throw refuse(404, `volume ${JSON.stringify(body.source_volume_id)} not found`);
-    return { origin: "fork", sizeGb: source.size_gb, region: source.region };
+    return { origin: "fork", sizeGb: source.size_gb, region: source.region, copied: source };
   }
   return { origin: "empty", sizeGb: 0 };
 }
@@ -48,7 +55,7 @@ function create(input: Input<Group["create"]>) {
   const app = openAppOf(input);
   // ASSUMED: a volume without a name is 400: the specification calls every field optional, the platform's prose this one required.
   if (body.name === undefined) throw refuse(400, "invalid name, got nothing, must be 1 to 30 of a-z, 0-9 and _");
-  const source = sourceOf(world, app, body);
+  const source = sourceOf(input);
   const region = regionOf(world, body.region ?? source.region);
   // ASSUMED: a fork or a restored volume is as large as what it is made from when nothing is said, and never smaller.
   const size = body.size_gb ?? (source.sizeGb || 3);
@@ -62,8 +69,8 @@ function create(input: Input<Group["create"]>) {
     region: region.code,
     zone: zoneFor(world, app, body.name, region.code, body),
     size_gb: size,
-    encrypted: (body.encrypted ?? true) ? 1 : 0,
-    fstype: body.fstype ?? "ext4",
+    encrypted: body.encrypted === undefined ? (source.copied?.encrypted ?? 1) : body.encrypted ? 1 : 0,
+    fstype: body.fstype ?? source.copied?.fstype ?? "ext4",
     mounted: 0,
     snapshot_retention: body.snapshot_retention ?? 5,
     auto_backup: (body.auto_backup_enabled ?? true) ? 1 : 0,
@@ -76,7 +83,7 @@ function create(input: Input<Group["create"]>) {
   return volumeAnswer(walk(world, volume, volumePaths[source.origin]));
 }
 
-/** A zone none of the volumes is in that the new one must keep apart from. ASSUMED: a region never runs out of zones. */
+/** A zone none of the volumes is in that the new one must keep apart from. ASSUMED: a region never runs out of zones; after a hundred tries two volumes share one. */
 function zoneFor(
   world: World,
   app: AppRow,
@@ -91,7 +98,7 @@ function zoneFor(
       : [];
   const taken = new Set(kept.map(({ zone }) => zone));
   let zone = world.ids.zone();
-  while (taken.has(zone)) zone = world.ids.zone();
+  for (let tries = 0; taken.has(zone) && tries < 100; tries++) zone = world.ids.zone();
   return zone;
 }
 
@@ -143,7 +150,9 @@ export const volumes: Rules<Group> = {
     const volume = keptVolumeOf(input);
     if (body.size_gb <= volume.size_gb)
       throw refuse(400, `invalid size_gb, got ${body.size_gb}, must be larger than ${volume.size_gb}`);
-    const extended = walk(world, changeVolume(world, volume, { size_gb: body.size_gb }), extendPath);
+    const grown = changeVolume(world, volume, { size_gb: body.size_gb });
+    // ASSUMED: a volume that is still being made grows on its way, and goes on with it.
+    const extended = grown.state === "created" || grown.state === "extending" ? walk(world, grown, extendPath) : grown;
     const machine = volume.machine === null ? undefined : findMachine(world, volume.machine);
     // ASSUMED: a Machine that is `started` sees a larger volume only after a restart.
     return { volume: volumeAnswer(extended), needs_restart: machine?.state === "started" };

@@ -34,6 +34,9 @@ interface Sentinel {
   readonly read: (argument: string) => Behaviour;
 }
 
+// Longer than a day is for ever, which is what `hang` is for.
+const slowest = 24 * 60 * 60 * 1000;
+
 const sentinels: readonly Sentinel[] = [
   { pattern: /^crash$/, spelling: "crash", read: () => ({ crash: { code: 1, signal: 0, oom: false } }) },
   {
@@ -48,7 +51,7 @@ const sentinels: readonly Sentinel[] = [
   {
     pattern: /^slow:(\d+(?:ms|s|m))$/,
     spelling: "slow:<duration>",
-    read: (text) => ({ startMs: (parseDuration(text) ?? 0) / 1e6 }),
+    read: (text) => ({ startMs: Math.min((parseDuration(text) ?? 0) / 1e6, slowest) }),
   },
   { pattern: /^capacity$/, spelling: "capacity", read: () => ({ noCapacity: true }) },
 ];

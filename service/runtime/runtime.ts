@@ -44,6 +44,8 @@ export interface Command {
   readonly words: readonly string[];
   readonly stdin: string;
   readonly timeoutMs: number;
+  /** Aborted when nobody wants to know any more. */
+  readonly signal: AbortSignal;
 }
 
 /** What became of a command. */
@@ -72,16 +74,19 @@ export interface Memory {
   readonly availableMb: number;
 }
 
-/** What a runtime tells. An event that comes too late for the state its Machine is in by then is passed over. */
+/** Which Machine an event is about, and which version of it. */
+export type About = Pick<Subject, "id" | "version">;
+
+/** What a runtime tells. What comes too late, for another state or another version of the Machine, is passed over. */
 export interface RuntimeEvents {
   /** The image is there; the Machine can be started. */
-  prepared(id: string): void;
-  started(id: string): void;
+  prepared(machine: About): void;
+  started(machine: About): void;
   /** The main process has ended. */
-  exited(id: string, exit: Exit): void;
-  suspended(id: string): void;
-  destroyed(id: string): void;
-  checked(id: string, status: "passing" | "critical"): void;
+  exited(machine: About, exit: Exit): void;
+  suspended(machine: About): void;
+  destroyed(machine: About): void;
+  checked(machine: About, status: "passing" | "critical"): void;
 }
 
 /**

@@ -59,11 +59,11 @@ export class SimulatedRuntime implements Runtime {
     this.#step(id, this.#host.delays.destroy);
   }
 
-  signal({ id, config }: Subject, signal: SignalName): void {
-    if (handled.includes(signal) || (wellBehaved(config).deaf && signal !== "SIGKILL")) return;
-    this.#forget(id);
+  signal(machine: Subject, signal: SignalName): void {
+    if (handled.includes(signal) || (wellBehaved(machine.config).deaf && signal !== "SIGKILL")) return;
+    this.#forget(machine.id);
     const number = signalNumbers[signal];
-    this.#host.events.exited(id, { code: 128 + number, signal: number, oom: false, requested: false });
+    this.#host.events.exited(machine, { code: 128 + number, signal: number, oom: false, requested: false });
   }
 
   exec(machine: Subject, command: Command): Promise<Outcome | undefined> {
@@ -111,36 +111,38 @@ export class SimulatedRuntime implements Runtime {
     else this.#stepped(machine);
   }
 
-  #stepped({ id, state, config }: Subject): void {
+  #stepped(machine: Subject): void {
     const { events } = this.#host;
+    const { state, config } = machine;
     const { crash, deaf } = wellBehaved(config);
-    if (state === "created" || state === "replacing") events.prepared(id);
-    else if (state === "starting" && crash) events.exited(id, { ...crash, requested: false });
+    if (state === "created" || state === "replacing") events.prepared(machine);
+    else if (state === "starting" && crash) events.exited(machine, { ...crash, requested: false });
     else if (state === "starting") {
-      events.started(id);
-      this.#live(id, config);
-    } else if (state === "stopping" || state === "restarting")
-      events.exited(id, { ...(deaf ? { code: 137, signal: 9 } : { code: 0, signal: 0 }), oom: false, requested: true });
-    else if (state === "suspending") events.suspended(id);
-    else if (state === "destroying") events.destroyed(id);
+      events.started(machine);
+      this.#live(machine);
+    } else if (state === "stopping" || state === "restarting") {
+      const end = deaf ? { code: 137, signal: 9 } : { code: 0, signal: 0 };
+      events.exited(machine, { ...end, oom: false, requested: true });
+    } else if (state === "suspending") events.suspended(machine);
+    else if (state === "destroying") events.destroyed(machine);
   }
 
   /** A process that has started: its checks get a result, and it may end. */
-  #live(id: string, config: MachineConfig): void {
+  #live({ id, config }: Subject): void {
     const { timers, delays } = this.#host;
     timers.after(delays.checks, "runtime.checks", id);
     if (wellBehaved(config).exit) timers.after(delays.run, "runtime.exit", id);
   }
 
-  #check({ id, config }: Subject): void {
-    this.#host.events.checked(id, wellBehaved(config).checksFail ? "critical" : "passing");
+  #check(machine: Subject): void {
+    this.#host.events.checked(machine, wellBehaved(machine.config).checksFail ? "critical" : "passing");
   }
 
-  #end({ id, config }: Subject): void {
-    const { exit } = wellBehaved(config);
+  #end(machine: Subject): void {
+    const { exit } = wellBehaved(machine.config);
     if (!exit) return;
-    this.#forget(id);
-    this.#host.events.exited(id, { ...exit, requested: false });
+    this.#forget(machine.id);
+    this.#host.events.exited(machine, { ...exit, requested: false });
   }
 
   #step(id: string, ms: number): void {

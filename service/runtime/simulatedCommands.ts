@@ -79,17 +79,25 @@ export async function run(machine: Subject, command: Command, clock: Clock): Pro
   const name = path.replace(/^\/(usr\/)?bin\//, "");
   if ((name === "sh" || name === "bash") && args[0] === "-c" && args[1] !== undefined)
     return run(machine, { ...command, words: wordsOf(args[1]) }, clock);
-  if (name === "sleep") return sleep(args, command.timeoutMs, clock);
+  if (name === "sleep") return sleep(args, command, clock);
   const known = Object.hasOwn(commands, name) ? commands[name] : undefined;
   return known ? known(machine, args, command.stdin) : outcome(127, "", `${name}: command not found\n`);
 }
 
-function sleep([text = ""]: readonly string[], timeoutMs: number, clock: Clock): Promise<Outcome | undefined> {
+function sleep(
+  [text = ""]: readonly string[],
+  { timeoutMs, signal }: Command,
+  clock: Clock,
+): Promise<Outcome | undefined> {
   const seconds = Number(text);
   if (text === "" || !(seconds >= 0))
     return Promise.resolve(outcome(1, "", `sleep: invalid time interval '${text}'\n`));
   return new Promise((resolve) => {
     const inTime = seconds * 1000 <= timeoutMs;
-    clock.after(inTime ? seconds * 1000 : timeoutMs, () => resolve(inTime ? outcome(0) : undefined));
+    const cancel = clock.after(inTime ? seconds * 1000 : timeoutMs, () => resolve(inTime ? outcome(0) : undefined));
+    signal.addEventListener("abort", () => {
+      cancel();
+      resolve(undefined);
+    });
   });
 }

@@ -129,7 +129,6 @@ export interface IpRow {
 export interface HostnameRow {
   readonly app: string;
   readonly hostname: string;
-  readonly number: number;
   /** Part of the DNS records that prove who owns the hostname. */
   readonly owner_code: string;
   readonly acme_requested: number;

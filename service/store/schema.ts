@@ -80,7 +80,8 @@ export const migrations: readonly string[] = [
 
   ALTER TABLE apps ADD COLUMN secrets_version INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE machines ADD COLUMN cpu_kind TEXT NOT NULL DEFAULT 'shared';
-  UPDATE machines SET cpu_kind = coalesce(json_extract(config, '$.guest.cpu_kind'), 'shared');
+  UPDATE machines SET cpu_kind = coalesce(json_extract(config, '$.guest.cpu_kind'),
+    iif(json_extract(config, '$.size') LIKE 'performance-%', 'performance', 'shared'));
   ALTER TABLE machines ADD COLUMN memory_limit_mb INTEGER;
   ALTER TABLE machines ADD COLUMN secrets BLOB;
   ALTER TABLE machines ADD COLUMN retried_from INTEGER NOT NULL DEFAULT 0;
@@ -137,7 +138,7 @@ export const migrations: readonly string[] = [
   CREATE UNIQUE INDEX ips_own ON ips (ip) WHERE type <> 'shared_v4';
 
   CREATE TABLE hostnames (
-    app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, hostname TEXT NOT NULL, number INTEGER NOT NULL,
+    app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, hostname TEXT NOT NULL,
     owner_code TEXT NOT NULL, acme_requested INTEGER NOT NULL, acme_status TEXT, acme_created_at INTEGER,
     issued_at INTEGER, expires_at INTEGER,
     custom_chain TEXT, custom_key BLOB, custom_status TEXT, custom_created_at INTEGER, custom_expires_at INTEGER,

@@ -456,7 +456,8 @@ const extend = ofVolume(
     expect(status).toBe(volume.gone || isLeaving(volume) ? 404 : size <= volume.size ? 400 : 200);
     if (status !== 200) return;
     volume.size = size;
-    model.enter(volume, "extending");
+    // One that is still being made grows on its way.
+    if (volume.state !== "creating") model.enter(volume, "extending");
   },
 );
 

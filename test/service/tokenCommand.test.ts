@@ -100,8 +100,8 @@ test("organizations are made by name; each has its own Apps", async () => {
 
 test.each([
   [["org", "create", "Not A Slug"], "It must be 1 to 62 of a-z, 0-9 and -."],
-  [["token", "create", "--expires", "soon"], 'It must be a duration such as "1h" or "30m".'],
-  [["token", "create", "--expires", "0s"], 'It must be a duration such as "1h" or "30m".'],
+  [["token", "create", "--expires", "soon"], 'It must be a duration such as "1h" or "30m", at most 876000h.'],
+  [["token", "create", "--expires", "0s"], 'It must be a duration such as "1h" or "30m", at most 876000h.'],
   [["token", "revoke"], "missing required argument 'id'"],
   [["token", "nonsense"], "too many arguments"],
 ])("%j is refused and says what is allowed", async (args, message) => {

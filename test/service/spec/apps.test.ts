@@ -2,6 +2,7 @@
 // and of bodies, never from the contract: it would not notice a row that is wrong.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
+import { addToken } from "../../../service/store/tokens.ts";
 import { caller, callerWith, pages, withApp, withStillClock } from "../client.ts";
 
 const failed = (text: string) => ({ error: text });
@@ -226,13 +227,29 @@ test("a deploy token expires when it was said to, and in twenty years when nothi
   expect((await long("GET", "/apps/web")).status).toBe(401);
 });
 
-test("a deploy token makes none that outlives it", async () => {
-  const { call, clock, url } = await withApp({ clock: new ManualClock() });
-  const made = await call("POST", "/apps/web/deploy_token", { expiry: "1h" });
-  const again = await caller(url, made.body.token)("POST", "/apps/web/deploy_token", { expiry: "100h" });
-  expect(again.status).toBe(200);
-  clock.advance(3600_000);
-  expect((await caller(url, again.body.token)("GET", "/apps/web")).status).toBe(401);
+test("a deploy token makes no others, which would outlive its being taken back", async () => {
+  const { call, url } = await withApp();
+  const { token } = (await call("POST", "/apps/web/deploy_token", { expiry: "1h" })).body;
+  expect((await caller(url, token)("POST", "/apps/web/deploy_token", { expiry: "1h" })).status).toBe(403);
+});
+
+test("a deploy token outlives neither a hundred years nor the token it was made with", async () => {
+  const { call, clock, service, url } = await withApp({ clock: new ManualClock() });
+  expect((await call("POST", "/apps/web/deploy_token", { expiry: "9999999999h" })).status).toBe(400);
+  addToken(service.world.store, "for-a-minute", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());
+  const { token } = (await caller(url, "for-a-minute")("POST", "/apps/web/deploy_token", {})).body;
+  clock.advance(60_000);
+  expect((await caller(url, token)("GET", "/apps/web")).status).toBe(401);
+});
+
+test("an idempotency key is free again once its App is being deleted", async () => {
+  const { call } = await withApp({ clock: new ManualClock(), delays: "believable" });
+  const create = (name: string) => call("POST", "/apps", { name, org_slug: "personal", idempotency_key: "k" });
+  const first = (await create("one")).body;
+  await call("DELETE", "/apps/one");
+  const second = await create("two");
+  expect(second.status).toBe(201);
+  expect(second.body.id).not.toBe(first.id);
 });
 
 test.each(["0s", "soon", "-1h", ["1h"], true])("a deploy token for %j is refused", async (expiry) => {

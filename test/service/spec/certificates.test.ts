@@ -463,11 +463,23 @@ test("hostnames go with their App", async () => {
 
 // --- list ---
 
+test("an uploaded certificate that has expired is of no use any more, and says so", async () => {
+  const app = await withStillClock();
+  await upload(app, host);
+  expect((await check(app, host)).status).toBe("active");
+  app.clock.advance(800 * day);
+  expect(await check(app, host)).toMatchObject({
+    status: "expired",
+    certificates: [{ source: "custom", status: "expired" }],
+    validation_errors: [{ code: "CERTIFICATE_EXPIRED" }],
+  });
+});
+
 test("the list tells of every hostname what it has", async () => {
   const app = await withStillClock();
   await acme(app, host);
-  await upload(app, "shop.invalid");
   app.clock.advance(1000);
+  await upload(app, "shop.invalid");
   expect((await app.call("GET", at)).body).toEqual({
     total_count: 2,
     certificates: [

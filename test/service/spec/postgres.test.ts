@@ -182,13 +182,20 @@ test("the list is short: no endpoints, no sizes", async () => {
   ]);
 });
 
+test("a fork of a cluster with the longest name has a name that fits", async () => {
+  const app = await withApp();
+  const made = await app.call("POST", at, { org_slug: "personal", region: "ams", plan: "basic", name: "n".repeat(63) });
+  const fork = await app.call("POST", `${at}/${made.body.data.id}/fork`);
+  expect([fork.status, fork.body.data.name]).toEqual([201, `${"n".repeat(58)}-fork`]);
+});
+
 test("listing: org_slug is required, the organization must be there, include_deleted is true or false", async () => {
   const { call } = await withApp();
   expectRefused(await call("GET", at), 400);
   expectRefused(await call("GET", `${at}?org_slug=nobody`), 404, "organization not found");
-  for (const value of ["perhaps", "2", "TRUE"])
+  for (const value of ["perhaps", "2", "TRUE", "1", "0", ""])
     expectRefused(await call("GET", `${at}?org_slug=personal&include_deleted=${value}`), 422);
-  for (const value of ["true", "false", "1", "0"])
+  for (const value of ["true", "false"])
     expect((await call("GET", `${at}?org_slug=personal&include_deleted=${value}`)).status).toBe(200);
 });
 

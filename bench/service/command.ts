@@ -1,0 +1,29 @@
+// The built command, as a user runs it.
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { root } from "../workbench.ts";
+
+/** A service that runs. */
+export interface Local {
+  readonly url: string;
+  readonly pid: number;
+  readonly token: string;
+}
+
+const main = join(root, "service/dist/service/main.js");
+const run = async (...args: string[]): Promise<string> =>
+  (await promisify(execFile)(process.execPath, [main, ...args])).stdout;
+
+/** Starts the service of a data folder, in the background. */
+export async function start(data: string): Promise<Local> {
+  const started = await run("start", "--detach", "--json", "--data", data, "--listen", "127.0.0.1:0");
+  const { url, pid } = JSON.parse(started) as { url: string; pid: number };
+  return { url, pid, token: readFileSync(join(data, "token"), "utf8").trim() };
+}
+
+/** Ends it, if it runs. */
+export async function stop(data: string): Promise<void> {
+  await run("stop", "--data", data);
+}

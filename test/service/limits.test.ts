@@ -1,0 +1,167 @@
+// Nothing a client sends keeps the service from serving others, however large or odd it is.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createService, ManualClock } from "../../service/index.ts";
+import { listTokens } from "../../service/store/tokens.ts";
+import { caller, withApp } from "./client.ts";
+
+test("a start that takes for ever neither stops the service nor keeps it from starting again", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "machines-limits-"));
+  const data = join(folder, "data");
+  try {
+    const app = await withApp({ data, delays: "believable", clock: new ManualClock() });
+    const { id } = await app.machine({ env: { MACHINES_SIMULATE: "slow:99999999999999m" } });
+    app.clock.advance(60_000);
+    expect(await app.state(id)).toBe("starting");
+    await app.close();
+    const again = createService({ data, clock: new ManualClock(Date.UTC(2026, 0, 2)) });
+    await again.close();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("a timer beyond the last date that there is waits for that date", async () => {
+  const { service, call } = await withApp({ clock: new ManualClock() });
+  await service.world.store.write(() => service.world.timers.after(1e300, "machine.retry", "nobody"));
+  expect((await call("GET", "/apps/web")).status).toBe(200);
+});
+
+test("PEM without an end, and without measure, is refused at once", async () => {
+  const { call } = await withApp();
+  const upload = (fullchain: string) =>
+    call("POST", "/apps/web/certificates/custom", { hostname: "a.example.com", fullchain, private_key: "x" });
+  expect((await upload("-----BEGIN CERTIFICATE-----".repeat(2400))).status).toBe(422);
+  const long = await upload("-----BEGIN CERTIFICATE-----".repeat(100_000));
+  expect([long.status, long.body.error]).toEqual([400, expect.stringContaining("must not be longer than 65536")]);
+  expect(long.text.length).toBeLessThan(500);
+});
+
+test("an App has no more than 500 addresses", async () => {
+  const { call, service } = await withApp();
+  const [{ id }] = service.world.store.all<{ id: string }>("SELECT id FROM apps") as [{ id: string }];
+  await service.world.store.write(() => {
+    for (let i = 0; i < 500; i++)
+      service.world.store.insert("ips", { app: id, ip: `2001:db8::${i}`, type: "v6", region: "global", created_at: 0 });
+  });
+  const answer = await call("POST", "/apps/web/ip_assignments", { type: "v4" });
+  expect([answer.status, answer.body.error]).toEqual([422, "Validation failed: an app has at most 500 IP addresses"]);
+});
+
+test("when every address is taken the answer is a refusal", async () => {
+  const { call, service } = await withApp();
+  const { ids } = service.world;
+  const [{ id }] = service.world.store.all<{ id: string }>("SELECT id FROM apps") as [{ id: string }];
+  await service.world.store.write(() =>
+    service.world.store.insert("ips", { app: id, ip: "198.19.7.7", type: "v4", region: "global", created_at: 0 }),
+  );
+  const drawn = ids.ipv4;
+  ids.ipv4 = () => "198.19.7.7";
+  try {
+    const answer = await call("POST", "/apps/web/ip_assignments", { type: "v4" });
+    expect([answer.status, answer.body.status]).toEqual([422, "insufficient_capacity"]);
+  } finally {
+    ids.ipv4 = drawn;
+  }
+});
+
+test("metadata, versions and secrets have an end", async () => {
+  const { call, machines, machine, service } = await withApp();
+  const { id } = await machine();
+  const half = "x".repeat(40_000);
+  expect((await call("PATCH", `${machines}/${id}/metadata`, { metadata: { a: half } })).status).toBe(204);
+  expect((await call("PATCH", `${machines}/${id}/metadata`, { metadata: { b: half } })).status).toBe(400);
+  expect((await call("GET", `${machines}/${id}/metadata`)).body).toEqual({ a: half });
+
+  for (let i = 0; i < 102; i++) await call("POST", `${machines}/${id}`, { config: { image: `nginx:${i}` } });
+  const versions = (await call("GET", `${machines}/${id}/versions`)).body;
+  expect(versions).toHaveLength(100);
+  expect(versions[0].user_config.image).toBe("nginx:101");
+  expect(service.world.store.all("SELECT 1 FROM machine_versions")).toHaveLength(100);
+
+  const values = Object.fromEntries(Array.from({ length: 501 }, (_, i) => [`S${i}`, "1"]));
+  expect((await call("POST", "/apps/web/secrets", { values })).status).toBe(400);
+  expect((await call("POST", "/apps/web/secrets/LONG", { value: "x".repeat(65_537) })).status).toBe(400);
+  expect((await call("GET", "/apps/web/secrets")).body.secrets).toEqual([]);
+});
+
+test("tokens can be listed however long they are good for", async () => {
+  const { call, service } = await withApp();
+  expect((await call("POST", "/apps/web/deploy_token", { expiry: "876000h" })).status).toBe(200);
+  expect(listTokens(service.world.store, service.world.clock.now())).toHaveLength(2);
+});
+
+test.each([
+  ["secrets", "POST", "/apps/web/secrets", '{"values":{"__proto__":5}}'],
+  ["env", "POST", "/apps/web/machines", '{"config":{"image":"x","env":{"__proto__":{"q":1}}}}'],
+  ["metadata", "POST", "/apps/web/machines", '{"config":{"image":"x","metadata":{"__proto__":7}}}'],
+  ["checks", "POST", "/apps/web/machines", '{"config":{"image":"x","checks":{"__proto__":"zz"}}}'],
+])("an entry named __proto__ of %s is looked at like every other", async (_, method, path, body) => {
+  const { call } = await withApp();
+  const answer = await call(method, path, body);
+  expect([answer.status, answer.body.error]).toEqual([400, expect.stringContaining("__proto__")]);
+});
+
+test("an entry named __proto__ that is right is kept", async () => {
+  const { call } = await withApp();
+  const made = await call("POST", "/apps/web/machines", '{"config":{"image":"x","env":{"__proto__":"v"}}}');
+  expect(made.text).toContain('"env":{"__proto__":"v"}');
+});
+
+test.each([
+  ["/apps/web/secretkeys/k", { type: "hs256", value: "my secret key material" }],
+  ["/apps/web/secretkeys/k/encrypt", { plaintext: "credit card 1234" }],
+])("what is secret is not repeated by the error about it: %s", async (path, body) => {
+  const { call } = await withApp();
+  await call("POST", "/apps/web/secretkeys/k/generate", { type: "xaes256gcm" });
+  const answer = await call("POST", path, body);
+  expect(answer.status).toBe(400);
+  expect(answer.body.error).toContain("a text of");
+  expect(answer.text).not.toMatch(/my secret|credit card/);
+});
+
+test("an empty nonce header does not hide the other spelling", async () => {
+  const { call, machines, machine } = await withApp();
+  const { id } = await machine();
+  const { nonce } = (await call("POST", `${machines}/${id}/lease`, { ttl: 60 })).body.data;
+  const headers = { "svc-machine-lease-nonce": "", "fly-machine-lease-nonce": nonce };
+  expect((await call("POST", `${machines}/${id}/cordon`, undefined, headers)).status).toBe(200);
+});
+
+test("only whoever runs the service sees its figures", async () => {
+  const { call, url, token } = await withApp();
+  const deploy = (await call("POST", "/apps/web/deploy_token", {})).body.token;
+  const metrics = (bearer: string) => fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${bearer}` } });
+  expect((await metrics(token)).status).toBe(200);
+  expect((await metrics(deploy)).status).toBe(403);
+});
+
+test("a copy comes from where the token reaches, and keeps encryption and file system", async () => {
+  const { call, url, volume } = await withApp();
+  await call("POST", "/apps", { name: "other", org_slug: "personal" });
+  const deploy = caller(url, (await call("POST", "/apps/other/deploy_token", {})).body.token);
+  const { id } = await volume({ encrypted: false, fstype: "raw" });
+  await call("POST", `/apps/web/volumes/${id}/snapshots`);
+  const [{ id: snapshot_id }] = (await call("GET", `/apps/web/volumes/${id}/snapshots`)).body;
+  for (const source of [{ source_volume_id: id }, { snapshot_id }]) {
+    expect((await deploy("POST", "/apps/other/volumes", { name: "copy", ...source })).status).toBe(404);
+    const copied = await call("POST", "/apps/other/volumes", { name: "copy", ...source });
+    expect(copied.body).toMatchObject({ encrypted: false });
+  }
+});
+
+test("a volume that is still being made grows and goes on being made", async () => {
+  const { call, volume, clock } = await withApp({ clock: new ManualClock(), delays: "believable" });
+  const source = await volume();
+  const { id } = await volume({ source_volume_id: source.id });
+  const grown = (await call("PUT", `/apps/web/volumes/${id}/extend`, { size_gb: 9 })).body.volume;
+  expect(grown).toMatchObject({ size_gb: 9, state: "creating" });
+  const seen = new Set<string>();
+  for (let i = 0; i < 40; i++) {
+    clock.advance(10);
+    seen.add((await call("GET", `/apps/web/volumes/${id}`)).body.state);
+  }
+  expect([...seen]).toEqual(["creating", "enabling_remote_export", "hydrating", "created"]);
+});

@@ -1,0 +1,129 @@
+// What runs Machines may be late, fail, or be asked in vain: a runtime made by hand, which tells what the test tells it to.
+import { expect, test, vi } from "vitest";
+import { ManualClock } from "../../service/index.ts";
+import type { Runtime, RuntimeFactory, RuntimeHost } from "../../service/runtime/runtime.ts";
+import { caller, withApp } from "./client.ts";
+
+/** A runtime that does nothing by itself and writes down what it was asked. */
+function byHand(more: Partial<Runtime> = {}) {
+  const asked: string[] = [];
+  let host: RuntimeHost | undefined;
+  const note = (what: string) => () => void asked.push(what);
+  const factory: RuntimeFactory = (given) => {
+    host = given;
+    return {
+      problem: () => undefined,
+      hasRoom: () => true,
+      create: note("create"),
+      start: note("start"),
+      stop: note("stop"),
+      suspend: note("suspend"),
+      destroy: note("destroy"),
+      signal: note("signal"),
+      exec: () => new Promise(() => {}),
+      processes: () => Promise.resolve([]),
+      memory: () => Promise.resolve({ limitMb: 256, availableMb: 0 }),
+      reclaim: () => Promise.resolve(0),
+      ...more,
+    };
+  };
+  return { factory, asked, events: () => (host as RuntimeHost).events };
+}
+
+const settled = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+
+test("what a runtime tells of a version that was replaced is passed over", async () => {
+  const runtime = byHand();
+  const app = await withApp({ runtime: runtime.factory });
+  const old = await app.machine();
+  const now = (await app.call("POST", `${app.machines}/${old.id}`, { config: { image: "nginx:2" } })).body;
+  runtime.events().prepared(old);
+  await settled();
+  expect(await app.state(old.id)).toBe("replacing");
+  runtime.events().prepared(now);
+  await settled();
+  expect(await app.state(old.id)).toBe("starting");
+});
+
+test("a process that ends while it is being suspended has ended", async () => {
+  const runtime = byHand();
+  const app = await withApp({ runtime: runtime.factory });
+  const machine = await app.machine({ restart: { policy: "no" } });
+  for (const event of ["prepared", "started"] as const) {
+    runtime.events()[event](machine);
+    await settled();
+  }
+  await app.call("POST", `${app.machines}/${machine.id}/suspend`);
+  runtime.events().exited(machine, { code: 0, signal: 0, oom: false, requested: false });
+  await settled();
+  expect(await app.state(machine.id)).toBe("stopped");
+});
+
+test("a refused request never reaches the runtime", async () => {
+  const runtime = byHand();
+  const app = await withApp({ runtime: runtime.factory });
+  const body = { config: { image: "nginx" }, lease_ttl: 99_999 };
+  expect((await app.call("POST", app.machines, body)).status).toBe(400);
+  expect(runtime.asked).toEqual([]);
+});
+
+test("what goes wrong while a runtime tells something is the service's to log, not the runtime's to catch", async () => {
+  const runtime = byHand();
+  const app = await withApp({ runtime: runtime.factory });
+  const machine = await app.machine();
+  app.service.world.store.db.exec("CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no'); END");
+  expect(() => runtime.events().prepared(machine)).not.toThrow();
+  await settled();
+  app.service.world.store.db.exec("DROP TRIGGER refuse");
+  expect(await app.state(machine.id)).toBe("created"); // nothing of it is half done
+});
+
+test("an App whose removal failed is removed when it is tried again", async () => {
+  let refuses = true;
+  const runtime = byHand({
+    destroy() {
+      if (refuses) throw new Error("not now");
+    },
+  });
+  const app = await withApp({ runtime: runtime.factory, clock: new ManualClock() });
+  await app.machine();
+  expect((await app.call("DELETE", "/apps/web?force=true")).status).toBe(202);
+  expect((await app.call("GET", "/apps/web")).status).toBe(200);
+  refuses = false;
+  app.clock.advance(60_000);
+  expect((await app.call("GET", "/apps/web")).status).toBe(404);
+});
+
+test("a command nobody waits for any more is told so, and one that runs ends with the service", async () => {
+  const ended: string[] = [];
+  const runtime = byHand({
+    exec(_machine, { words, signal }) {
+      signal.addEventListener("abort", () => ended.push(words.join(" ")));
+      return new Promise(() => {});
+    },
+  });
+  const app = await withApp({ runtime: runtime.factory });
+  const machine = await app.machine();
+  for (const event of ["prepared", "started"] as const) {
+    runtime.events()[event](machine);
+    await settled();
+  }
+  const at = `${app.machines}/${machine.id}/exec`;
+  const gone = new AbortController();
+  const left = fetch(`${app.url}/v1${at}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${app.token}` },
+    body: JSON.stringify({ command: ["first"] }),
+    signal: gone.signal,
+  });
+  await vi.waitFor(() => expect(app.service.world.waits.size).toBe(1));
+  gone.abort();
+  await expect(left).rejects.toThrow();
+  await vi.waitFor(() => expect(ended).toEqual(["first"]));
+
+  const held = caller(app.url, app.token)("POST", at, { command: ["second"] });
+  await vi.waitFor(() => expect(app.service.world.waits.size).toBe(1));
+  await app.close();
+  expect((await held).status).toBe(503);
+  expect(ended).toEqual(["first", "second"]);
+});
