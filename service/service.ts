@@ -23,6 +23,7 @@ import type { Runtime, RuntimeFactory, RuntimeHost } from "./runtime/runtime.ts"
 import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { lockData } from "./store/lock.ts";
+import { Kept } from "./store/kept.ts";
 import { ownToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
@@ -223,6 +224,8 @@ function createWorld(
     regions: new Map(roomy),
     nearest: options.nearest ?? nearest,
     machineTexts: new Map(),
+    appRows: new Kept(),
+    machineRows: new Kept(),
     log,
   };
   store.hooks = {
@@ -231,7 +234,11 @@ function createWorld(
       timers.arm();
       waits.wake(touched);
     },
-    undone: () => world.machineTexts.clear(),
+    undone() {
+      world.machineTexts.clear();
+      world.appRows.clear();
+      world.machineRows.clear();
+    },
   };
   return world;
 }

@@ -6,7 +6,9 @@ const spelled = /\\(.)|"((?:[^"\\]|\\.)*)"|'([^']*)'/gs;
 /** The words of a line, as a shell takes it apart: blanks separate, quotes keep together, a backslash takes literally. */
 export const wordsOf = (line: string): string[] =>
   (line.match(word) ?? []).map((text) =>
-    text.replace(spelled, (_, escaped?: string, double?: string, single?: string) =>
-      escaped ?? single ?? (double ?? "").replace(/\\(["\\$`])/g, "$1"),
+    text.replace(
+      spelled,
+      (_, escaped?: string, double?: string, single?: string) =>
+        escaped ?? single ?? (double ?? "").replace(/\\(["\\$`])/g, "$1"),
     ),
   );

@@ -38,7 +38,8 @@ function allowed(issue: Issue): string {
   if (issue.code === "invalid_type") return `must be of type ${issue.expected === "int" ? "integer" : issue.expected}`;
   if (issue.code === "invalid_union") return "is none of the types allowed";
   if (issue.code === "too_small" && issue.origin !== "string") return `must be at least ${issue.minimum}`;
-  if (issue.code === "too_big" && issue.origin !== "array" && issue.origin !== "string") return `must be at most ${issue.maximum}`;
+  if (issue.code === "too_big" && issue.origin !== "array" && issue.origin !== "string")
+    return `must be at most ${issue.maximum}`;
   return issue.message;
 }
 
@@ -93,7 +94,9 @@ function check(row: Operation, schema: z.ZodType, value: unknown): unknown {
   const result = schema.safeParse(value);
   const issue = result.success ? overlooked(fieldOf(schema), value, []) : result.error.issues[0];
   if (!issue) return value;
-  throw wording[row.id]?.(issue.path, at(value, issue.path)) ?? refuse(badStatus(row.id), problemText(schema, issue, value));
+  throw (
+    wording[row.id]?.(issue.path, at(value, issue.path)) ?? refuse(badStatus(row.id), problemText(schema, issue, value))
+  );
 }
 
 /** A request, validated. Unknown fields are listed: ignored, or refused by a strict service. */
@@ -155,7 +158,7 @@ function queryValue(row: Operation, name: string, { shape }: Field, value: unkno
   if (shape.kind !== "leaf") return text;
   if (shape.type === "boolean") {
     const spellings = isStrict(row) ? { true: true, false: false } : truths;
-    const truth = Object.hasOwn(spellings, text) ? spellings[text as keyof typeof spellings] : undefined;
+    const truth = Object.hasOwn(spellings, text) ? spellings[text] : undefined;
     if (truth === undefined)
       throw refuse(
         badStatus(row.id),
@@ -176,7 +179,11 @@ export function checkAnswer(row: Operation, status: number, text: string | undef
   const result = row.answer.safeParse(value);
   const issue = result.error?.issues[0];
   const unknown = tidy(row.answer, value).unknown.filter((path) => !/(^|\.)config\.|user_config\./.test(path));
-  const mistake = issue ? problemText(row.answer, issue, value) : unknown.length > 0 ? `unknown ${unknown.join(", ")}` : undefined;
+  const mistake = issue
+    ? problemText(row.answer, issue, value)
+    : unknown.length > 0
+      ? `unknown ${unknown.join(", ")}`
+      : undefined;
   if (mistake !== undefined)
     throw new Refusal(500, {
       error: `${row.id} made an answer (${status}) that its row does not describe: ${mistake}`,

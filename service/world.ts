@@ -9,6 +9,8 @@ import type { Region } from "./runtime/regions.ts";
 import type { PostgresEngine } from "./runtime/postgresEngine.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { Store } from "./store/database.ts";
+import type { Kept } from "./store/kept.ts";
+import type { AppRow, MachineRow } from "./store/rows.ts";
 import type { Vault } from "./store/vault.ts";
 
 /** What a rule sees of the service. */
@@ -29,11 +31,17 @@ export interface World {
   readonly nearest: string;
   /** Answers for Machines as JSON text, until something about the Machine changes. */
   readonly machineTexts: Map<string, string>;
+  /** Apps by name. */
+  readonly appRows: Kept<AppRow>;
+  /** Machines by id. */
+  readonly machineRows: Kept<MachineRow>;
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
 }
 
 /** Says that something about this Machine, volume or App changes: answers kept for it are void, and waiters look again. */
 export function touch(world: World, id: string): void {
   world.machineTexts.delete(id);
+  world.appRows.forget(id);
+  world.machineRows.forget(id);
   world.store.touch(id);
 }

@@ -15,7 +15,7 @@ export const happenings: Readonly<Record<TimerKind, Happening>> = {
   "app.remove": removeApp,
   "machine.retry": retry,
   "machine.schedule": scheduled,
-  "machine.forget": (world, id) => world.store.run("DELETE FROM machines WHERE id = ?", id),
+  "machine.forget": forgetMachine,
   "volume.step": stepVolume,
   "volume.unbind": unbind,
   "volume.remove": removeVolume,
@@ -42,8 +42,13 @@ function removeApp(world: World, id: string): void {
   for (const table of ["machines", "volumes", "snapshots"]) {
     store.run(`DELETE FROM timers WHERE subject IN (SELECT id FROM ${table} WHERE app = ?)`, id);
   }
-  for (const machine of store.all<{ id: string }>("SELECT id FROM machines WHERE app = ?", id))
-    touch(world, machine.id);
+  const machines = store.all<{ id: string }>("SELECT id FROM machines WHERE app = ?", id);
   store.run("DELETE FROM apps WHERE id = ?", id);
+  for (const machine of machines) touch(world, machine.id);
+  touch(world, id);
+}
+
+function forgetMachine(world: World, id: string): void {
+  world.store.run("DELETE FROM machines WHERE id = ?", id);
   touch(world, id);
 }

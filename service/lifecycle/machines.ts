@@ -30,7 +30,7 @@ export interface Cause {
 const eventsKept = 100;
 
 export const findMachine = (world: World, id: string): MachineRow | undefined =>
-  world.store.get<MachineRow>("SELECT * FROM machines WHERE id = ?", id);
+  world.machineRows.get(id, () => world.store.get<MachineRow>("SELECT * FROM machines WHERE id = ?", id));
 
 /** The configuration as it stands in the store, without metadata. */
 export const configOf = (machine: MachineRow): MachineConfig => JSON.parse(machine.config) as MachineConfig;

@@ -168,10 +168,11 @@ export const certificates: Rules<Group> = {
     const found = world.store.all<HostnameRow>(sql, appOf(input).id);
     const part = query.filter?.toLowerCase() ?? "";
     const matching = found.filter(({ hostname }) => hostname.includes(part));
-    const { page, next } = pageOf(matching, { limit: query.limit ?? 25, cursor: query.cursor }, ({ created_at, hostname }) => [
-      created_at,
-      hostname,
-    ]);
+    const { page, next } = pageOf(
+      matching,
+      { limit: query.limit ?? 25, cursor: query.cursor },
+      ({ created_at, hostname }) => [created_at, hostname],
+    );
     return {
       certificates: page.map((row) => summary(world, row)),
       ...(next === undefined ? {} : { next_cursor: next }),

@@ -32,7 +32,8 @@ export function ownOrg({ world, caller }: Pick<Asking, "world" | "caller">): Org
 
 /** The App of the path. */
 export function appOf({ world, caller, params }: Asking, missing = "app not found"): AppRow {
-  const app = world.store.get<AppRow>("SELECT * FROM apps WHERE name = ?", String(params["app_name"]));
+  const name = String(params["app_name"]);
+  const app = world.appRows.get(name, () => world.store.get<AppRow>("SELECT * FROM apps WHERE name = ?", name));
   if (!app) throw refuse(404, missing);
   if (app.org !== caller.org || (caller.app !== null && caller.app !== app.id)) throw refuse(403, "unauthorized");
   return app;

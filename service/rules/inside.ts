@@ -68,7 +68,7 @@ async function execute(
 /** The rules of what happens inside a Machine. */
 export const inside: InsideRules = {
   exec(input) {
-    const { world, body } = input;
+    const { body } = input;
     const machine = subject(input);
     const words = body.command ?? wordsOf(body.cmd ?? "");
     if (words.length === 0) throw refuse(400, "invalid command, got nothing, must be a command");

@@ -26,7 +26,7 @@ interface Answered {
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests reach into answers freely
 }
 
-const linesOf = (text: string): any[] => // oxlint-disable-line typescript/no-explicit-any -- as above
+const linesOf = (text: string): (Answered & { readonly writes: number })[] =>
   text
     .split("\n")
     .filter((line) => line.endsWith("}"))
@@ -46,7 +46,9 @@ async function verify(data: string, answered: readonly Answered[]): Promise<void
     if (done("POST", /^\/apps$/)) expect((await call("/apps/web")).status).toBe(200);
     const secrets = done("POST", /secrets$/);
     if (secrets) {
-      const names = (await call("/apps/web/secrets?show_secrets=true")).body.secrets.map((one: { name: string }) => one.name);
+      const names = (await call("/apps/web/secrets?show_secrets=true")).body.secrets.map(
+        (one: { name: string }) => one.name,
+      );
       expect(names).toContain("ONE");
       if (done("DELETE", /secrets/)) expect(names).toEqual(["ONE"]);
     }
@@ -93,23 +95,27 @@ function checkFile(data: string): void {
   }
 }
 
-test("killed at a write, everything that was answered is there and nothing is half there", { timeout: 600_000 }, async () => {
-  const whole = join(folder, "whole");
-  const { writes } = linesOf(execFileSync(process.execPath, command(whole), { encoding: "utf8" })).at(-1) as {
-    writes: number;
-  };
-  await verify(whole, []);
-  expect(writes).toBeGreaterThan(100);
-  // A stride that is no divisor of anything, so that it falls on all kinds of statements.
-  const stride = Number(process.env["KILL_STRIDE"] ?? Math.floor(writes / 10) + 1);
-  for (let nth = 1 + (stride > 1 ? 7 : 0); nth <= writes; nth += stride) {
-    for (const when of stride === 1 ? ["before"] : ["before", "after"]) {
-      const data = join(folder, `${nth}-${when}`);
-      const { stdout, signal } = spawnSync(process.execPath, command(data, String(nth), when), { encoding: "utf8" });
-      expect([nth, when, signal]).toEqual([nth, when, "SIGKILL"]);
-      await verify(data, linesOf(stdout) as Answered[]);
-      checkFile(data);
-      rmSync(data, { recursive: true, force: true });
+test(
+  "killed at a write, everything that was answered is there and nothing is half there",
+  { timeout: 600_000 },
+  async () => {
+    const whole = join(folder, "whole");
+    const { writes } = linesOf(execFileSync(process.execPath, command(whole), { encoding: "utf8" })).at(-1) as {
+      writes: number;
+    };
+    await verify(whole, []);
+    expect(writes).toBeGreaterThan(100);
+    // A stride that is no divisor of anything, so that it falls on all kinds of statements.
+    const stride = Number(process.env["KILL_STRIDE"] ?? Math.floor(writes / 10) + 1);
+    for (let nth = 1 + (stride > 1 ? 7 : 0); nth <= writes; nth += stride) {
+      for (const when of stride === 1 ? ["before"] : ["before", "after"]) {
+        const data = join(folder, `${nth}-${when}`);
+        const { stdout, signal } = spawnSync(process.execPath, command(data, String(nth), when), { encoding: "utf8" });
+        expect([nth, when, signal]).toEqual([nth, when, "SIGKILL"]);
+        await verify(data, linesOf(stdout));
+        checkFile(data);
+        rmSync(data, { recursive: true, force: true });
+      }
     }
-  }
-});
+  },
+);

@@ -76,10 +76,11 @@ export async function foreground(command, args, options = {}) {
   canary.on("error", () => {});
   canary.unref();
   const child = spawn(command, args, { ...options, stdio: "inherit" });
-  const handOn = async (signal) => {
+  const handOnLater = async (signal) => {
     await sleep(100);
     if (canary.signalCode === null) child.kill(signal);
   };
+  const handOn = (signal) => void handOnLater(signal);
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
   for (const signal of signals) process.on(signal, handOn);
   try {
