@@ -17,6 +17,22 @@ export default defineConfig({
         },
       },
       {
+        // The same sentences, asked of the package as it is built.
+        resolve: {
+          alias: [
+            {
+              find: /^(\.\.\/)+service\/index\.ts$/,
+              replacement: join(import.meta.dirname, "service/dist/service/index.js"),
+            },
+          ],
+        },
+        test: {
+          name: "built",
+          include: ["test/service/spec/**/*.test.ts"],
+          testTimeout: 30_000,
+        },
+      },
+      {
         test: {
           name: "e2e",
           include: ["test/{e2e,upgrade}/**/*.test.ts"],

@@ -6,5 +6,7 @@ export type { Fault } from "./faults.ts";
 export type { Audited } from "./audit.ts";
 export { startAdmin, type Admin, type AdminOptions } from "./admin.ts";
 export type { Seen } from "./app.ts";
+export type { Runtime, RuntimeEvents, RuntimeFactory, RuntimeHost, Subject } from "./runtime/runtime.ts";
+export type { Cluster, EngineEvents, EngineFactory, EngineHost, PostgresEngine } from "./runtime/postgresEngine.ts";
 export { findLocal, startLocal, type Local } from "./local/daemon.ts";
 export type { LocalOptions } from "./local/options.ts";

@@ -16,12 +16,18 @@ const tagLength = 16;
 
 /** Seals and opens values. */
 export class Vault {
-  readonly #key: Uint8Array;
+  readonly #draw: () => Uint8Array;
+  #drawn: Uint8Array | undefined;
   readonly #random: RandomBytes;
 
-  constructor(key: Uint8Array, random: RandomBytes) {
-    this.#key = key;
+  /** The key is asked for once, when it is first needed. */
+  constructor(key: () => Uint8Array, random: RandomBytes) {
+    this.#draw = key;
     this.#random = random;
+  }
+
+  get #key(): Uint8Array {
+    return (this.#drawn ??= this.#draw());
   }
 
   /** Seals a value; it opens only under the same name. */
@@ -48,13 +54,13 @@ export class Vault {
 
 /** The vault of a data folder; its key is drawn at the first start. Without a folder the key is nowhere but here. */
 export function openVault(folder: string | undefined, random: RandomBytes, sealedBefore: boolean): Vault {
-  if (folder === undefined) return new Vault(random(32), random);
+  if (folder === undefined) return new Vault(() => random(32), random);
   const file = keyFile(folder);
   if (existsSync(file)) {
     chmodSync(file, 0o600);
     const key = Buffer.from(readFileSync(file, "utf8").trim(), "base64");
     if (key.length !== 32) throw new StoreError(`${file} is damaged. Put a backup in its place.`);
-    return new Vault(key, random);
+    return new Vault(() => key, random);
   }
   if (sealedBefore)
     throw new StoreError(
@@ -62,5 +68,5 @@ export function openVault(folder: string | undefined, random: RandomBytes, seale
     );
   const key = random(32);
   writePrivately(file, `${Buffer.from(key).toString("base64")}\n`);
-  return new Vault(key, random);
+  return new Vault(() => key, random);
 }
