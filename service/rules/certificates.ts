@@ -121,6 +121,26 @@ function summary(world: World, row: HostnameRow) {
   };
 }
 
+/** A hostname without an ACME certificate, */
+const noAcme = {
+  acme_requested: 0,
+  acme_status: null,
+  acme_created_at: null,
+  issued_at: null,
+  expires_at: null,
+} as const;
+
+/** and without an uploaded one. */
+const noCustom = {
+  custom_chain: null,
+  custom_key: null,
+  custom_status: null,
+  custom_created_at: null,
+  custom_expires_at: null,
+  custom_issuer: null,
+  custom_type: null,
+} as const;
+
 function ensureHostname(world: World, app: AppRow, hostname: string): HostnameRow {
   const name = hostname.toLowerCase();
   const found = findHostname(world, app.id, name);
@@ -130,18 +150,8 @@ function ensureHostname(world: World, app: AppRow, hostname: string): HostnameRo
     app: app.id,
     hostname: name,
     owner_code: world.ids.code(),
-    acme_requested: 0,
-    acme_status: null,
-    acme_created_at: null,
-    issued_at: null,
-    expires_at: null,
-    custom_chain: null,
-    custom_key: null,
-    custom_status: null,
-    custom_created_at: null,
-    custom_expires_at: null,
-    custom_issuer: null,
-    custom_type: null,
+    ...noAcme,
+    ...noCustom,
     dns_seen: 0,
     ownership_seen: 0,
     attempts: "[]",
@@ -220,24 +230,14 @@ export const certificates: Rules<Group> = {
     const row = hostnameOf(input);
     if (row.acme_status === null) throw missing();
     world.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
-    const none = { acme_requested: 0, acme_status: null, acme_created_at: null, issued_at: null, expires_at: null };
-    return detail(world, changeHostname(world, row, { ...none, problems: "[]" }));
+    return detail(world, changeHostname(world, row, { ...noAcme, problems: "[]" }));
   },
 
   deleteCustom(input) {
     const { world } = input;
     const row = hostnameOf(input);
     if (row.custom_status === null) throw missing();
-    const none = {
-      custom_chain: null,
-      custom_key: null,
-      custom_status: null,
-      custom_created_at: null,
-      custom_expires_at: null,
-      custom_issuer: null,
-      custom_type: null,
-    };
-    const left = changeHostname(world, row, none);
+    const left = changeHostname(world, row, noCustom);
     const warning = "no certificate serves this hostname now; ask for an ACME certificate or upload another";
     return { ...detail(world, left), ...(left.acme_status === "active" ? {} : { warning }) };
   },
