@@ -6,7 +6,7 @@ import { optional, required } from "./schema.ts";
 
 const strings = z.array(z.string());
 
-// ASSUMED: the longest PEM of a certificate's chain and of its key.
+// ASSUMED: the PEM of a certificate's chain and that of its key may have 65,536 characters each.
 const longestPem = 65_536;
 const tooLong = `must not be longer than ${longestPem} characters`;
 

@@ -135,7 +135,7 @@ function problemsOf(world: World, row: HostnameRow, { dns, address, ownership }:
   return problems;
 }
 
-/** Whether the uploaded certificate is of no use any more. ASSUMED: its status is `expired` then, and it wins no longer. */
+/** Whether the uploaded certificate is of no use any more. ASSUMED: an uploaded certificate that has expired has the status `expired` and wins no longer. */
 export const isExpired = (world: World, { custom_expires_at }: HostnameRow): boolean =>
   custom_expires_at !== null && custom_expires_at <= world.clock.now();
 

@@ -67,7 +67,7 @@ function assign(input: Input<Group["assign"]>) {
     );
   const global = body.region === undefined || body.region === "global";
   const region = global ? "global" : regionOf(world, body.region).code;
-  // ASSUMED: the most IP addresses an App may have, so that one App does not take them all.
+  // ASSUMED: an App has at most 500 IP addresses, so that one does not take them all.
   const had = world.store.get<{ n: number }>("SELECT count(*) AS n FROM ips WHERE app = ?", app.id)?.n ?? 0;
   if (had >= mostOfApp) throw refuse(422, `Validation failed: an app has at most ${mostOfApp} IP addresses`);
   // ASSUMED: an App has one shared address; asking for a second is 422.

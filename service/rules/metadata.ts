@@ -32,7 +32,7 @@ function merge(world: World, machine: MachineRow, changes: Iterable<readonly [st
     else merged.set(key, value);
   }
   const metadata = merged.size === 0 ? null : JSON.stringify(Object.fromEntries(merged));
-  // ASSUMED: the most metadata a Machine may have: it is in every answer that shows the Machine.
+  // ASSUMED: the metadata of a Machine may have 65,536 characters in all: it is in every answer that shows the Machine.
   if (metadata !== null && metadata.length > longestMetadata)
     throw refuse(400, `invalid metadata, got ${metadata.length} characters in all, must be at most ${longestMetadata}`);
   if (metadata !== machine.metadata) changeMachine(world, machine, { metadata });

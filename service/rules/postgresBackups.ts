@@ -52,7 +52,7 @@ function fill(world: World, row: ClusterRow, from: string, { databases, extensio
   }
 }
 
-/** What a fork is called when nothing else is said (bodies 10). ASSUMED: the name of a long one is cut. */
+/** What a fork is called when nothing else is said (bodies 10). ASSUMED: a fork has the name of its cluster, cut where that is too long, and `-fork`. */
 const forkOf = (name: string): string => `${name.slice(0, 58).replace(/-+$/, "")}-fork`;
 
 /** A cluster like another, under a name of its own. */

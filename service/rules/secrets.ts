@@ -45,7 +45,7 @@ function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): bo
   return asked === true;
 }
 
-// ASSUMED: the most secrets an App may have and the longest value: every Machine is given all of them.
+// ASSUMED: an App has at most 500 secrets, with values of up to 65,536 characters: every Machine is given all of them.
 const mostSecrets = 500;
 const longestValue = 65_536;
 

@@ -175,6 +175,39 @@ test("an older store is brought up to date, and kept as it was beside it", async
   expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual(["service.db.backup-1"]);
 });
 
+test("what was under way in an older store goes on, and its room is counted by kind of CPU", async () => {
+  const data = folder();
+  oldStore(data);
+  const db = new DatabaseSync(join(data, "service.db"));
+  const ulid = "01HQ73A7BFFDF1B6WMGHFZZ4E7";
+  for (const [id, state, config, restarts] of [
+    ["00000000000001", "starting", { image: "nginx", size: "performance-2x" }, 0],
+    ["00000000000002", "started", { image: "nginx:simulate-exit-0", restart: { policy: "no" } }, 0],
+    ["00000000000003", "stopped", { image: "nginx" }, 1],
+  ] as const) {
+    db.prepare(
+      `INSERT INTO machines (id, app, name, region, state, version, private_ip, image_ref, config, cordoned, launch, restarts,
+         checks, checked_at, created_at, updated_at) VALUES (?, 'a', ?, 'ams', ?, ?, 'fdaa::1', '{}', ?, 0, 1, ?, 'warning', 0, 0, 0)`,
+    ).run(id, `m${id}`, state, ulid, JSON.stringify(config), restarts);
+    db.prepare("INSERT INTO machine_versions VALUES (?, ?, ?)").run(id, ulid, JSON.stringify(config));
+  }
+  db.exec(
+    `INSERT INTO timers (due, kind, subject, data) VALUES (1, 'machine.step', '00000000000001', ''),
+       (1, 'machine.exit', '00000000000002', ''), (1, 'machine.step', '00000000000003', '')`,
+  );
+  db.close();
+  const service = createService({ data, delays: "none" });
+  const headers = { authorization: `Bearer ${service.token}` };
+  await service.app.inject({ method: "POST", url: "/v1/apps/web/secrets", headers, payload: { values: {} } });
+  const machines = (await service.app.inject({ method: "GET", url: "/v1/apps/web/machines", headers })).json();
+  expect(machines.map(({ state }: { state: string }) => state)).toEqual(["started", "stopped", "started"]);
+  expect(service.world.store.all("SELECT cpu_kind, machines FROM region_use ORDER BY cpu_kind")).toEqual([
+    { cpu_kind: "performance", machines: 1 },
+    { cpu_kind: "shared", machines: 2 },
+  ]);
+  await service.close();
+});
+
 test("several processes that bring a store up to date at once leave one backup, of what was before", async () => {
   const data = folder();
   oldStore(data);
