@@ -24,7 +24,8 @@ type Filters = Omit<Query, "state" | "summary"> & { readonly state?: string | un
 
 /**
  * A page of what changed after the cursor, or else after `updated_after` (rule 3: the cursor takes precedence), longest ago
- * first (rule 1). Filtered by the store: an organization may hold a hundred thousand Machines.
+ * first (rule 1). Filtered by the store: an organization may hold a hundred thousand Machines. The cross join keeps SQLite
+ * on the index of times, where it would sort all of them for every page.
  */
 function page<Row extends MachineRow | VolumeRow>(
   world: World,
@@ -35,7 +36,7 @@ function page<Row extends MachineRow | VolumeRow>(
 ) {
   const [time, id] = placeOf(cursor) ?? [updated_after === undefined ? 0 : Date.parse(updated_after), "\uffff"];
   const rows = world.store.all<Row & OfApp>(
-    `SELECT t.*, a.name AS app_name FROM ${table} t JOIN apps a ON a.id = t.app
+    `SELECT t.*, a.name AS app_name FROM ${table} t CROSS JOIN apps a ON a.id = t.app
      WHERE a.org = ?1 AND (t.updated_at, t.id) > (?2, ?3) AND (?4 IS NULL OR t.region = ?4)
        AND (?5 IS NULL OR t.state IN (SELECT value FROM json_each(?5))) ${include_deleted ? "" : `AND ${there}`}
      ORDER BY t.updated_at, t.id LIMIT ?6`,
