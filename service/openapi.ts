@@ -22,6 +22,7 @@ import { fieldOf, type Field } from "../api/schema.ts";
 import { secretKey } from "../api/secretKeys.ts";
 import { secret } from "../api/secrets.ts";
 import { createVolume, volume, volumeSnapshot } from "../api/volumes.ts";
+import { isStrict } from "./validate.ts";
 import { bodySchema, jsonSchema, type Components, type JsonSchema } from "./jsonSchema.ts";
 import { componentExamples, parameterExamples, requestExamples } from "./openapiExamples.ts";
 import { ownOperations } from "./openapiOwn.ts";
@@ -156,15 +157,28 @@ const nonceTexts: Readonly<Record<string, string>> = {
   "machines.releaseLease": "Nonce of the lease to give back.",
 };
 
-/** An empty value of the query counts as left out. */
-const mayBeEmpty = (place: "path" | "query", schema: JsonSchema): JsonSchema =>
-  place === "query" && ("pattern" in schema || "enum" in schema) ? { anyOf: [schema, { const: "" }] } : schema;
+/** An empty value of the query counts as left out, and true and false may be 1 and 0; not where that is strict. */
+function asQueried(row: Operation, schema: JsonSchema): JsonSchema {
+  // An empty list is a list of one empty value, as parameters are taken apart.
+  if (schema["type"] === "array")
+    return { ...schema, items: { anyOf: [schema["items"] as JsonSchema, { const: "" }] } };
+  if (isStrict(row) || (schema["type"] === "string" && !("pattern" in schema) && !("enum" in schema))) return schema;
+  const others = schema["type"] === "boolean" ? { enum: ["", 0, 1] } : { const: "" };
+  return { anyOf: [schema, others] };
+}
 
 /** One parameter of the path or the query. */
-function parameter(place: "path" | "query", name: string, field: Field, components: Components): Parameter {
+function parameter(
+  row: Operation,
+  place: "path" | "query",
+  name: string,
+  field: Field,
+  components: Components,
+): Parameter {
   const { description = "", deprecationMessage, wireDefault } = field.meta;
   const isMap = field.shape.kind === "record";
-  const schema = isMap ? text : mayBeEmpty(place, jsonSchema(field, "answer", components));
+  const own = isMap ? text : jsonSchema(field, "answer", components);
+  const schema = isMap || place === "path" ? own : asQueried(row, own);
   const example = parameterExamples[name];
   return {
     // An entry of a map is a parameter of its own, whose name no document can tell.
@@ -183,7 +197,7 @@ function parameters(row: Operation, components: Components): Parameter[] {
   const of = (place: "path" | "query", schema: z.ZodType | undefined): Parameter[] => {
     const shape = schema && fieldOf(schema).shape;
     const fields = shape?.kind === "object" ? Object.entries(shape.fields) : [];
-    return fields.map(([name, field]) => parameter(place, name, field, components));
+    return fields.map(([name, field]) => parameter(row, place, name, field, components));
   };
   const nonce =
     row.lease === undefined

@@ -148,7 +148,7 @@ const fieldAt = (shape: Shape, name: string): Field | undefined =>
 const truths: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
 
 /** The list of clusters takes `true` and `false` alone (spec 4.8). */
-const isStrict = ({ id }: Operation): boolean => id === "postgres.list";
+export const isStrict = ({ id }: Operation): boolean => id === "postgres.list";
 
 /** A value of the query as the type its field has; repeated or comma-separated where the field is a list (spec 4.2 wait). */
 function queryValue(row: Operation, name: string, { shape }: Field, value: unknown): unknown {
