@@ -10,7 +10,7 @@ import {
   userParam,
 } from "./names.ts";
 import { operations } from "./operation.ts";
-import { optional, required } from "./schema.ts";
+import { duration, optional, required } from "./schema.ts";
 
 /** Sizes on offer; matched without case. */
 export const postgresPlan = z.enum(["basic", "starter", "launch", "scale", "Performance"]);
@@ -130,6 +130,23 @@ const backup = z.object({
   size_bytes: optional(z.int().nullable(), "Stored bytes, or null while it runs."),
   started_at: optional(z.string().nullable(), "RFC 3339 time it began."),
   finished_at: optional(z.string().nullable(), "RFC 3339 time it ended, or null while it runs."),
+});
+
+/** A query that runs. ASSUMED: what is told of a query; only that queries are told as an array is known. */
+const runningQuery = z.object({
+  pid: required(z.int(), "Process id within Postgres."),
+  database: optional(z.string(), "Database it runs in."),
+  username: optional(z.string(), "User it runs for."),
+  state: optional(z.string(), "State of its connection, for example `active`."),
+  query: required(z.string(), "Its text."),
+  started_at: optional(z.string(), "RFC 3339 time it began."),
+});
+
+const slowQuery = z.object({
+  query: required(z.string(), "Its text, without its values."),
+  calls: required(z.int(), "How often it ran."),
+  total_ms: required(z.number(), "Milliseconds of all runs together."),
+  mean_ms: required(z.number(), "Milliseconds of one run."),
 });
 
 const path = "/v1/postgres";
@@ -397,6 +414,32 @@ export const postgres = operations("postgres", {
     answer: data(credentials),
     failures: { 400: "bad field", 404: "no such cluster or user", 410: gone, 422: "bad field", 503: notReady },
     repeat: "once",
+  },
+  activeQueries: {
+    method: "GET",
+    path: `${one}/queries/active`,
+    source,
+    summary: "Lists the queries that run now.",
+    params: clusterParams,
+    query: z.object({ database: optional(z.string(), "Only queries in this database.") }),
+    status: 200,
+    answer: data(z.array(runningQuery)),
+    failures: { 404: "no such cluster or database", 410: gone, 422: "bad field", 503: notReady },
+    repeat: "read",
+  },
+  slowQueries: {
+    method: "GET",
+    path: `${one}/queries/slow`,
+    source,
+    summary: "Lists the queries that took longest lately, the slowest first.",
+    params: clusterParams,
+    query: z.object({
+      range: optional(duration(), 'How far to look back, for example `"24h"`.', { wireDefault: "24h" }),
+    }),
+    status: 200,
+    answer: data(z.array(slowQuery)),
+    failures: { 404: missing, 410: gone, 422: "range is no duration", 503: notReady },
+    repeat: "read",
   },
   listBackups: {
     method: "GET",

@@ -1,5 +1,6 @@
 // What is in a Postgres cluster: databases, extensions, users (bodies section 10).
 import type { contract } from "../../api/index.ts";
+import { parseDuration } from "../../api/schema.ts";
 import { clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import type { ClusterChange } from "../runtime/postgresEngine.ts";
@@ -7,7 +8,7 @@ import type { ClusterRow, DatabaseUserRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import type { Asking } from "./find.ts";
 import { liveClusterOf } from "./clusters.ts";
-import type { Rules } from "./rule.ts";
+import { Later, type Rules } from "./rule.ts";
 
 type Group = typeof contract.postgres;
 type ContentRules = Pick<
@@ -24,6 +25,8 @@ type ContentRules = Pick<
   | "deleteUser"
   | "credentials"
   | "rotatePassword"
+  | "activeQueries"
+  | "slowQueries"
 >;
 
 /** The user every cluster begins with (bodies 10). */
@@ -167,6 +170,23 @@ export const contents: ContentRules = {
       extension: params.extension,
       force: query.force === true,
     });
+  },
+
+  activeQueries(input) {
+    const { world, query } = input;
+    const cluster = readyClusterOf(input);
+    if (query.database !== undefined && !hasDatabase(world, cluster.id, query.database))
+      throw refuse(404, "Database not found");
+    return new Later(async () => ({
+      data: [...(await world.postgres.activeQueries(clusterOf(cluster), query.database))],
+    }));
+  },
+
+  slowQueries(input) {
+    const { world, query } = input;
+    const cluster = readyClusterOf(input);
+    const withinMs = (parseDuration(query.range ?? "24h") ?? 0) / 1e6;
+    return new Later(async () => ({ data: [...(await world.postgres.slowQueries(clusterOf(cluster), withinMs))] }));
   },
 
   listUsers(input) {

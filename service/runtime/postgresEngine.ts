@@ -27,6 +27,24 @@ export interface ExtensionOffer {
   readonly system: boolean;
 }
 
+/** A query that runs. */
+export interface RunningQuery {
+  readonly pid: number;
+  readonly database: string;
+  readonly username: string;
+  readonly state: string;
+  readonly query: string;
+  readonly started_at: string;
+}
+
+/** A query that was slow. */
+export interface SlowQuery {
+  readonly query: string;
+  readonly calls: number;
+  readonly total_ms: number;
+  readonly mean_ms: number;
+}
+
 /** A change inside a cluster. Passwords are in clear text: the engine has to set them. */
 export type ClusterChange =
   | { readonly kind: "createDatabase" | "dropDatabase"; readonly database: string }
@@ -61,6 +79,10 @@ export interface PostgresEngine {
   destroy(cluster: Cluster): void;
   change(cluster: Cluster, change: ClusterChange): void;
   extensions(version: string): readonly ExtensionOffer[];
+  /** The queries that run now, in one database or in all. */
+  activeQueries(cluster: Cluster, database: string | undefined): Promise<readonly RunningQuery[]>;
+  /** The queries that took longest in the last so many milliseconds, the slowest first. */
+  slowQueries(cluster: Cluster, withinMs: number): Promise<readonly SlowQuery[]>;
   /** Bytes a cluster stores. */
   storedBytes(cluster: Cluster): number;
   /** Something the engine arranged through its host's timers is due. */

@@ -1,6 +1,6 @@
 // Where Postgres clusters "run": nowhere. What is in them is in the store; a name that ends in `-simulate-fail` fails,
 // one that ends in `-simulate-stuck` is never ready, one that ends in `-simulate-refuse` is refused.
-import type { Cluster, EngineHost, ExtensionOffer, PostgresEngine } from "./postgresEngine.ts";
+import type { Cluster, EngineHost, ExtensionOffer, PostgresEngine, RunningQuery, SlowQuery } from "./postgresEngine.ts";
 
 const offers: readonly ExtensionOffer[] = [
   { name: "plpgsql", version: "1.0", description: "PL/pgSQL procedural language", system: true },
@@ -46,6 +46,14 @@ export class SimulatedPostgres implements PostgresEngine {
 
   extensions(): readonly ExtensionOffer[] {
     return offers;
+  }
+
+  activeQueries(_cluster?: Cluster, _database?: string): Promise<readonly RunningQuery[]> {
+    return Promise.resolve([]); // nobody can connect, so nobody asks anything
+  }
+
+  slowQueries(_cluster?: Cluster, _withinMs?: number): Promise<readonly SlowQuery[]> {
+    return Promise.resolve([]);
   }
 
   storedBytes(): number {

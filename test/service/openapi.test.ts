@@ -335,6 +335,8 @@ test("every operation answers as described, done or refused", async () => {
   await told("GET", "/postgres?org_slug=personal&include_deleted=perhaps");
   await told("GET", one);
   for (const _ of ["created", "there already"]) await told("POST", `${one}/attachments`, example("postgres.attach"));
+  for (const more of ["active", "active?database=none", "slow", "slow?range=1h", "slow?range=long"])
+    await told("GET", `${one}/queries/${more}`);
   await told("POST", `${one}/databases`, example("postgres.createDatabase"));
   await told("POST", `${one}/databases/orders/extensions`, example("postgres.installExtension"));
   await told("POST", `${one}/users`, example("postgres.createUser"));

@@ -1,5 +1,6 @@
 // Managed Postgres clusters (spec 3.2, 4.8, 7; bodies section 10).
 import { expect, test } from "vitest";
+import { SimulatedPostgres } from "../../../service/runtime/simulatedPostgres.ts";
 import { callerWith, withApp, withStillClock, type Answer } from "../client.ts";
 
 const at = "/postgres";
@@ -126,6 +127,8 @@ test("deleting is 202 without a body and finished later; whatever is asked of th
     ["PATCH", "/users/a", { role: "reader" }],
     ["DELETE", "/users/a"],
     ["GET", "/users/fly-user/credentials"],
+    ["GET", "/queries/active"],
+    ["GET", "/queries/slow"],
     ["POST", "/users/fly-user/rotate_password"],
     ["GET", "/backups"],
     ["POST", "/backups", { type: "full" }],
@@ -380,6 +383,8 @@ test("what is in a cluster is 503 until it is ready", async () => {
     ["GET", "/users"],
     ["POST", "/users", { username: "a", role: "reader" }],
     ["GET", "/users/fly-user/credentials"],
+    ["GET", "/queries/active"],
+    ["GET", "/queries/slow"],
     ["POST", "/users/fly-user/rotate_password"],
     ["POST", "/backups", { type: "full" }],
   ] as const)
@@ -496,6 +501,35 @@ test("a role that is none is 422", async () => {
   await call("POST", `${one}/users`, { username: "a", role: "reader" });
   for (const body of [{}, { role: "owner" }, { role: 5 }])
     expectRefused(await call("PATCH", `${one}/users/a`, body), 422);
+});
+
+test("queries are told by the engine: those that run, in a database or in all, and those that were slow", async () => {
+  const asked: unknown[] = [];
+  class Busy extends SimulatedPostgres {
+    override activeQueries(_: unknown, database?: string) {
+      asked.push(database);
+      const query = { pid: 7, database: "fly-db", username: "fly-user", state: "active", query: "SELECT 1" };
+      return Promise.resolve([{ ...query, started_at: "2026-01-01T00:00:00Z" }]);
+    }
+    override slowQueries(_: unknown, withinMs?: number) {
+      asked.push(withinMs);
+      return Promise.resolve([{ query: "SELECT $1", calls: 2, total_ms: 3000, mean_ms: 1500 }]);
+    }
+  }
+  const app = await withApp({ postgres: (host) => new Busy(host) });
+  const one = `${at}/${(await create(app, { name: "db" })).body.data.id}/queries`;
+  expect((await app.call("GET", `${one}/active`)).body.data).toMatchObject([{ pid: 7, query: "SELECT 1" }]);
+  expect((await app.call("GET", `${one}/active?database=fly-db`)).status).toBe(200);
+  expect((await app.call("GET", `${one}/slow?range=1h`)).body.data).toMatchObject([{ calls: 2, mean_ms: 1500 }]);
+  expect(asked).toEqual([undefined, "fly-db", 3600_000]);
+  expectRefused(await app.call("GET", `${one}/active?database=none`), 404, "Database not found");
+  expectRefused(await app.call("GET", `${one}/slow?range=long`), 422);
+});
+
+test("in a simulated cluster nothing asks anything", async () => {
+  const { call, one } = await setup();
+  for (const kind of ["active", "slow"])
+    expect((await call("GET", `${one}/queries/${kind}`)).body).toEqual({ data: [] });
 });
 
 test("credentials show the password; every user has its own, and rotating gives a new one", async () => {
