@@ -22,6 +22,7 @@ import { machineOf } from "./rules/find.ts";
 import { rules } from "./rules/index.ts";
 import { guard, standing } from "./rules/leases.ts";
 import { Later, Reply, Text, type Caller, type Input } from "./rules/rule.ts";
+import { badStatus } from "./rules/wording.ts";
 import { sqliteCode } from "./store/database.ts";
 import type { Tokens } from "./store/tokens.ts";
 import { checkAnswer, validate } from "./validate.ts";
@@ -272,14 +273,14 @@ function goneSignal(reply: FastifyReply): AbortSignal {
   return controller.signal;
 }
 
-/** ASSUMED: fields that are not known are passed over, kept inside `config`, and named in the log; a strict service refuses them with 400. */
+/** ASSUMED: fields that are not known are passed over, kept inside `config`, and named in the log; a strict service refuses them with 400, for databases with 422. */
 function unknownFields(
   { strict }: AppOptions,
   row: Operation,
   request: FastifyRequest,
   fields: readonly string[],
 ): void {
-  if (strict) throw refuse(400, `unknown ${fields.join(", ")}`);
+  if (strict) throw refuse(badStatus(row.id), `unknown ${fields.join(", ")}`);
   request.log.info({ operation: row.id, fields: fields.slice(0, 20) }, "fields that are not known were left alone");
 }
 
