@@ -146,8 +146,9 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
     const ms = Math.round(reply.elapsedTime * 100) / 100;
     const { id, method, routeOptions } = request;
     const status = reply.statusCode;
-    note(options, request, status, reply.elapsedTime);
-    options.seen({ id, operation: routeOptions.config.operation, method, path: pathOf(request), status, ms });
+    const path = pathOf(request);
+    note(options, request, path, status, reply.elapsedTime);
+    options.seen({ id, operation: routeOptions.config.operation, method, path, status, ms });
     done();
   });
   app.setErrorHandler(sendError);
@@ -168,7 +169,13 @@ const pathOf = ({ url }: FastifyRequest): string => (url.split("?", 1)[0] ?? url
 const noFaults: readonly string[] = [];
 
 /** Writes down that a request was answered, or cut off. */
-function note({ world, audit, metrics }: AppOptions, request: FastifyRequest, status: number | null, ms: number): void {
+function note(
+  { world, audit, metrics }: AppOptions,
+  request: FastifyRequest,
+  path: string,
+  status: number | null,
+  ms: number,
+): void {
   const { id, method, routeOptions, caller, lease, faults } = request;
   const operation = routeOptions.config.operation ?? null;
   audit.add({
@@ -176,7 +183,7 @@ function note({ world, audit, metrics }: AppOptions, request: FastifyRequest, st
     id,
     operation,
     method,
-    path: pathOf(request),
+    path,
     status,
     org: caller?.slug ?? null,
     owner: caller?.owner ?? null,
@@ -207,16 +214,16 @@ async function handle(
   options.rateLimits.take(row, request.params, request.caller);
   const valid = validate(row, request.params, request.query, request.body);
   if (valid.unknown.length > 0) unknownFields(options, row, request, valid.unknown);
-  const struck: Struck = {
+  const struck = (): Struck => ({
     world,
     row,
     params: valid.params as Struck["params"],
     body: valid.body,
     reply,
-    cut: () => note(options, request, null, reply.elapsedTime),
-  };
+    cut: () => note(options, request, pathOf(request), null, reply.elapsedTime),
+  });
   const early = met(options, row, request, "before");
-  if (early && (await strikeBefore(early, struck))) return reply;
+  if (early && (await strikeBefore(early, struck()))) return reply;
   const input = {
     world,
     caller: request.caller,
@@ -246,7 +253,7 @@ async function handle(
   const whole: Outgoing = { status, headers, text: textOf(body) };
   if (options.strict) checkAnswer(row, status, whole.text);
   const late = met(options, row, request, "after");
-  const outgoing = late ? await strikeAfter(late, struck, whole) : whole;
+  const outgoing = late ? await strikeAfter(late, struck(), whole) : whole;
   if (outgoing === true) return reply;
   reply.status(outgoing.status).headers(outgoing.headers);
   if (outgoing.text === undefined) return reply.send();

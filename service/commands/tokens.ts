@@ -11,7 +11,15 @@ import { openBeside, requireStore } from "../store/beside.ts";
 import type { Store } from "../store/database.ts";
 import type { OrgRow } from "../store/rows.ts";
 import { tokenFile } from "../store/tokenFile.ts";
-import { addToken, ensureOrg, findOrg, listTokens, revokeTokens, type ListedToken } from "../store/tokens.ts";
+import {
+  addToken,
+  ensureOrg,
+  findOrg,
+  listTokens,
+  longestExpiryMs,
+  revokeTokens,
+  type ListedToken,
+} from "../store/tokens.ts";
 import { print, printTable } from "./print.ts";
 
 interface Flags {
@@ -121,12 +129,9 @@ async function listOrgs(_: Flags, command: Command): Promise<void> {
   );
 }
 
-// A hundred years, as for deploy tokens.
-const longest = 100 * 365 * 24 * 3600e9;
-
 function durationMs(text: string): number {
   const nanoseconds = parseDuration(text);
-  if (nanoseconds === undefined || nanoseconds < 1e6 || nanoseconds > longest)
+  if (nanoseconds === undefined || nanoseconds < 1e6 || nanoseconds > longestExpiryMs * 1e6)
     throw new InvalidArgumentError('It must be a duration such as "1h" or "30m", at most 876000h.');
   return Math.floor(nanoseconds / 1e6);
 }

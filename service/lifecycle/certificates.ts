@@ -55,17 +55,6 @@ export function requirementsOf(world: World, row: HostnameRow): Requirements {
   };
 }
 
-/** What the DNS says of a hostname now. */
-export function recordsOf(world: World, row: HostnameRow): DnsAnswer {
-  const { a, aaaa, acme_challenge, ownership } = requirementsOf(world, row);
-  return lookUp(world.store, row.hostname, {
-    a,
-    aaaa,
-    challenge: acme_challenge.target,
-    ownership: ownership.app_value,
-  });
-}
-
 interface Problem {
   readonly code: string;
   readonly message: string;
@@ -75,6 +64,7 @@ interface Problem {
 
 /** What the DNS answer leads to. */
 export interface Findings {
+  readonly needs: Requirements;
   readonly records: DnsAnswer;
   readonly dns: boolean;
   readonly address: boolean;
@@ -84,12 +74,18 @@ export interface Findings {
 /** Compares what is in the DNS with what must be. */
 export function findingsOf(world: World, row: HostnameRow): Findings {
   const needs = requirementsOf(world, row);
-  const records = recordsOf(world, row);
+  const records = lookUp(world.store, row.hostname, {
+    a: needs.a,
+    aaaa: needs.aaaa,
+    challenge: needs.acme_challenge.target,
+    ownership: needs.ownership.app_value,
+  });
   const leads =
     records.cname?.some((name) => name.replace(/\.$/, "") === needs.cname) === true ||
     (records.a ?? []).some((ip) => needs.a.includes(ip)) ||
     (records.aaaa ?? []).some((ip) => needs.aaaa.includes(ip));
   return {
+    needs,
     records,
     dns: records.acme_challenge_cname?.replace(/\.$/, "") === needs.acme_challenge.target,
     address: leads,
@@ -102,8 +98,7 @@ const hour = 60 * 60 * 1000;
 // ASSUMED: five failed validations of a hostname in an hour bring it a pause, as Let's Encrypt counts.
 const mostAttempts = 5;
 
-function problemsOf(world: World, row: HostnameRow, { dns, address, ownership }: Findings): Problem[] {
-  const needs = requirementsOf(world, row);
+function problemsOf(world: World, row: HostnameRow, { needs, dns, address, ownership }: Findings): Problem[] {
   const timestamp = rfc3339(world.clock.now());
   const wildcard = row.hostname.startsWith("*.");
   const problems: Problem[] = [];

@@ -54,12 +54,9 @@ export function subjectOf(world: World, machine: MachineRow): Subject {
 }
 
 /** How a Machine is asked to stop when nothing else is said (bodies 2: five seconds, at most 300). */
-export function stopRequest({ stop_config }: MachineConfig): StopRequest {
-  const timeout = stop_config?.timeout === undefined ? undefined : parseDuration(stop_config.timeout);
-  return {
-    signal: stop_config?.signal ?? "SIGINT",
-    timeoutMs: Math.min(timeout === undefined ? 5000 : timeout / 1e6, 300_000),
-  };
+export function stopRequest({ signal = "SIGINT", timeout }: MachineConfig["stop_config"] = {}): StopRequest {
+  const lasts = timeout === undefined ? undefined : parseDuration(timeout);
+  return { signal, timeoutMs: Math.min(lasts === undefined ? 5000 : lasts / 1e6, 300_000) };
 }
 
 /** Changes a Machine's row; `updated_at` moves with every change. */
@@ -113,7 +110,7 @@ export function enter(world: World, from: MachineRow, state: MachineState, cause
 
 function ask(world: World, machine: MachineRow, call: RuntimeCall, request: StopRequest | undefined): void {
   const subject = subjectOf(world, machine);
-  if (call === "stop") world.runtime.stop(subject, request ?? stopRequest(subject.config));
+  if (call === "stop") world.runtime.stop(subject, request ?? stopRequest(subject.config.stop_config));
   else world.runtime[call](subject);
 }
 

@@ -4,7 +4,7 @@ import { parseDuration } from "../../api/schema.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, OrgRow } from "../store/rows.ts";
 import { touch, type World } from "../world.ts";
-import { addToken } from "../store/tokens.ts";
+import { addToken, longestExpiryMs } from "../store/tokens.ts";
 import { appOf, openAppOf, orgOf, ownOrg } from "./find.ts";
 import { pageOf } from "./pages.ts";
 import type { Rules } from "./rule.ts";
@@ -30,8 +30,6 @@ function shown(world: World, app: AppRow, org: OrgRow) {
     ...(app.role === null ? {} : { app_role: app.role }),
   };
 }
-
-const longestExpiry = 100 * 365 * 24 * 60 * 60 * 1000;
 
 /** The rules of the App operations. */
 export const apps: Rules<typeof contract.apps> = {
@@ -104,7 +102,7 @@ export const apps: Rules<typeof contract.apps> = {
     // ASSUMED: a deploy token makes no others: they would outlive its being taken back.
     if (caller.app !== null) throw refuse(403, "unauthorized");
     const lasts = (parseDuration(body.expiry ?? "175200h") ?? 0) / 1e6;
-    if (lasts <= 0 || lasts > longestExpiry)
+    if (lasts <= 0 || lasts > longestExpiryMs)
       throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry?.slice(0, 40))}, must be at most 876000h`);
     const token = world.ids.accessToken();
     const now = world.clock.now();

@@ -69,6 +69,9 @@ function userOf(asking: Asking): { readonly cluster: ClusterRow; readonly user: 
   return { cluster, user };
 }
 
+const isPlatforms = () => refuse(400, `the user ${JSON.stringify(firstUser)} belongs to the platform`);
+const noRole = () => refuse(422, "invalid role, got nothing, allowed are schema_admin, writer, reader");
+
 /** Adds a user with a password that is drawn. */
 export function addUser(world: World, row: ClusterRow, name: string, role: string): void {
   const password = world.ids.password();
@@ -200,7 +203,7 @@ export const contents: ContentRules = {
     const cluster = readyClusterOf(input);
     const { username, role } = body;
     if (username === undefined) throw refuse(422, "invalid username, got nothing, must be the name of a user");
-    if (role === undefined) throw refuse(422, "invalid role, got nothing, allowed are schema_admin, writer, reader");
+    if (role === undefined) throw noRole();
     if (reservedUsers.includes(username)) throw refuse(400, `the user name ${JSON.stringify(username)} is reserved`);
     if (findUser(world, cluster.id, username)) throw refuse(409, "User already exists");
     addUser(world, cluster, username, role);
@@ -210,10 +213,9 @@ export const contents: ContentRules = {
   updateUser(input) {
     const { world, body } = input;
     const { cluster, user } = userOf(input);
-    if (body.role === undefined)
-      throw refuse(422, "invalid role, got nothing, allowed are schema_admin, writer, reader");
+    if (body.role === undefined) throw noRole();
     // ASSUMED: the first user of a cluster keeps its role and stays, so that a cluster always has an administrator.
-    if (user.name === firstUser) throw refuse(400, `the user ${JSON.stringify(firstUser)} belongs to the platform`);
+    if (user.name === firstUser) throw isPlatforms();
     const sql = "UPDATE database_users SET role = ? WHERE cluster = ? AND name = ?";
     world.store.run(sql, body.role, cluster.id, user.name);
     tell(world, cluster, { kind: "changeRole", user: user.name, role: body.role });
@@ -222,7 +224,7 @@ export const contents: ContentRules = {
   deleteUser(input) {
     const { world } = input;
     const { cluster, user } = userOf(input);
-    if (user.name === firstUser) throw refuse(400, `the user ${JSON.stringify(firstUser)} belongs to the platform`);
+    if (user.name === firstUser) throw isPlatforms();
     world.store.run("DELETE FROM database_users WHERE cluster = ? AND name = ?", cluster.id, user.name);
     tell(world, cluster, { kind: "dropUser", user: user.name });
   },

@@ -1,7 +1,7 @@
 // Operations whose outcome the table of states decides (lifecycle/machineStates.ts).
+import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { machines } from "../../api/machines.ts";
 import { parseDuration } from "../../api/schema.ts";
-import type { SignalName } from "../../api/signals.ts";
 import { configOf, operate, stopRequest, type Cause } from "../lifecycle/machines.ts";
 import type { PowerOperation } from "../lifecycle/machineStates.ts";
 import { refuse } from "../refusal.ts";
@@ -10,27 +10,24 @@ import type { MachineRow } from "../store/rows.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import type { Input, Rules } from "./rule.ts";
 
-const longestStop = 300_000;
-
-// ASSUMED: the retries of a restart policy are counted from the last operation of a client, not within five minutes.
+// ASSUMED: the retries of a restart policy are counted within five minutes (bodies 2), and anew from an operation of a client.
 const byUser = (type: string, changes: Partial<MachineRow> = {}): Cause => ({
   type,
   source: "user",
   changes: { restarts: 0, ...changes },
 });
 
+type StopConfig = NonNullable<MachineConfig["stop_config"]>;
+
 /** How the process is asked to end: as the request says, else as the configuration does. */
-function requestOf(input: Input, signal: SignalName | undefined, timeout: string | undefined): StopRequest {
-  const usual = stopRequest(configOf(liveMachineOf(input)));
-  const lasts = timeout === undefined ? undefined : parseDuration(timeout);
-  if (timeout !== undefined && lasts === undefined) {
+function requestOf(input: Input, signal: StopConfig["signal"], timeout: string | undefined): StopRequest {
+  const { stop_config } = configOf(liveMachineOf(input));
+  if (timeout !== undefined && parseDuration(timeout) === undefined) {
     const got = JSON.stringify(timeout.slice(0, 40));
     throw refuse(400, `invalid timeout, got ${got}, must be a duration or a number of seconds`);
   }
-  return {
-    signal: signal ?? usual.signal,
-    timeoutMs: lasts === undefined ? usual.timeoutMs : Math.min(lasts / 1e6, longestStop),
-  };
+  const said = { ...(signal === undefined ? {} : { signal }), ...(timeout === undefined ? {} : { timeout }) };
+  return stopRequest({ ...stop_config, ...said });
 }
 
 function act(input: Input, operation: PowerOperation, cause: Cause) {

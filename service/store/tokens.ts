@@ -36,6 +36,9 @@ export interface Grant {
   readonly expiresAt: number | null;
 }
 
+/** The longest time a token that ends is good for, in milliseconds: a hundred years, as `876000h`. */
+export const longestExpiryMs = 876_000 * 3600_000;
+
 type Access = Pick<Store, "get" | "all" | "insert" | "run">;
 
 const hashOf = (token: string): string => hash("sha256", token);
