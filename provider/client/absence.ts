@@ -1,51 +1,62 @@
 // R8: gone is proved. A 404 alone may come from a wrong endpoint, a wrong organization or a list that is late.
-import { isNotFound, MachinesError } from "../core/errors.ts";
+import { ApiError, isNotFound, MachinesError } from "../core/errors.ts";
 import type { Api } from "./api.ts";
+import { everyApp } from "./pages.ts";
 
-/** How long a read whose App is missing waits for another App of the run to answer. */
+/** How long a read whose App or cluster is missing waits for another one of the run to answer. */
 const othersAnswerWithin = 3000;
 
+/** What something lies in, or is itself. */
+export interface Holder {
+  readonly kind: "app" | "cluster";
+  readonly name: string;
+}
+
 /**
- * Returns when a 404 for something in the App is proof that it is gone.
- * @throws MachinesError `missing-apps` when every App of the run looks gone: then endpoint or organization is likely wrong.
+ * Returns when a 404 for something in the App or the cluster is proof that it is gone.
+ * @throws MachinesError `missing-apps` when every App and cluster of the run looks gone: then endpoint or organization is likely wrong.
  */
-export async function proveGone(api: Api, appName: string): Promise<void> {
-  if (api.shared.appsDeleted.has(appName)) return;
+export async function proveGone(api: Api, holder: Holder): Promise<void> {
+  if (api.shared.deleted.has(holder.name)) return;
   try {
-    await api.apps.get({ appName });
+    await (holder.kind === "app"
+      ? api.apps.get({ appName: holder.name })
+      : api.postgres.get({ postgresClusterId: holder.name }));
     return;
   } catch (error) {
     if (!isNotFound(error)) throw error;
+    // The service remembers it, and that it was deleted.
+    if (error instanceof ApiError && error.status === 410) return;
   }
-  await confirmMissing(api, appName);
+  await confirmMissing(api, holder);
   if (api.config.allowMissingApps) return;
   const until = api.clock.now() + othersAnswerWithin;
-  while (api.shared.appsSeen.size === 0 && api.shared.appsDeleted.size === 0) {
+  while (api.shared.seen.size === 0 && api.shared.deleted.size === 0) {
     if (api.clock.now() >= until) {
       throw new MachinesError(
         "missing-apps",
-        `the service knows neither App ${appName} nor any other App of this run: are endpoint (${api.config.endpoint}) and organization (${api.config.organization}) right? ` +
-          "Nothing was forgotten. If the Apps are really gone, run once with MACHINES_ALLOW_MISSING_APPS=true in the environment.",
+        `the service knows neither ${nounOf(holder)} ${holder.name} nor any other App of this run: are endpoint (${api.config.endpoint}) and organization (${api.config.organization}) right? ` +
+          "Nothing was forgotten. If they are really gone, run once with MACHINES_ALLOW_MISSING_APPS=true in the environment.",
       );
     }
     await api.clock.sleep(50, api.deadline.signal);
   }
 }
 
-/** The organization's list, asked with a valid token, must lack the App too. */
-async function confirmMissing(api: Api, appName: string): Promise<void> {
-  let cursor: string | undefined;
-  const seen = new Set<string>();
-  do {
-    const page = await api.apps.list({ orgSlug: api.config.organization, cursor });
-    if (page.apps.some(({ name }) => name === appName)) {
-      throw new MachinesError(
-        "api",
-        `the service answers 404 for App ${appName} and still lists it; try again when it has made up its mind`,
-      );
-    }
-    cursor = page.nextCursor || undefined;
-    if (cursor !== undefined && seen.has(cursor)) break;
-    if (cursor !== undefined) seen.add(cursor);
-  } while (cursor !== undefined);
+const nounOf = ({ kind }: Holder): string => (kind === "app" ? "App" : "cluster");
+
+/** The organization's list, asked with a valid token, must lack it too. */
+async function confirmMissing(api: Api, holder: Holder): Promise<void> {
+  const { kind, name } = holder;
+  const orgSlug = api.config.organization;
+  const listed =
+    kind === "app"
+      ? (await everyApp(api, { orgSlug })).some((app) => app.name === name)
+      : (await api.postgres.list({ orgSlug })).data.some(({ id }) => id === name);
+  if (listed) {
+    throw new MachinesError(
+      "api",
+      `the service answers 404 for ${nounOf(holder)} ${name} and still lists it; try again when it has made up its mind`,
+    );
+  }
 }

@@ -47,11 +47,11 @@ export interface Api extends Methods {
 
 /** State of one client that all operations of the process share. */
 export interface Shared {
-  /** Apps that answered in this run: proof that endpoint and organization are right (R8). */
-  readonly appsSeen: Set<string>;
-  /** Apps this process has deleted itself. */
-  readonly appsDeleted: Set<string>;
-  /** How many deletions are under way in an App, its own included. */
+  /** Apps and clusters that answered in this run: proof that endpoint and organization are right (R8). */
+  readonly seen: Set<string>;
+  /** Apps and clusters this process has deleted itself. */
+  readonly deleted: Set<string>;
+  /** How many deletions are under way in an App or a cluster, its own included. */
   readonly deletions: Map<string, number>;
   /** Lists that reads are served from, by key; see inventory.ts. */
   readonly lists: Map<string, { readonly asked: number; served: number; readonly list: Promise<readonly unknown[]> }>;
@@ -82,8 +82,8 @@ export interface ClientParts {
 /** Makes the client of one endpoint and token. */
 export function createApi(parts: ClientParts): Api {
   const shared: Shared = {
-    appsSeen: new Set(),
-    appsDeleted: new Set(),
+    seen: new Set(),
+    deleted: new Set(),
     deletions: new Map(),
     lists: new Map(),
     intents: parts.intents,
@@ -161,7 +161,8 @@ async function call(
     if (outcome.kind !== "answer")
       throw unreachable(operation, url + path, outcome, verdict.kind === "ambiguous", deadline);
     if (verdict.kind !== "done") throw answerError(operation, url + path, outcome, config);
-    if (typeof args["appName"] === "string" && operation.id !== "apps.delete") shared.appsSeen.add(args["appName"]);
+    const holder = args["appName"] ?? args["postgresClusterId"];
+    if (typeof holder === "string" && !/^(apps|postgres)\.delete$/.test(operation.id)) shared.seen.add(holder);
     return parse(operation, url + path, outcome);
   }
 }

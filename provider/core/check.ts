@@ -30,23 +30,14 @@ export interface Surroundings {
 export function check(resource: Resource, olds: Values, news: Values, around: Surroundings): Checked {
   const problems: Problem[] = [];
   const given = contextOf(news);
-  const inputs: Values = {};
-  for (const [name, value] of Object.entries(withoutUndefined(news))) {
-    if (name.startsWith("__")) continue;
-    const field = Object.hasOwn(resource.inputFields, name) ? resource.inputFields[name] : undefined;
-    if (!field) problems.push({ path: [name], message: unknownProperty(name, Object.keys(resource.inputFields)) });
-    else if (value !== null) define(inputs, name, value);
-  }
+  const inputs = knownProperties(resource.inputFields, news, problems);
   const autonamed = fillName(resource, olds, inputs, given, around);
   if (resource.autoname && inputs[resource.autoname.property] === undefined)
     problems.push({
       path: [resource.autoname.property],
       message: "is required, because pulumi:autonaming is switched off for this resource",
     });
-  for (const [name, field] of Object.entries(resource.inputFields)) {
-    if (inputs[name] === undefined && field.default !== undefined) define(inputs, name, field.default);
-    checkValue(field, inputs[name], [name], { problems, isSecret: around.isSecret }, false);
-  }
+  fillAndCheck(resource.inputFields, inputs, { problems, isSecret: around.isSecret });
   if (problems.length === 0)
     problems.push(
       ...(resource.validate?.(known(inputs) as Values) ?? []).filter(({ path }) => !hasUnknown(holderOf(inputs, path))),
@@ -66,6 +57,36 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
     inputs,
     problems: problems.map(({ path, message }) => (path.length > 0 ? `${pathText(path)}: ${message}` : message)),
   };
+}
+
+/** Values of an object with the fields, defaults filled in, and what is wrong with them. Of the names of a resource it knows nothing. */
+export function problemsOf(
+  fields: Readonly<Record<string, Field>>,
+  values: Values,
+): { readonly inputs: Values; readonly problems: readonly Problem[] } {
+  const problems: Problem[] = [];
+  const inputs = knownProperties(fields, values, problems);
+  fillAndCheck(fields, inputs, { problems, isSecret: undefined });
+  return { inputs, problems };
+}
+
+/** The values that are fields and not null; what is no field is a problem. */
+function knownProperties(fields: Readonly<Record<string, Field>>, values: Values, problems: Problem[]): Values {
+  const inputs: Values = {};
+  for (const [name, value] of Object.entries(withoutUndefined(values))) {
+    if (name.startsWith("__")) continue;
+    if (!Object.hasOwn(fields, name))
+      problems.push({ path: [name], message: unknownProperty(name, Object.keys(fields)) });
+    else if (value !== null) define(inputs, name, value);
+  }
+  return inputs;
+}
+
+function fillAndCheck(fields: Readonly<Record<string, Field>>, inputs: Values, found: Findings): void {
+  for (const [name, field] of Object.entries(fields)) {
+    if (inputs[name] === undefined && field.default !== undefined) define(inputs, name, field.default);
+    checkValue(field, inputs[name], [name], found, false);
+  }
 }
 
 const computedLeft = (resource: Resource, inputs: Values): string[] | undefined => {

@@ -10,30 +10,39 @@ export interface IdFormat<Parts extends string = string> {
   parse(id: string): Record<Parts, string>;
 }
 
+/** A part of an id that is the same in every one of its kind. */
+export interface Fixed {
+  readonly fixed: string;
+}
+
+/** The word that tells the kind of what an id names: `pathId("cluster", fixed("user"), "username")`. */
+export const fixed = (word: string): Fixed => ({ fixed: word });
+
 /** An id of the named parts: `pathId("app", "volumeId")` reads and writes `my-app/vol_1`. */
-export function pathId<const Parts extends string>(...parts: readonly Parts[]): IdFormat<Parts> {
-  const form = parts.map((part) => `<${part}>`).join("/");
+export function pathId<const Parts extends string>(...path: readonly (Parts | Fixed)[]): IdFormat<Parts> {
+  const form = path.map((part) => (typeof part === "string" ? `<${part}>` : part.fixed)).join("/");
   return {
-    parts,
+    parts: path.filter((part) => typeof part === "string"),
     form,
-    render: (values) => parts.map((part) => String(values[part])).join("/"),
+    render: (values) => path.map((part) => (typeof part === "string" ? String(values[part]) : part.fixed)).join("/"),
     parse(id) {
       const found = id.split("/");
       const wrong =
-        found.length !== parts.length ||
-        found.some(
-          (part) =>
-            part === "" ||
-            part === "." ||
-            part === ".." ||
-            /[\u0000-\u001f\u007f%\\?#]/.test(part) ||
-            part.length > 255,
-        );
+        found.length !== path.length ||
+        found.some((part, i) => {
+          const wanted = path[i];
+          return typeof wanted === "string" ? !isSegment(part) : part !== wanted?.fixed;
+        });
       if (wrong) {
         const shown = JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id);
         throw new MachinesError("invalid-input", `${shown} is no id of this resource; it has the form ${form}`);
       }
-      return Object.fromEntries(parts.map((part, i) => [part, found[i]])) as Record<Parts, string>;
+      const named = path.flatMap((part, i) => (typeof part === "string" ? [[part, found[i]]] : []));
+      return Object.fromEntries(named) as Record<Parts, string>;
     },
   };
 }
+
+/** Whether a text can be one segment of a path as it is. */
+const isSegment = (part: string): boolean =>
+  part !== "" && part !== "." && part !== ".." && !/[\u0000-\u001f\u007f%\\?#]/.test(part) && part.length <= 255;

@@ -1,6 +1,6 @@
 // What happens around every handler, in both bindings: state is made, absence is proved, partial failures keep the id.
 import type { Api } from "../client/api.ts";
-import { proveGone } from "../client/absence.ts";
+import { proveGone, type Holder } from "../client/absence.ts";
 import type { Deadline } from "../client/clock.ts";
 import { formatDuration, parseDuration } from "../../api/schema.ts";
 import { dataLoss } from "./check.ts";
@@ -88,8 +88,8 @@ export async function read(
   const parts = resource.id.parse(id);
   const call = callOf(resource, "read", state ?? {}, caller);
   // A get or an import has nothing it could forget: a 404 is answer enough.
-  const app = state === undefined ? undefined : parts[resource.appPart];
-  const live = await presentOnly(call.api, app, () => resource.read({ ...call, id: parts, state }));
+  const holder = state === undefined ? undefined : holderOf(resource, parts);
+  const live = await presentOnly(call.api, holder, () => resource.read({ ...call, id: parts, state }));
   if (!live) return undefined;
   const found = stateFrom(resource, state ?? {}, live, contextOf(state ?? {}));
   return { id, state: found, inputs: state ? inputsOf(resource, found) : importedInputs(resource, found) };
@@ -154,13 +154,14 @@ export async function remove(resource: Resource, id: string, state: Values, call
   refuseReplacement(resource, state, id);
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
-  const app = parts[resource.appPart] ?? "";
+  const holder = holderOf(resource, parts);
   const { deletions } = call.api.shared;
-  deletions.set(app, (deletions.get(app) ?? 0) + 1);
+  deletions.set(holder.name, (deletions.get(holder.name) ?? 0) + 1);
   try {
-    await presentOnly(call.api, app, () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) }));
+    const gone = () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) });
+    await presentOnly(call.api, holder, gone);
   } finally {
-    deletions.set(app, (deletions.get(app) ?? 1) - 1);
+    deletions.set(holder.name, (deletions.get(holder.name) ?? 1) - 1);
   }
 }
 
@@ -175,12 +176,17 @@ function inputsOf(resource: Resource, state: Values): Values {
   return inputs;
 }
 
-async function presentOnly<T>(api: Api, app: string | undefined, work: () => Promise<T>): Promise<T | undefined> {
+const holderOf = ({ within }: Resource, parts: Record<string, string>): Holder => ({
+  kind: within.kind,
+  name: parts[within.part] ?? "",
+});
+
+async function presentOnly<T>(api: Api, holder: Holder | undefined, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    if (app !== undefined) await proveGone(api, app);
+    if (holder) await proveGone(api, holder);
     return undefined;
   }
 }
@@ -196,8 +202,9 @@ const outputsOf = (resource: Resource, state: Values): Values =>
 function stateFrom(resource: Resource, written: Values, live: Values, context: ReturnType<typeof contextOf>): Values {
   const state: Values = {};
   for (const [name, field] of Object.entries(resource.inputFields)) {
-    const told = kindOf(field) !== "behaviour" && Object.hasOwn(live, name) && live[name] !== undefined;
+    const told = kindOf(field) !== "behaviour" && live[name] !== undefined;
     const before = written[name] ?? field.default;
+    if (live[name] === null) continue;
     state[name] = told ? (inSpellingOf(field, before, live[name]) ?? before) : before;
   }
   for (const name of Object.keys(resource.outputFields)) if (live[name] !== undefined) state[name] = live[name];

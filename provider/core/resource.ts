@@ -73,7 +73,10 @@ export interface Call {
   readonly warn: (message: string) => void;
 }
 
-/** What a handler found: outputs, and the inputs that can be read back, as the service tells them. `undefined` means not told. */
+/**
+ * What a handler found: outputs, and the inputs that can be read back, as the service tells them. `undefined` means not told,
+ * `null` that what was written is there no longer (R7).
+ */
 type Live<I extends z.ZodObject, O extends z.ZodObject> = { [K in keyof z.output<I>]?: unknown } & z.output<O>;
 /** A property, or a path into one with `*` for any item. */
 type Path<I extends z.ZodObject> = keyof z.output<I> & string;
@@ -89,8 +92,8 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   readonly inputs: I;
   readonly outputs: O;
   readonly id: IdFormat<Parts>;
-  /** Part of the id that names the App by whose presence a 404 is judged (R8); `app` when left out. */
-  readonly appPart?: Parts;
+  /** Whose presence a 404 is judged by (R8), and the part of the id that names it; the App in `app` when left out. */
+  readonly within?: { readonly kind: "app" | "cluster"; readonly part: Parts };
   /** Inputs (or paths into them) whose change replaces the resource. */
   readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
   /** Inputs that together must be unique in the service; when all of them stay, a replacement deletes first (R4). */
@@ -149,7 +152,7 @@ export interface Resource {
   readonly inputFields: Readonly<Record<string, Field>>;
   readonly outputFields: Readonly<Record<string, Field>>;
   readonly id: IdFormat;
-  readonly appPart: string;
+  readonly within: { readonly kind: "app" | "cluster"; readonly part: string };
   readonly replaceOn: readonly string[];
   readonly uniqueBy: readonly string[];
   readonly moves: Readonly<Record<string, "any" | readonly string[]>>;
@@ -177,8 +180,11 @@ export interface Resource {
   delete(args: Call & { id: Record<string, string>; state: Values }): Promise<void>;
 }
 
-const fieldsOf = (schema: z.ZodObject): Record<string, Field> =>
-  Object.fromEntries(Object.entries(schema.shape).map(([name, inner]) => [name, fieldOf(inner as z.ZodType)]));
+/** The fields of an object schema. */
+export function fieldsOf(schema: z.ZodType): Readonly<Record<string, Field>> {
+  const { shape } = fieldOf(schema);
+  return shape.kind === "object" ? shape.fields : {};
+}
 
 /** Declares a resource type. Its types are checked here; behind it, one type serves them all. */
 export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Parts extends string>(
@@ -186,7 +192,7 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
 ): Resource {
   return {
     description: undefined,
-    appPart: "app",
+    within: { kind: "app", part: "app" },
     uniqueBy: [],
     moves: {},
     repeats: {},

@@ -149,6 +149,14 @@ export function modelled(field: Field, value: unknown): unknown {
   return out;
 }
 
+/** Whether a value holds anything its declaration calls secret. */
+export function holdsSecret(field: Field | undefined, value: unknown): boolean {
+  if (!field || value === undefined || value === null) return false;
+  if (field.meta.secret === true) return true;
+  if (Array.isArray(value)) return value.some((item: unknown) => holdsSecret(fieldAt(field, 0), item));
+  return isObject(value) && Object.entries(value).some(([name, inner]) => holdsSecret(fieldAt(field, name), inner));
+}
+
 /** `over` laid on `base`: objects key by key, arrays item by item, anything else replaced. */
 export function merged(base: unknown, over: unknown): unknown {
   if (over === undefined) return base;

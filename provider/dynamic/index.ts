@@ -10,6 +10,9 @@ import { create, guardedDiff, InitializationFailed, read, remove, update, type C
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
 import { nameInState, remember, rememberId } from "../core/memory.ts";
 import { ask as askService } from "../core/questions.ts";
+import { callFunction } from "../core/function.ts";
+import { functions } from "../functions/index.ts";
+import { holdsSecret } from "../core/values.ts";
 import { resources } from "../resources/index.ts";
 
 /** Hexadecimal characters by chance, for generated names. */
@@ -136,6 +139,35 @@ export async function ask(
   }
   const problem = await askService(resource, question, inputs, owner, { api: clientFor(config, warn), warn });
   return problem ? { property: String(problem.path[0]), message: problem.message } : null;
+}
+
+/** A function as a program calls it. */
+export interface Called {
+  /** What the function answers; `undefined` in place of a value that is not known in a preview. */
+  readonly answer: Values;
+  /** Whether the answer holds what is secret by its nature. */
+  readonly isSecret: boolean;
+  /** Whether there is an answer: in a preview, a function that acts has none. */
+  readonly isKnown: boolean;
+}
+
+/** Calls a function over the same client that the resources use. */
+export async function invoke(
+  name: string,
+  args: Values,
+  get: (key: string) => string | undefined,
+  { isPreview, say }: { readonly isPreview: boolean; readonly say: (message: string) => void },
+): Promise<Called> {
+  const called = Object.hasOwn(functions, name) ? functions[name] : undefined;
+  if (!called) throw new Error(`pulumi-machines has no function ${JSON.stringify(name)}`);
+  const api = clientFor(readConfig(get, process.env), say);
+  const answer = await quietly(() => callFunction(called, args, { api, progress: say, isPreview }));
+  const isKnown = !(isPreview && called.acts);
+  return {
+    answer: isKnown ? answer : {},
+    isSecret: Object.entries(answer).some(([key, value]) => holdsSecret(called.outputFields[key], value)),
+    isKnown,
+  };
 }
 
 /** Key under which findings and the rest of the context travel. */

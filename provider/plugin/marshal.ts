@@ -235,6 +235,10 @@ export function withSecrets(marks: Marks | undefined, names: readonly string[]):
   return mergedMarks(marks, { ...unmarked, within: new Map(names.map((name) => [name, secret])) });
 }
 
+/** Whether anything marked is a secret. */
+export const holdsSecret = (marks: Marks | undefined): boolean =>
+  marks !== undefined && (marks.secret || [...marks.within.values()].some(holdsSecret));
+
 /** Whether the value at a path is part of a secret. */
 export function isSecretAt(marks: Marks | undefined, path: readonly (string | number)[]): boolean {
   let at = marks;

@@ -16,6 +16,8 @@ import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { askAll } from "../core/questions.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
 import { pathText } from "../core/values.ts";
+import { callFunction, type MachinesFunction } from "../core/function.ts";
+import { functions } from "../functions/index.ts";
 import { resources } from "../resources/index.ts";
 import { configFrom, configurationChanges, configurationProblems } from "./configuration.ts";
 import type { Engine } from "./engine.ts";
@@ -24,6 +26,7 @@ import {
   cameToBeSecret,
   decode,
   encode,
+  holdsSecret,
   isSecretAt,
   mergedMarks,
   withSecrets,
@@ -156,11 +159,22 @@ export function createProvider({ engine, schema }: Host): Provider {
       return response;
     },
 
-    invoke(request) {
-      throw new MachinesError(
-        "invalid-input",
-        `there is no function ${JSON.stringify(request.getTok())} in this version`,
-      );
+    async invoke(request) {
+      const called = functionOf(request.getTok());
+      const { values, marks } = decode(request.getArgs());
+      const say = (message: string) => engine.status("", withoutSecretsOf(request, message));
+      const api = clientFor(config(), (message) => engine.warn("", withoutSecretsOf(request, message)));
+      const answer = await callFunction(called, values, {
+        api,
+        progress: say,
+        signal: cancelled.signal,
+        isPreview: request.getPreview(),
+      });
+      const response = new proto.InvokeResponse();
+      const names = holdsSecret(marks) ? Object.keys(answer) : [];
+      const fieldOf = (name: string) => [called.outputFields[name]].filter((field) => field !== undefined);
+      response.setReturn(encode(answer, fieldOf, withSecrets(undefined, names)));
+      return response;
     },
 
     check(request) {
@@ -311,6 +325,18 @@ function about(request: { getUrn(): string }): { resource: Resource; urn: string
     );
   }
   return { resource, urn, name: rest.join("::") };
+}
+
+/** Which function a request is about. */
+function functionOf(token: string): MachinesFunction {
+  const name = /^machines:index:(\w+)$/.exec(token)?.[1] ?? "";
+  const found = Object.hasOwn(functions, name) ? functions[name] : undefined;
+  if (found) return found;
+  const meant = nearest(name, Object.keys(functions));
+  throw new MachinesError(
+    "invalid-input",
+    `there is no function ${JSON.stringify(token)} in this version${meant === undefined ? "" : `; did you mean machines:index:${meant}?`}`,
+  );
 }
 
 /** Whose an object is: the program's name for it, which the service is told as a hash alone. */

@@ -49,7 +49,7 @@ export const app = defineResource({
   inputs,
   outputs,
   id: pathId("name"),
-  appPart: "name",
+  within: { kind: "app", part: "name" },
   replaceOn: ["name", "organization", "network"],
   uniqueBy: ["name"],
   autoname: { property: "name", maxLength: 62, separator: "-", random: true },
@@ -88,7 +88,7 @@ export const app = defineResource({
     const appName = id.name;
     if (state.forceDestroy !== true) await refuseWhileInUse(api, appName);
     await api.apps.delete({ appName, force: state.forceDestroy === true ? true : undefined });
-    api.shared.appsDeleted.add(appName);
+    api.shared.deleted.add(appName);
     const say = everyTenSeconds(api.clock, progress);
     const pause = growingPause(50, longestPause);
     for (;;) {

@@ -35,7 +35,7 @@ export class App extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args?: AppArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("App"), name, propertiesFor("App", name, args, ["name","organization","network","appId"], opts), optionsFor(opts, []));
+    super(typeToken("App"), name, propertiesFor("App", name, args, { outputs: ["name","organization","network","appId"], secrets: [] }, opts), optionsFor(opts, []));
   }
 }
 

@@ -3,5 +3,8 @@
 export { App, type AppArgs } from "./app.ts";
 export { Volume, type VolumeArgs } from "./volume.ts";
 export { Machine, type MachineArgs } from "./machine.ts";
+export { getApp, getAppOutput, type GetAppArgs, type GetAppOutputArgs, type GetAppResult } from "./getApp.ts";
+export { getApps, getAppsOutput, type GetAppsArgs, type GetAppsOutputArgs, type GetAppsResult } from "./getApps.ts";
+export { getRegions, getRegionsOutput, type GetRegionsResult } from "./getRegions.ts";
 export * as input from "./types/input.ts";
 export * as output from "./types/output.ts";

@@ -59,7 +59,7 @@ export class Machine extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: MachineArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Machine"), name, propertiesFor("Machine", name, args, ["name","region","state","waitForChecks","machineId","version","privateIp","imageRef","placedRegion","hostStatus","createdAt","updatedAt"], opts), optionsFor(opts, []));
+    super(typeToken("Machine"), name, propertiesFor("Machine", name, args, { outputs: ["name","region","state","waitForChecks","machineId","version","privateIp","imageRef","placedRegion","hostStatus","createdAt","updatedAt"], secrets: [] }, opts), optionsFor(opts, []));
   }
 }
 

@@ -3,7 +3,8 @@ import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
-import { ask, contextKey, questionsOf, type Finding } from "../../provider/dynamic/index.ts";
+import { unknown } from "@pulumi/pulumi/output.js";
+import { ask, contextKey, invoke, questionsOf, type Finding } from "../../provider/dynamic/index.ts";
 
 /** Type of a resource as the engine knows it. */
 export const typeToken = (type: string): string => `pulumi-nodejs:dynamic/machines:${type}`;
@@ -39,14 +40,17 @@ export function propertiesFor(
   type: string,
   name: string,
   args: object | undefined,
-  outputs: readonly string[],
+  { outputs, secrets }: { readonly outputs: readonly string[]; readonly secrets: readonly string[] },
   opts: pulumi.CustomResourceOptions | undefined,
 ): pulumi.Inputs {
   requireResolvable();
   const unknown = Object.fromEntries(outputs.map((output) => [output, undefined]));
   const provider = { __provider: providerText(type) };
   if (opts?.id !== undefined) return { ...unknown, ...provider };
-  const given = (args ?? {}) as Record<string, unknown>;
+  const given: Record<string, unknown> = { ...args };
+  // What is secret by its nature is so in the state as well, however the program came by it.
+  for (const name of secrets)
+    if (given[name] !== undefined && given[name] !== null) given[name] = pulumi.secret(given[name]);
   return { ...unknown, ...given, ...provider, [contextKey]: contextFor(type, name, given, opts) };
 }
 
@@ -99,4 +103,40 @@ function findingsFor(
         .apply(async (inputs) => ask(type, index, inputs as Record<string, unknown>, await owner, get, warn)),
     ];
   });
+}
+
+const configuration = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);
+
+/** Calls a function of the provider. */
+export async function call<Result>(
+  name: string,
+  args: object | undefined,
+  // Options of an invoke say which plugin is asked; there is none here.
+  _opts: pulumi.InvokeOptions | undefined,
+): Promise<Result> {
+  const { answer } = await invoke(name, { ...args }, configuration, {
+    isPreview: pulumi.runtime.isDryRun(),
+    say: (message) => void pulumi.log.info(message),
+  });
+  return answer as Result;
+}
+
+/** Calls a function of the provider once all arguments are known and everything it depends on is there. */
+export function callOutput<Result>(
+  name: string,
+  args: object | undefined,
+  opts: pulumi.InvokeOutputOptions | undefined,
+): pulumi.Output<Result> {
+  const first = pulumi.output(opts?.dependsOn ?? []).apply((resources) => {
+    const all = Array.isArray(resources) ? resources : [resources];
+    return pulumi.all(all.map((one) => (pulumi.CustomResource.isInstance(one) ? one.id : one.urn)));
+  });
+  return pulumi.all([pulumi.output({ ...args }), first]).apply(async ([given]) => {
+    const { answer, isSecret, isKnown } = await invoke(name, given, configuration, {
+      isPreview: pulumi.runtime.isDryRun(),
+      say: (message) => void pulumi.log.info(message),
+    });
+    if (!isKnown) return unknown;
+    return isSecret ? pulumi.secret(answer) : answer;
+  }) as unknown as pulumi.Output<Result>;
 }

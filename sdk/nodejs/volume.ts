@@ -59,7 +59,7 @@ export class Volume extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: VolumeArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Volume"), name, propertiesFor("Volume", name, args, ["name","region","volumeId","zone","currentSizeGb","needsRestart","attachedMachineId","createdAt"], opts), optionsFor(opts, []));
+    super(typeToken("Volume"), name, propertiesFor("Volume", name, args, { outputs: ["name","region","volumeId","zone","currentSizeGb","needsRestart","attachedMachineId","createdAt"], secrets: [] }, opts), optionsFor(opts, []));
   }
 }
 

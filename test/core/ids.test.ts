@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { pathId } from "../../provider/core/ids.ts";
+import { fixed, pathId } from "../../provider/core/ids.ts";
 
 const id = pathId("app", "volumeId");
 const part = fc
@@ -30,5 +30,12 @@ describe("ids (R5)", () => {
     `a/${"b".repeat(1_000_000)}`,
   ])("%# is refused", (text) => {
     expect(() => id.parse(text)).toThrow(/has the form <app>\/<volumeId>/);
+  });
+
+  test("a word that tells the kind is part of the id, and of no value", () => {
+    const user = pathId("cluster", fixed("user"), "username");
+    expect(user.render({ cluster: "c1", username: "anna" })).toBe("c1/user/anna");
+    expect(user.parse("c1/user/anna")).toEqual({ cluster: "c1", username: "anna" });
+    expect(() => user.parse("c1/database/anna")).toThrow(/has the form <cluster>\/user\/<username>/);
   });
 });

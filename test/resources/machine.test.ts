@@ -60,6 +60,28 @@ lifecycle("Machine", {
       expect: "delete-replace",
     },
   ],
+  drift: [
+    {
+      meddle: (service, { app, machineId, config }) =>
+        send(service, "POST", `/v1/apps/${String(app)}/machines/${String(machineId)}`, {
+          config: { ...(config as Values), env: { OURS: "no" } },
+        }),
+      shows: { config: expect.objectContaining({ image, env: { OURS: "no" } }) },
+    },
+    {
+      meddle: (service, { app, machineId }) =>
+        send(service, "POST", `/v1/apps/${String(app)}/machines/${String(machineId)}/cordon`),
+      shows: { cordoned: true },
+    },
+    {
+      meddle: async (service, { app, machineId }) => {
+        const at = `/v1/apps/${String(app)}/machines/${String(machineId)}`;
+        await send(service, "POST", `${at}/stop`);
+        await send(service, "GET", `${at}/wait?state=stopped`);
+      },
+      shows: { state: "stopped" },
+    },
+  ],
 });
 
 describe("Machine", () => {

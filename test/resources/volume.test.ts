@@ -23,6 +23,19 @@ lifecycle("Volume", {
     { set: { fstype: "raw" }, expect: "replace" },
     { set: { app: await anotherApp(service) }, expect: "replace" },
   ],
+  steady: { sizeGb: "a volume the platform made larger is left so" },
+  drift: [
+    {
+      meddle: (service, { app, volumeId }) =>
+        send(service, "PUT", `/v1/apps/${String(app)}/volumes/${String(volumeId)}`, { snapshot_retention: 44 }),
+      shows: { snapshotRetention: 44 },
+    },
+    {
+      meddle: (service, { app, volumeId }) =>
+        send(service, "PUT", `/v1/apps/${String(app)}/volumes/${String(volumeId)}`, { auto_backup_enabled: true }),
+      shows: { autoBackupEnabled: true },
+    },
+  ],
 });
 
 const others = new WeakMap<TestService, Promise<string>>();

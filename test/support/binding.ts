@@ -30,6 +30,7 @@ export interface Binding {
   start(
     type: string,
     service: Pick<TestService, "url" | "token">,
+    settings?: Readonly<Record<string, string>>,
   ): Promise<{ readonly bound: Bound; readonly close: () => Promise<void> }>;
 }
 
@@ -168,7 +169,8 @@ export async function bindPlugin(
 export const bindings: readonly Binding[] = [
   {
     name: "dynamic",
-    start: (type, service) => Promise.resolve({ bound: bind(type, service), close: () => Promise.resolve() }),
+    start: (type, service, settings) =>
+      Promise.resolve({ bound: bind(type, service, settings), close: () => Promise.resolve() }),
   },
   { name: "plugin", start: bindPlugin },
 ];

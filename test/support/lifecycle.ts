@@ -17,11 +17,25 @@ export interface Change {
   readonly then?: Values;
 }
 
+/** Something others do to the object behind the program's back. */
+export interface Meddling {
+  /** Does it; `state` is the object's. */
+  readonly meddle: (service: TestService, state: Values) => Promise<unknown>;
+  /** What a refresh then shows; a property that is there no longer is undefined. */
+  readonly shows: Values;
+}
+
 /** What the suite needs of a type. */
 export interface Life {
   /** Makes what the resource needs around it and answers its first inputs. */
   readonly given: (service: TestService) => Promise<Values>;
   readonly changes: (service: TestService) => Promise<readonly Change[]>;
+  /** One for every input that can be changed outside. Each is repaired by an update. */
+  readonly drift?: readonly Meddling[];
+  /** Inputs nobody outside can change, or whose change there is welcome, with the reason. */
+  readonly steady?: Readonly<Record<string, string>>;
+  /** Its id says all, so that deleting leaves nothing that could be gone. */
+  readonly survives?: boolean;
   /** Inputs no read can find (R7), absent from an import. */
   readonly writeOnly?: readonly string[];
 }
@@ -33,7 +47,10 @@ const writes = (service: TestService): number => service.requests.filter(({ meth
 const unknownIn = (told: Properties): string[] => Object.keys(told).filter((name) => told[name] instanceof Unknown);
 
 /** Runs the suite for a type. */
-export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life): void {
+export function lifecycle(
+  type: string,
+  { given, changes, drift = [], steady = {}, survives = false, writeOnly = [] }: Life,
+): void {
   const resource = resources[type];
   if (!resource) throw new Error(`no resource type ${type}`);
 
@@ -159,6 +176,35 @@ export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life
       expect(Object.keys(resource.inputFields).filter((name) => !changed.has(name))).toEqual([]);
     });
 
+    test("what others change a refresh shows, and an update repairs", async () => {
+      for (const [i, { meddle, shows }] of drift.entries()) {
+        await meddle(service, state);
+        // As in another run: what this one has listed it does not ask again at once.
+        const next = await start(type, service, { requestTimeoutSeconds: String(40 + i) });
+        const found = await next.bound.read(id, state);
+        await next.close();
+        const about = JSON.stringify(shows);
+        for (const [name, value] of Object.entries(shows)) expect(found?.state[name], about).toEqual(value);
+        expect(await bound.diff(id, found?.state ?? {}, inputs), about).toBe("update");
+        state = await bound.update(id, found?.state ?? {}, inputs);
+        const repaired = await bound.read(id, state);
+        expect(repaired?.state, about).toEqual(state);
+        expect(await bound.diff(id, state, inputs), about).toBe("same");
+      }
+    });
+
+    test("every input others can change has been changed by them", () => {
+      const seen = new Set(drift.flatMap(({ shows }) => Object.keys(shows)));
+      const open = Object.entries(resource.inputFields).filter(
+        ([name, field]) =>
+          kindOf(field) !== "behaviour" &&
+          !resource.replaceOn.includes(name) &&
+          !Object.hasOwn(steady, name) &&
+          !seen.has(name),
+      );
+      expect(open.map(([name]) => name)).toEqual([]);
+    });
+
     test("an import by id alone finds the same inputs", async () => {
       const found = await bound.read(id, {});
       for (const [name, field] of Object.entries(resource.inputFields)) {
@@ -189,7 +235,7 @@ export function lifecycle(type: string, { given, changes, writeOnly = [] }: Life
 
     test("after delete it is gone, and deleting again is done", async () => {
       await bound.delete(id, state);
-      expect(await bound.read(id, state)).toBeUndefined();
+      if (!survives) expect(await bound.read(id, state)).toBeUndefined();
       await bound.delete(id, state);
     });
   });

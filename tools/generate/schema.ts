@@ -1,6 +1,8 @@
 // provider/schema.json, Pulumi's package schema, from the resource declarations.
 import { configKeys } from "../../provider/core/config.ts";
 import { kindOf, type Resource } from "../../provider/core/resource.ts";
+import type { MachinesFunction } from "../../provider/core/function.ts";
+import { functions } from "../../provider/functions/index.ts";
 import { resources } from "../../provider/resources/index.ts";
 import type { Field, Shape } from "../../api/schema.ts";
 import { enumName } from "./enumName.ts";
@@ -40,6 +42,13 @@ export interface ResourceSpec {
   aliases: { type: string }[];
 }
 
+/** A function. */
+export interface FunctionSpec {
+  description: string;
+  inputs: { type: "object"; properties: Record<string, Property>; required: string[] };
+  outputs: { type: "object"; properties: Record<string, Property>; required: string[] };
+}
+
 /** The package. */
 export interface PackageSpec {
   [key: string]: unknown;
@@ -47,6 +56,7 @@ export interface PackageSpec {
   provider: { description: string; inputProperties: Record<string, Property> };
   types: Record<string, TypeSpec>;
   resources: Record<string, ResourceSpec>;
+  functions: Record<string, FunctionSpec>;
 }
 
 const pascal = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
@@ -179,8 +189,27 @@ export function packageSchema(version: string): PackageSpec {
     };
   };
 
+  const functionSpec = (called: MachinesFunction): FunctionSpec => {
+    const owner = pascal(called.name);
+    const object = (fields: Readonly<Record<string, Field>>, isNeeded: (field: Field) => boolean) => ({
+      type: "object" as const,
+      properties: Object.fromEntries(
+        Object.entries(fields).map(([key, field]) => [key, property(field, called.name, key, owner + pascal(key))]),
+      ),
+      required: Object.entries(fields).flatMap(([key, field]) => (isNeeded(field) ? [key] : [])),
+    });
+    return {
+      description: called.description === undefined ? called.summary : `${called.summary}\n\n${called.description}`,
+      inputs: object(called.inputFields, (field) => !field.optional && field.default === undefined),
+      outputs: object(called.outputFields, (field) => !field.optional),
+    };
+  };
+
   const resourceSpecs = Object.fromEntries(
     Object.values(resources).map((resource) => [token(resource.name), resourceSpec(resource)]),
+  );
+  const functionSpecs = Object.fromEntries(
+    Object.values(functions).map((called) => [token(called.name), functionSpec(called)]),
   );
   for (const [name, found] of uses) {
     const type = types[token(name)];
@@ -197,6 +226,7 @@ export function packageSchema(version: string): PackageSpec {
     },
     types: Object.fromEntries(Object.entries(types).sort(([a], [b]) => (a < b ? -1 : 1))),
     resources: resourceSpecs,
+    functions: functionSpecs,
     language: languages,
   };
 }

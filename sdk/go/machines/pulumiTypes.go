@@ -13,6 +13,115 @@ import (
 
 var _ = internal.GetEnvOrDefault
 
+// One of `getApps.apps`. The Apps.
+type AppDetails struct {
+	// Opaque identifier within the platform.
+	AppId *string `pulumi:"appId"`
+	// Host name a CNAME record for the App points at.
+	CnameTarget *string `pulumi:"cnameTarget"`
+	// Number of Machines.
+	MachineCount *int `pulumi:"machineCount"`
+	// Name of the App.
+	Name string `pulumi:"name"`
+	// IPv6 private network the App is on.
+	Network *string `pulumi:"network"`
+	// Address range of that network.
+	NetworkCidr *string `pulumi:"networkCidr"`
+	// Slug of the organization that owns the App.
+	Organization *string `pulumi:"organization"`
+	// Role of the App, for example `postgres_cluster`.
+	Role *string `pulumi:"role"`
+	// `pending` (no Machine yet), `deployed` or `suspended`.
+	Status *string `pulumi:"status"`
+	// Number of volumes.
+	VolumeCount *int `pulumi:"volumeCount"`
+}
+
+// One of `getApps.apps`. The Apps.
+type AppDetailsOutput struct{ *pulumi.OutputState }
+
+func (AppDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*AppDetails)(nil)).Elem()
+}
+
+func (o AppDetailsOutput) ToAppDetailsOutput() AppDetailsOutput {
+	return o
+}
+
+func (o AppDetailsOutput) ToAppDetailsOutputWithContext(ctx context.Context) AppDetailsOutput {
+	return o
+}
+
+// Opaque identifier within the platform.
+func (o AppDetailsOutput) AppId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v AppDetails) *string { return v.AppId }).(pulumi.StringPtrOutput)
+}
+
+// Host name a CNAME record for the App points at.
+func (o AppDetailsOutput) CnameTarget() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v AppDetails) *string { return v.CnameTarget }).(pulumi.StringPtrOutput)
+}
+
+// Number of Machines.
+func (o AppDetailsOutput) MachineCount() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v AppDetails) *int { return v.MachineCount }).(pulumi.IntPtrOutput)
+}
+
+// Name of the App.
+func (o AppDetailsOutput) Name() pulumi.StringOutput {
+	return o.ApplyT(func(v AppDetails) string { return v.Name }).(pulumi.StringOutput)
+}
+
+// IPv6 private network the App is on.
+func (o AppDetailsOutput) Network() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v AppDetails) *string { return v.Network }).(pulumi.StringPtrOutput)
+}
+
+// Address range of that network.
+func (o AppDetailsOutput) NetworkCidr() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v AppDetails) *string { return v.NetworkCidr }).(pulumi.StringPtrOutput)
+}
+
+// Slug of the organization that owns the App.
+func (o AppDetailsOutput) Organization() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v AppDetails) *string { return v.Organization }).(pulumi.StringPtrOutput)
+}
+
+// Role of the App, for example `postgres_cluster`.
+func (o AppDetailsOutput) Role() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v AppDetails) *string { return v.Role }).(pulumi.StringPtrOutput)
+}
+
+// `pending` (no Machine yet), `deployed` or `suspended`.
+func (o AppDetailsOutput) Status() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v AppDetails) *string { return v.Status }).(pulumi.StringPtrOutput)
+}
+
+// Number of volumes.
+func (o AppDetailsOutput) VolumeCount() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v AppDetails) *int { return v.VolumeCount }).(pulumi.IntPtrOutput)
+}
+
+type AppDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (AppDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]AppDetails)(nil)).Elem()
+}
+
+func (o AppDetailsArrayOutput) ToAppDetailsArrayOutput() AppDetailsArrayOutput {
+	return o
+}
+
+func (o AppDetailsArrayOutput) ToAppDetailsArrayOutputWithContext(ctx context.Context) AppDetailsArrayOutput {
+	return o
+}
+
+func (o AppDetailsArrayOutput) Index(i pulumi.IntInput) AppDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) AppDetails {
+		return vs[0].([]AppDetails)[vs[1].(int)]
+	}).(AppDetailsOutput)
+}
+
 // One of `MachineProcess.envFrom`, `MachineContainer.envFrom`. Variables set from fields of the Machine.
 type EnvFrom struct {
 	// Variable that is set.
@@ -120,6 +229,115 @@ func (o EnvFromArrayOutput) Index(i pulumi.IntInput) EnvFromOutput {
 	return pulumi.All(o, i).ApplyT(func(vs []interface{}) EnvFrom {
 		return vs[0].([]EnvFrom)[vs[1].(int)]
 	}).(EnvFromOutput)
+}
+
+// One of `getRegions.regions`. The regions.
+type GetRegionsRegion struct {
+	// Room left, in Machines.
+	Capacity *int `pulumi:"capacity"`
+	// Code of the region, for example `ams`.
+	Code string `pulumi:"code"`
+	// Whether the region takes no new resources.
+	Deprecated *bool `pulumi:"deprecated"`
+	// Whether the region has a gateway.
+	GatewayAvailable *bool `pulumi:"gatewayAvailable"`
+	// Part of the world.
+	GeoRegion *string `pulumi:"geoRegion"`
+	// Latitude in degrees.
+	Latitude *float64 `pulumi:"latitude"`
+	// Longitude in degrees.
+	Longitude *float64 `pulumi:"longitude"`
+	// Whether managed Postgres is offered.
+	MpgAvailable *bool `pulumi:"mpgAvailable"`
+	// Name of the region.
+	Name *string `pulumi:"name"`
+	// Whether the region needs a paid plan.
+	RequiresPaidPlan *bool `pulumi:"requiresPaidPlan"`
+}
+
+// One of `getRegions.regions`. The regions.
+type GetRegionsRegionOutput struct{ *pulumi.OutputState }
+
+func (GetRegionsRegionOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*GetRegionsRegion)(nil)).Elem()
+}
+
+func (o GetRegionsRegionOutput) ToGetRegionsRegionOutput() GetRegionsRegionOutput {
+	return o
+}
+
+func (o GetRegionsRegionOutput) ToGetRegionsRegionOutputWithContext(ctx context.Context) GetRegionsRegionOutput {
+	return o
+}
+
+// Room left, in Machines.
+func (o GetRegionsRegionOutput) Capacity() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v GetRegionsRegion) *int { return v.Capacity }).(pulumi.IntPtrOutput)
+}
+
+// Code of the region, for example `ams`.
+func (o GetRegionsRegionOutput) Code() pulumi.StringOutput {
+	return o.ApplyT(func(v GetRegionsRegion) string { return v.Code }).(pulumi.StringOutput)
+}
+
+// Whether the region takes no new resources.
+func (o GetRegionsRegionOutput) Deprecated() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v GetRegionsRegion) *bool { return v.Deprecated }).(pulumi.BoolPtrOutput)
+}
+
+// Whether the region has a gateway.
+func (o GetRegionsRegionOutput) GatewayAvailable() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v GetRegionsRegion) *bool { return v.GatewayAvailable }).(pulumi.BoolPtrOutput)
+}
+
+// Part of the world.
+func (o GetRegionsRegionOutput) GeoRegion() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v GetRegionsRegion) *string { return v.GeoRegion }).(pulumi.StringPtrOutput)
+}
+
+// Latitude in degrees.
+func (o GetRegionsRegionOutput) Latitude() pulumi.Float64PtrOutput {
+	return o.ApplyT(func(v GetRegionsRegion) *float64 { return v.Latitude }).(pulumi.Float64PtrOutput)
+}
+
+// Longitude in degrees.
+func (o GetRegionsRegionOutput) Longitude() pulumi.Float64PtrOutput {
+	return o.ApplyT(func(v GetRegionsRegion) *float64 { return v.Longitude }).(pulumi.Float64PtrOutput)
+}
+
+// Whether managed Postgres is offered.
+func (o GetRegionsRegionOutput) MpgAvailable() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v GetRegionsRegion) *bool { return v.MpgAvailable }).(pulumi.BoolPtrOutput)
+}
+
+// Name of the region.
+func (o GetRegionsRegionOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v GetRegionsRegion) *string { return v.Name }).(pulumi.StringPtrOutput)
+}
+
+// Whether the region needs a paid plan.
+func (o GetRegionsRegionOutput) RequiresPaidPlan() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v GetRegionsRegion) *bool { return v.RequiresPaidPlan }).(pulumi.BoolPtrOutput)
+}
+
+type GetRegionsRegionArrayOutput struct{ *pulumi.OutputState }
+
+func (GetRegionsRegionArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]GetRegionsRegion)(nil)).Elem()
+}
+
+func (o GetRegionsRegionArrayOutput) ToGetRegionsRegionArrayOutput() GetRegionsRegionArrayOutput {
+	return o
+}
+
+func (o GetRegionsRegionArrayOutput) ToGetRegionsRegionArrayOutputWithContext(ctx context.Context) GetRegionsRegionArrayOutput {
+	return o
+}
+
+func (o GetRegionsRegionArrayOutput) Index(i pulumi.IntInput) GetRegionsRegionOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) GetRegionsRegion {
+		return vs[0].([]GetRegionsRegion)[vs[1].(int)]
+	}).(GetRegionsRegionOutput)
 }
 
 // One of `MachineServiceCheck.headers`, `MachineCheck.headers`, `MachineContainerHealthcheckHttp.headers`. Headers an `http` check sends.
@@ -6612,8 +6830,12 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineVolumeTempDirPtrInput)(nil)).Elem(), MachineVolumeTempDirArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*ProcessSecretInput)(nil)).Elem(), ProcessSecretArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*ProcessSecretArrayInput)(nil)).Elem(), ProcessSecretArray{})
+	pulumi.RegisterOutputType(AppDetailsOutput{})
+	pulumi.RegisterOutputType(AppDetailsArrayOutput{})
 	pulumi.RegisterOutputType(EnvFromOutput{})
 	pulumi.RegisterOutputType(EnvFromArrayOutput{})
+	pulumi.RegisterOutputType(GetRegionsRegionOutput{})
+	pulumi.RegisterOutputType(GetRegionsRegionArrayOutput{})
 	pulumi.RegisterOutputType(HttpHeaderOutput{})
 	pulumi.RegisterOutputType(HttpHeaderArrayOutput{})
 	pulumi.RegisterOutputType(MachineCacheDriveOutput{})

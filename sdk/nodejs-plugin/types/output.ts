@@ -7,6 +7,52 @@ import * as outputs from "../types/output";
 import * as enums from "../types/enums";
 
 /**
+ * One of `getApps.apps`. The Apps.
+ */
+export interface AppDetails {
+    /**
+     * Opaque identifier within the platform.
+     */
+    appId?: string;
+    /**
+     * Host name a CNAME record for the App points at.
+     */
+    cnameTarget?: string;
+    /**
+     * Number of Machines.
+     */
+    machineCount?: number;
+    /**
+     * Name of the App.
+     */
+    name: string;
+    /**
+     * IPv6 private network the App is on.
+     */
+    network?: string;
+    /**
+     * Address range of that network.
+     */
+    networkCidr?: string;
+    /**
+     * Slug of the organization that owns the App.
+     */
+    organization?: string;
+    /**
+     * Role of the App, for example `postgres_cluster`.
+     */
+    role?: string;
+    /**
+     * `pending` (no Machine yet), `deployed` or `suspended`.
+     */
+    status?: string;
+    /**
+     * Number of volumes.
+     */
+    volumeCount?: number;
+}
+
+/**
  * One of `MachineProcess.envFrom`, `MachineContainer.envFrom`. Variables set from fields of the Machine.
  */
 export interface EnvFrom {
@@ -18,6 +64,52 @@ export interface EnvFrom {
      * Field of the Machine it is set from.
      */
     fieldRef: enums.EnvFromFieldRef;
+}
+
+/**
+ * One of `getRegions.regions`. The regions.
+ */
+export interface GetRegionsRegion {
+    /**
+     * Room left, in Machines.
+     */
+    capacity?: number;
+    /**
+     * Code of the region, for example `ams`.
+     */
+    code: string;
+    /**
+     * Whether the region takes no new resources.
+     */
+    deprecated?: boolean;
+    /**
+     * Whether the region has a gateway.
+     */
+    gatewayAvailable?: boolean;
+    /**
+     * Part of the world.
+     */
+    geoRegion?: string;
+    /**
+     * Latitude in degrees.
+     */
+    latitude?: number;
+    /**
+     * Longitude in degrees.
+     */
+    longitude?: number;
+    /**
+     * Whether managed Postgres is offered.
+     */
+    mpgAvailable?: boolean;
+    /**
+     * Name of the region.
+     */
+    name?: string;
+    /**
+     * Whether the region needs a paid plan.
+     */
+    requiresPaidPlan?: boolean;
 }
 
 /**

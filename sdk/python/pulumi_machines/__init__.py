@@ -8,6 +8,9 @@ import typing
 # Export this package's modules as members:
 from ._enums import *
 from .app import *
+from .get_app import *
+from .get_apps import *
+from .get_regions import *
 from .machine import *
 from .provider import *
 from .volume import *

@@ -17,7 +17,9 @@ from . import outputs
 from ._enums import *
 
 __all__ = [
+    'AppDetails',
     'EnvFrom',
+    'GetRegionsRegion',
     'HttpHeader',
     'MachineCacheDrive',
     'MachineCheck',
@@ -57,6 +59,137 @@ __all__ = [
     'MachineVolumeTempDir',
     'ProcessSecret',
 ]
+
+@pulumi.output_type
+class AppDetails(dict):
+    """
+    One of `getApps.apps`. The Apps.
+    """
+    def __init__(__self__, *,
+                 name: _builtins.str,
+                 app_id: Optional[_builtins.str] = None,
+                 cname_target: Optional[_builtins.str] = None,
+                 machine_count: Optional[_builtins.int] = None,
+                 network: Optional[_builtins.str] = None,
+                 network_cidr: Optional[_builtins.str] = None,
+                 organization: Optional[_builtins.str] = None,
+                 role: Optional[_builtins.str] = None,
+                 status: Optional[_builtins.str] = None,
+                 volume_count: Optional[_builtins.int] = None):
+        """
+        One of `getApps.apps`. The Apps.
+
+        :param _builtins.str name: Name of the App.
+        :param _builtins.str app_id: Opaque identifier within the platform.
+        :param _builtins.str cname_target: Host name a CNAME record for the App points at.
+        :param _builtins.int machine_count: Number of Machines.
+        :param _builtins.str network: IPv6 private network the App is on.
+        :param _builtins.str network_cidr: Address range of that network.
+        :param _builtins.str organization: Slug of the organization that owns the App.
+        :param _builtins.str role: Role of the App, for example `postgres_cluster`.
+        :param _builtins.str status: `pending` (no Machine yet), `deployed` or `suspended`.
+        :param _builtins.int volume_count: Number of volumes.
+        """
+        pulumi.set(__self__, "name", name)
+        if app_id is not None:
+            pulumi.set(__self__, "app_id", app_id)
+        if cname_target is not None:
+            pulumi.set(__self__, "cname_target", cname_target)
+        if machine_count is not None:
+            pulumi.set(__self__, "machine_count", machine_count)
+        if network is not None:
+            pulumi.set(__self__, "network", network)
+        if network_cidr is not None:
+            pulumi.set(__self__, "network_cidr", network_cidr)
+        if organization is not None:
+            pulumi.set(__self__, "organization", organization)
+        if role is not None:
+            pulumi.set(__self__, "role", role)
+        if status is not None:
+            pulumi.set(__self__, "status", status)
+        if volume_count is not None:
+            pulumi.set(__self__, "volume_count", volume_count)
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> _builtins.str:
+        """
+        Name of the App.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="appId")
+    def app_id(self) -> Optional[_builtins.str]:
+        """
+        Opaque identifier within the platform.
+        """
+        return pulumi.get(self, "app_id")
+
+    @_builtins.property
+    @pulumi.getter(name="cnameTarget")
+    def cname_target(self) -> Optional[_builtins.str]:
+        """
+        Host name a CNAME record for the App points at.
+        """
+        return pulumi.get(self, "cname_target")
+
+    @_builtins.property
+    @pulumi.getter(name="machineCount")
+    def machine_count(self) -> Optional[_builtins.int]:
+        """
+        Number of Machines.
+        """
+        return pulumi.get(self, "machine_count")
+
+    @_builtins.property
+    @pulumi.getter
+    def network(self) -> Optional[_builtins.str]:
+        """
+        IPv6 private network the App is on.
+        """
+        return pulumi.get(self, "network")
+
+    @_builtins.property
+    @pulumi.getter(name="networkCidr")
+    def network_cidr(self) -> Optional[_builtins.str]:
+        """
+        Address range of that network.
+        """
+        return pulumi.get(self, "network_cidr")
+
+    @_builtins.property
+    @pulumi.getter
+    def organization(self) -> Optional[_builtins.str]:
+        """
+        Slug of the organization that owns the App.
+        """
+        return pulumi.get(self, "organization")
+
+    @_builtins.property
+    @pulumi.getter
+    def role(self) -> Optional[_builtins.str]:
+        """
+        Role of the App, for example `postgres_cluster`.
+        """
+        return pulumi.get(self, "role")
+
+    @_builtins.property
+    @pulumi.getter
+    def status(self) -> Optional[_builtins.str]:
+        """
+        `pending` (no Machine yet), `deployed` or `suspended`.
+        """
+        return pulumi.get(self, "status")
+
+    @_builtins.property
+    @pulumi.getter(name="volumeCount")
+    def volume_count(self) -> Optional[_builtins.int]:
+        """
+        Number of volumes.
+        """
+        return pulumi.get(self, "volume_count")
+
 
 @pulumi.output_type
 class EnvFrom(dict):
@@ -109,6 +242,137 @@ class EnvFrom(dict):
         Field of the Machine it is set from.
         """
         return pulumi.get(self, "field_ref")
+
+
+@pulumi.output_type
+class GetRegionsRegion(dict):
+    """
+    One of `getRegions.regions`. The regions.
+    """
+    def __init__(__self__, *,
+                 code: _builtins.str,
+                 capacity: Optional[_builtins.int] = None,
+                 deprecated: Optional[_builtins.bool] = None,
+                 gateway_available: Optional[_builtins.bool] = None,
+                 geo_region: Optional[_builtins.str] = None,
+                 latitude: Optional[_builtins.float] = None,
+                 longitude: Optional[_builtins.float] = None,
+                 mpg_available: Optional[_builtins.bool] = None,
+                 name: Optional[_builtins.str] = None,
+                 requires_paid_plan: Optional[_builtins.bool] = None):
+        """
+        One of `getRegions.regions`. The regions.
+
+        :param _builtins.str code: Code of the region, for example `ams`.
+        :param _builtins.int capacity: Room left, in Machines.
+        :param _builtins.bool deprecated: Whether the region takes no new resources.
+        :param _builtins.bool gateway_available: Whether the region has a gateway.
+        :param _builtins.str geo_region: Part of the world.
+        :param _builtins.float latitude: Latitude in degrees.
+        :param _builtins.float longitude: Longitude in degrees.
+        :param _builtins.bool mpg_available: Whether managed Postgres is offered.
+        :param _builtins.str name: Name of the region.
+        :param _builtins.bool requires_paid_plan: Whether the region needs a paid plan.
+        """
+        pulumi.set(__self__, "code", code)
+        if capacity is not None:
+            pulumi.set(__self__, "capacity", capacity)
+        if deprecated is not None:
+            pulumi.set(__self__, "deprecated", deprecated)
+        if gateway_available is not None:
+            pulumi.set(__self__, "gateway_available", gateway_available)
+        if geo_region is not None:
+            pulumi.set(__self__, "geo_region", geo_region)
+        if latitude is not None:
+            pulumi.set(__self__, "latitude", latitude)
+        if longitude is not None:
+            pulumi.set(__self__, "longitude", longitude)
+        if mpg_available is not None:
+            pulumi.set(__self__, "mpg_available", mpg_available)
+        if name is not None:
+            pulumi.set(__self__, "name", name)
+        if requires_paid_plan is not None:
+            pulumi.set(__self__, "requires_paid_plan", requires_paid_plan)
+
+    @_builtins.property
+    @pulumi.getter
+    def code(self) -> _builtins.str:
+        """
+        Code of the region, for example `ams`.
+        """
+        return pulumi.get(self, "code")
+
+    @_builtins.property
+    @pulumi.getter
+    def capacity(self) -> Optional[_builtins.int]:
+        """
+        Room left, in Machines.
+        """
+        return pulumi.get(self, "capacity")
+
+    @_builtins.property
+    @pulumi.getter
+    def deprecated(self) -> Optional[_builtins.bool]:
+        """
+        Whether the region takes no new resources.
+        """
+        return pulumi.get(self, "deprecated")
+
+    @_builtins.property
+    @pulumi.getter(name="gatewayAvailable")
+    def gateway_available(self) -> Optional[_builtins.bool]:
+        """
+        Whether the region has a gateway.
+        """
+        return pulumi.get(self, "gateway_available")
+
+    @_builtins.property
+    @pulumi.getter(name="geoRegion")
+    def geo_region(self) -> Optional[_builtins.str]:
+        """
+        Part of the world.
+        """
+        return pulumi.get(self, "geo_region")
+
+    @_builtins.property
+    @pulumi.getter
+    def latitude(self) -> Optional[_builtins.float]:
+        """
+        Latitude in degrees.
+        """
+        return pulumi.get(self, "latitude")
+
+    @_builtins.property
+    @pulumi.getter
+    def longitude(self) -> Optional[_builtins.float]:
+        """
+        Longitude in degrees.
+        """
+        return pulumi.get(self, "longitude")
+
+    @_builtins.property
+    @pulumi.getter(name="mpgAvailable")
+    def mpg_available(self) -> Optional[_builtins.bool]:
+        """
+        Whether managed Postgres is offered.
+        """
+        return pulumi.get(self, "mpg_available")
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> Optional[_builtins.str]:
+        """
+        Name of the region.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="requiresPaidPlan")
+    def requires_paid_plan(self) -> Optional[_builtins.bool]:
+        """
+        Whether the region needs a paid plan.
+        """
+        return pulumi.get(self, "requires_paid_plan")
 
 
 @pulumi.output_type

@@ -1,0 +1,92 @@
+// How a function is declared: one object, from which both bindings, the schema, the SDKs and the docs are derived.
+import type { z } from "zod";
+import { formatDuration, type Field } from "../../api/schema.ts";
+import type { Api } from "../client/api.ts";
+import { problemsOf } from "./check.ts";
+import { MachinesError } from "./errors.ts";
+import { fieldsOf, type Values } from "./resource.ts";
+import { pathText, UNKNOWN, withBareIds, withoutUndefined } from "./values.ts";
+
+/** What a function gets. */
+export interface FunctionCall {
+  /** The service, bound to the deadline of this call. */
+  readonly api: Api;
+  /** Says what is being waited for. */
+  readonly progress: (message: string) => void;
+}
+
+/** The declaration of a function. */
+export interface FunctionDefinition<I extends z.ZodObject, O extends z.ZodType> {
+  /** Name in camelCase. */
+  readonly name: string;
+  /** One sentence for the docs. */
+  readonly summary: string;
+  /** The longer description in the docs, if any. */
+  readonly description?: string;
+  readonly inputs: I;
+  /** Schema of an object. */
+  readonly outputs: O;
+  /** It waits for something or makes the service do something: a preview does not call it, and its answer is not known there. */
+  readonly acts?: boolean;
+  /** Seconds a call may take; 120 when left out. */
+  readonly seconds?: (inputs: z.output<I>) => number;
+  call(args: FunctionCall & { inputs: z.output<I> }): Promise<z.output<O>>;
+}
+
+/** A declared function as the bindings see it. */
+export interface MachinesFunction {
+  readonly name: string;
+  readonly summary: string;
+  readonly description: string | undefined;
+  readonly inputFields: Readonly<Record<string, Field>>;
+  readonly outputFields: Readonly<Record<string, Field>>;
+  readonly acts: boolean;
+  readonly seconds: (inputs: Values) => number;
+  call(args: FunctionCall & { inputs: Values }): Promise<Values>;
+}
+
+/** Declares a function. */
+export function defineFunction<I extends z.ZodObject, O extends z.ZodType>(
+  definition: FunctionDefinition<I, O>,
+): MachinesFunction {
+  return {
+    description: undefined,
+    acts: false,
+    seconds: () => 120,
+    ...definition,
+    inputFields: fieldsOf(definition.inputs),
+    outputFields: fieldsOf(definition.outputs),
+  } as unknown as MachinesFunction;
+}
+
+/** How a binding calls a function. */
+export interface FunctionCaller extends FunctionCall {
+  readonly signal?: AbortSignal | undefined;
+  readonly isPreview: boolean;
+}
+
+/**
+ * Checks the arguments and calls the function. In a preview, {@link UNKNOWN} stands for all that a function answers that acts.
+ * @throws MachinesError `invalid-input` for arguments that cannot work; whatever the service refuses
+ */
+export async function callFunction(
+  called: MachinesFunction,
+  args: Values,
+  { api, progress, signal, isPreview }: FunctionCaller,
+): Promise<Values> {
+  const { name, inputFields, outputFields, acts } = called;
+  const { inputs, problems } = problemsOf(inputFields, args);
+  if (problems.length > 0) {
+    const text = problems.map(({ path, message }) => `${pathText(path)}: ${message}`).join("; ");
+    throw new MachinesError("invalid-input", `${name}: ${text}`);
+  }
+  if (isPreview && acts) return Object.fromEntries(Object.keys(outputFields).map((output) => [output, UNKNOWN]));
+  const bare = Object.entries(inputs).map(([key, value]) => {
+    const field = inputFields[key];
+    return [key, field ? withBareIds(field, value) : value];
+  });
+  const known = Object.fromEntries(bare) as Values;
+  const allowed = called.seconds(known);
+  const deadline = { at: api.clock.now() + allowed * 1000, allowed: formatDuration(allowed * 1e9), signal };
+  return withoutUndefined(await called.call({ api: api.within(deadline), progress, inputs: known }));
+}
