@@ -9,6 +9,7 @@ import { MachinesError, NetworkError } from "../core/errors.ts";
 import { answerError, excerpt, unreachable } from "./answers.ts";
 import type { Clock, Deadline } from "./clock.ts";
 import type { Intents } from "./intents.ts";
+import { Pace } from "./pace.ts";
 import { judge } from "./retry.ts";
 import type { Outcome, Transport } from "./transport.ts";
 
@@ -55,6 +56,8 @@ export interface Shared {
   readonly deletions: Map<string, number>;
   /** Lists that reads are served from, by key; see inventory.ts. */
   readonly lists: Map<string, { readonly asked: number; served: number; readonly list: Promise<readonly unknown[]> }>;
+  /** Rate limits the service has shown. */
+  readonly pace: Pace;
   /** Creates that were begun, on disk. */
   readonly intents: Intents;
   /** Answers that do not change during a run, by question. */
@@ -86,6 +89,7 @@ export function createApi(parts: ClientParts): Api {
     deleted: new Set(),
     deletions: new Map(),
     lists: new Map(),
+    pace: new Pace(parts.clock),
     intents: parts.intents,
     facts: new Map(),
   };
@@ -121,7 +125,10 @@ async function call(
   const path = pathOf(operation, args);
   const body = bodyOf(operation, args);
   if (operation.repeat !== "read") forgetLists(shared, args);
+  const lane = Pace.key(operation, args);
+  const ticket = shared.pace.ticket();
   for (let attempt = 0; ; attempt++) {
+    if (clock.now() + shared.pace.delay(lane) < deadline.at) await shared.pace.turn(lane, deadline, ticket);
     // What is cancelled sends nothing more; what was sent is heard out, unless it is a read.
     deadline.signal?.throwIfAborted();
     const left = deadline.at - clock.now();
@@ -153,6 +160,10 @@ async function call(
       random: () => clock.random(),
       now: () => clock.now(),
     });
+    if (verdict.kind === "limited") {
+      shared.pace.hold(lane, operation, verdict.afterMs);
+      if (clock.now() + verdict.afterMs < deadline.at) continue;
+    }
     if (verdict.kind === "again" && clock.now() + verdict.afterMs < deadline.at) {
       await clock.sleep(verdict.afterMs, deadline.signal);
       continue;

@@ -7,6 +7,8 @@ import type { Outcome } from "./transport.ts";
 export type Verdict =
   | { readonly kind: "done" }
   | { readonly kind: "again"; readonly afterMs: number }
+  /** Not applied; the service wants to be asked less often. */
+  | { readonly kind: "limited"; readonly afterMs: number }
   /** A failure whose effect is known: none. */
   | { readonly kind: "failed" }
   /** A failure that may have taken effect and must not be repeated. */
@@ -28,7 +30,10 @@ export function judge(
   const repeatable = operation.repeat !== "once";
   if (outcome.kind === "lost") return repeatable ? again() : { kind: "ambiguous" };
   const { status, headers } = outcome;
-  if (status === 429) return again(retryAfter(headers["retry-after"], options.now()));
+  if (status === 429) {
+    const verdict = again(retryAfter(headers["retry-after"], options.now()));
+    return verdict.kind === "again" ? { ...verdict, kind: "limited" } : verdict;
+  }
   if (unclear(status) && !(operation.held && status === 408)) {
     return repeatable ? again(retryAfter(headers["retry-after"], options.now())) : { kind: "ambiguous" };
   }
