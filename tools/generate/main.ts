@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { main } from "../lib/process.mjs";
 import { sdkGenerator } from "../setup/sdkGenerator.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
+import { examples } from "./examples.ts";
 import { packageSchema } from "./schema.ts";
 import { referencePages } from "./reference.ts";
 import { sdkFiles } from "./sdk.ts";
@@ -21,7 +22,8 @@ async function generate(): Promise<number> {
   const schema = packageSchema(version);
   const files: Record<string, string> = { "provider/schema.json": `${JSON.stringify(schema, null, 2)}\n` };
   for (const [path, text] of Object.entries(sdkFiles(schema))) files[`sdk/nodejs/${path}`] = text;
-  for (const [path, text] of Object.entries(referencePages(schema))) files[`docs/reference/${path}`] = text;
+  for (const [path, text] of Object.entries(referencePages(schema, examples(root))))
+    files[`docs/reference/${path}`] = text;
 
   files["docs/service-coverage.md"] = serviceCoverage(root);
   files["docs/service-differences.md"] = serviceDifferences(root);
