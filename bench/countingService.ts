@@ -22,10 +22,11 @@ export class CountingService {
   }
 
   /** Starts an empty service. Every one takes the same token, so that stacks need not be told again. */
-  static async start(port = 0): Promise<CountingService> {
+  static async start(port = 0, rateLimits: "off" | "documented" = "off"): Promise<CountingService> {
     let counting: CountingService | undefined;
     const service = createService({
       delays: "none",
+      rateLimits,
       random: seededRandom("bench"),
       onRequest: ({ operation = "none" }) => {
         if (counting) counting.#requests[operation] = (counting.#requests[operation] ?? 0) + 1;

@@ -5,6 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { dirname, join } from "node:path";
 import { bindings } from "./bindings.ts";
+import { describeLimited, measureLimited } from "./limited.ts";
 import { Pair, type Sample, type Series } from "./measure.ts";
 import { readOptions, Stop, usage, type Options } from "./options.ts";
 import { describeMarkdown, describeSeries, describeStartups, figuresOf } from "./report.ts";
@@ -43,6 +44,11 @@ async function bench(options: Options): Promise<void> {
   const startups: Startup[] = [];
   const series: Series[] = [];
   try {
+    if (options.limited !== undefined) {
+      for (const binding of wanted)
+        tell(describeLimited(await measureLimited(workbench, binding, options.limited, say)));
+      return;
+    }
     for (const binding of wanted) {
       say(`Preparing the stacks of the ${binding.name} binding …`);
       const pair = await Pair.prepare(workbench, binding, options.profile);

@@ -26,6 +26,8 @@ export interface Options {
   readonly rounds: number;
   /** What of {@link operations}, in their order. */
   readonly only: readonly Operation[];
+  /** Number of Machines made in one App of a service with the documented rate limits; undefined: that is not measured. */
+  readonly limited: number | undefined;
   readonly skipCheckpoints: boolean;
   /** What standard output holds; `markdown` is the table of docs/performance.md. */
   readonly output: "tables" | "json" | "markdown";
@@ -40,6 +42,7 @@ export const usage = `npm run bench -- [options]
   --bindings dynamic     bindings to measure: ${bindingNames.join(", ")} (all there are)
   --rounds 3             how often everything is repeated (3)
   --only refresh         only these: ${operations.join(", ")} (all)
+  --limited 300          instead: so many Machines in an App of a service with the documented rate limits
   --skip-checkpoints     with PULUMI_SKIP_CHECKPOINTS, for both sides
   --profile DIR          CPU profiles of the real providers into DIR; makes everything slower
   --json                 JSON on standard output instead of tables
@@ -56,6 +59,7 @@ export function readOptions(args: readonly string[]): Options {
     bindings: values.bindings === undefined ? undefined : list(values.bindings).map(oneOf("--bindings", bindingNames)),
     rounds: positive("--rounds")(values.rounds),
     only: operations.filter((operation) => only.includes(operation)),
+    limited: values.limited === undefined ? undefined : positive("--limited")(values.limited),
     skipCheckpoints: values["skip-checkpoints"],
     output: values.json ? "json" : values.markdown ? "markdown" : "tables",
     profile: values.profile === undefined ? undefined : resolve(values.profile),
@@ -72,6 +76,7 @@ function parse(args: readonly string[]) {
         bindings: { type: "string" },
         rounds: { type: "string", default: "3" },
         only: { type: "string" },
+        limited: { type: "string" },
         "skip-checkpoints": { type: "boolean", default: false },
         profile: { type: "string" },
         json: { type: "boolean", default: false },
