@@ -1,5 +1,7 @@
 // docs/reference, one page a resource, from the package schema.
 import { configKeys } from "../../provider/core/config.ts";
+import { functions } from "../../provider/functions/index.ts";
+import { resources } from "../../provider/resources/index.ts";
 import type { Example } from "./examples.ts";
 import type { FunctionSpec, PackageSpec, Property, ResourceSpec } from "./schema.ts";
 
@@ -19,6 +21,7 @@ export function referencePages(schema: PackageSpec, shown: ReadonlyMap<string, E
   ]);
   return {
     ...(Object.fromEntries([...pages, ...called]) as Record<string, string>),
+    "README.md": indexPage(),
     "configuration.md": configurationPage(),
   };
 }
@@ -125,6 +128,26 @@ function resourcePage(schema: PackageSpec, name: string, resource: ResourceSpec,
     "All inputs, and:\n",
     `${rows(schema, outputs, [])}\n`,
     ...typeSections(schema, [...Object.values(resource.inputProperties), ...Object.values(outputs)]),
+  ].join("\n");
+}
+
+function indexPage(): string {
+  const line = ({ name, summary }: { name: string; summary: string }, ...more: string[]): string =>
+    `| ${[`[\`${name}\`](${name}.md)`, cell(summary), ...more].join(" | ")} |`;
+  return [
+    banner,
+    "# Reference\n",
+    "What every program can use, in each language under its own spelling. [Configuration](configuration.md) has a page of its own.\n",
+    "## Resources\n",
+    "| resource | what it is | id |\n|---|---|---|",
+    ...Object.values(resources).map((resource) => line(resource, `\`${resource.id.form}\``)),
+    "\n## Functions\n",
+    "Each comes as a plain function, which answers a promise, and with `Output` at its end, which takes outputs and answers one.\n",
+    "| function | what it does |\n|---|---|",
+    ...Object.values(functions)
+      .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+      .map((called) => line(called)),
+    "",
   ].join("\n");
 }
 
