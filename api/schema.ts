@@ -142,7 +142,7 @@ function readShape(schema: z.ZodType): Shape {
   if (schema instanceof z.ZodRecord) return { kind: "record", value: fieldOf(schema.valueType as z.ZodType), schema };
   if (schema instanceof z.ZodArray) return { kind: "array", item: fieldOf(schema.element as z.ZodType), schema };
   if (schema instanceof z.ZodEnum) return { kind: "leaf", type: "string", values: schema.options.map(String), schema };
-  if (schema instanceof z.ZodString) return { kind: "leaf", type: "string", schema };
+  if (schema instanceof z.ZodString || schema instanceof z.ZodStringFormat) return { kind: "leaf", type: "string", schema };
   if (schema instanceof z.ZodBoolean) return { kind: "leaf", type: "boolean", schema };
   if (schema instanceof z.ZodNumber) return { kind: "leaf", type: schema.isInt ? "integer" : "number", schema };
   if (schema instanceof z.ZodUnion) return { kind: "leaf", type: "stringOrBoolean", schema };
