@@ -18,7 +18,7 @@ export interface FieldMeta {
   readonly sensitive?: boolean;
   /** The object says something by being there, however empty: `{}` is not the same as left out. */
   readonly presence?: boolean;
-  /** Name of the object's type in schema and SDKs, where it occurs in several places. */
+  /** Name of the type of the object, or of the list's items, in schema and SDKs, where it occurs in several places. */
   readonly typeName?: string;
   /** Why the field should no longer be used. */
   readonly deprecationMessage?: string;
@@ -38,7 +38,7 @@ export const optional = <S extends z.ZodType>(
   meta: Omit<FieldMeta, "description"> = {},
 ): z.ZodOptional<S> => schema.optional().meta({ ...meta, description });
 
-/** Names the type of an object that occurs in several places. */
+/** Names the type of an object, or of the items of a list, that occurs in several places. */
 export const named = <S extends z.ZodType>(typeName: string, schema: S): S => schema.meta({ typeName });
 
 const durationUnits: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 };
@@ -142,7 +142,8 @@ function readShape(schema: z.ZodType): Shape {
   if (schema instanceof z.ZodRecord) return { kind: "record", value: fieldOf(schema.valueType as z.ZodType), schema };
   if (schema instanceof z.ZodArray) return { kind: "array", item: fieldOf(schema.element as z.ZodType), schema };
   if (schema instanceof z.ZodEnum) return { kind: "leaf", type: "string", values: schema.options.map(String), schema };
-  if (schema instanceof z.ZodString || schema instanceof z.ZodStringFormat) return { kind: "leaf", type: "string", schema };
+  if (schema instanceof z.ZodString || schema instanceof z.ZodStringFormat)
+    return { kind: "leaf", type: "string", schema };
   if (schema instanceof z.ZodBoolean) return { kind: "leaf", type: "boolean", schema };
   if (schema instanceof z.ZodNumber) return { kind: "leaf", type: schema.isInt ? "integer" : "number", schema };
   if (schema instanceof z.ZodUnion) return { kind: "leaf", type: "stringOrBoolean", schema };

@@ -83,12 +83,13 @@ interface Use {
 export function packageSchema(version: string): PackageSpec {
   const types: Record<string, TypeSpec> = {};
   const seen = new Map<string, Shape>();
-  const made = new Map<Shape["schema"], string>();
+  // By definition: a schema that is described anew in another place is the same type.
+  const made = new Map<Shape["schema"]["def"], string>();
   const uses = new Map<string, Use[]>();
 
   const claim = (name: string, shape: Shape): string => {
     const other = seen.get(name);
-    if (other && other.schema !== shape.schema)
+    if (other && other.schema.def !== shape.schema.def)
       throw new Error(`two types would be named ${name}; give one a typeName`);
     seen.set(name, shape);
     return name;
@@ -102,14 +103,15 @@ export function packageSchema(version: string): PackageSpec {
   const typeOf = (field: Field, name: string, use: Use): Property => {
     const { shape } = field;
     const within = { ...use, single: false };
-    if (shape.kind === "array") return { type: "array", items: typeOf(shape.item, singular(name), within) };
+    if (shape.kind === "array")
+      return { type: "array", items: typeOf(shape.item, field.meta.typeName ?? singular(name), within) };
     if (shape.kind === "record")
       return { type: "object", additionalProperties: typeOf(shape.value, singular(name), within) };
     if (shape.kind === "object") {
-      const known = made.get(shape.schema);
+      const known = made.get(shape.schema.def);
       const given = known ?? field.meta.typeName ?? name;
       if (known === undefined) {
-        made.set(shape.schema, claim(given, shape));
+        made.set(shape.schema.def, claim(given, shape));
         types[token(given)] = objectType(shape, given);
       }
       return reference(given, use);
