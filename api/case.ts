@@ -3,7 +3,10 @@
 import { z } from "zod";
 import { define, fieldOf, isObject, type Field } from "./schema.ts";
 
-type CamelKey<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelKey<Tail>>}` : S;
+/** A key of the wire as programs spell it. */
+export type CamelKey<S extends string> = S extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelKey<Tail>>}`
+  : S;
 
 /** A wire type with camelCase keys; maps keep theirs. */
 export type Camel<T> = T extends readonly (infer Item)[]

@@ -29,12 +29,50 @@ async function collected<Page, Item>(
   return found;
 }
 
+/** Pages of the Apps of an organization (spec 4.1). */
+export const appPages = (api: Api, args: Args<"apps", "list">) =>
+  pages((cursor) => api.apps.list({ ...args, cursor }), nextCursor);
+
+/** Pages of the hostnames of an App (spec 4.3); as large as they may be unless the arguments say otherwise. */
+export const certificatePages = (api: Api, args: Args<"certificates", "list">) =>
+  pages((cursor) => api.certificates.list({ limit: 500, ...args, cursor }), nextCursor);
+
+/** Pages of the Machines of an organization (spec 4.6). */
+export const orgMachinePages = (api: Api, args: Args<"orgs", "machines">) =>
+  pages((cursor) => api.orgs.machines({ ...args, cursor }), nextCursor);
+
+/** Pages of the volumes of an organization (spec 4.6). */
+export const orgVolumePages = (api: Api, args: Args<"orgs", "volumes">) =>
+  pages((cursor) => api.orgs.volumes({ ...args, cursor }), nextCursor);
+
+const nextCursor = (page: { readonly nextCursor?: string | undefined }): string | undefined => page.nextCursor;
+
 /** Every App of an organization (spec 4.1). */
 export const everyApp = (api: Api, args: Args<"apps", "list">): Promise<AnswerOf<"apps", "list">["apps"]> =>
-  collected(
-    pages(
-      (cursor) => api.apps.list({ ...args, cursor }),
-      ({ nextCursor }) => nextCursor,
-    ),
-    ({ apps }) => apps,
-  );
+  collected(appPages(api, args), ({ apps }) => apps);
+
+/** Every hostname of an App (spec 4.3). */
+export const everyCertificate = (api: Api, args: Args<"certificates", "list">) =>
+  collected(certificatePages(api, args), ({ certificates }) => certificates);
+
+/** Every Machine of an organization once, and the regions that did not answer (spec 4.6). */
+export async function everyOrgMachine(
+  api: Api,
+  args: Args<"orgs", "machines">,
+): Promise<{ machines: AnswerOf<"orgs", "machines">["machines"]; errorRegions: string[] }> {
+  const errorRegions = new Set<string>();
+  const found = await collected(orgMachinePages(api, args), (page) => {
+    for (const region of page.errorRegions ?? []) errorRegions.add(region);
+    return page.machines;
+  });
+  return { machines: latestOfEach(found), errorRegions: [...errorRegions] };
+}
+
+/** Every volume of an organization once (spec 4.6). */
+export const everyOrgVolume = async (api: Api, args: Args<"orgs", "volumes">) =>
+  latestOfEach(await collected(orgVolumePages(api, args), ({ volumes }) => volumes));
+
+/** What changes while pages are asked for may come on several of them (spec 4.6 rule 4); the last word counts. */
+const latestOfEach = <T extends { readonly appName: string; readonly id: string }>(items: readonly T[]): T[] => [
+  ...new Map(items.map((item) => [`${item.appName}/${item.id}`, item])).values(),
+];

@@ -21,16 +21,40 @@ const longestHold = 60;
 /** The service may show a new Machine a little late (spec 4.6 rule 2). */
 const lateVisibility = 10_000;
 
-/**
- * Waits until a version of the Machine is in one of the states and answers which one it was.
- * @throws MachinesError `wait-timeout` when the operation's deadline comes first, `stale-version` when another version took over.
- */
-export async function waitForMachine(
+/** How a Machine is waited for. */
+export interface WaitOptions {
+  /** Version that must have reached the state. */
+  readonly version?: string | undefined;
+  readonly progress: (message: string) => void;
+  /** The Machine was made just now: the service may not know it yet. */
+  readonly fresh?: boolean | undefined;
+}
+
+/** What a wait came to. */
+export interface Reached {
+  readonly state: string;
+  /** The version that reached the state; unknown of a Machine that is gone. */
+  readonly version: string | undefined;
+}
+
+/** As {@link reached}, for whom the state is enough. */
+export const waitForMachine = async (
   api: Api,
   key: MachineKey,
   states: readonly WaitState[],
-  options: { version?: string | undefined; progress: (message: string) => void; fresh?: boolean | undefined },
-): Promise<string> {
+  options: WaitOptions,
+): Promise<string> => (await reached(api, key, states, options)).state;
+
+/**
+ * Waits until a version of the Machine is in one of the states and answers which one it was (spec 4.2 wait).
+ * @throws MachinesError `wait-timeout` when the operation's deadline comes first, `stale-version` when another version took over.
+ */
+export async function reached(
+  api: Api,
+  key: MachineKey,
+  states: readonly WaitState[],
+  options: WaitOptions,
+): Promise<Reached> {
   const since = api.clock.now();
   let ended = false;
   const tell = async (): Promise<void> => {
@@ -48,11 +72,14 @@ export async function waitForMachine(
       try {
         const timeout = Math.min(longestHold, left);
         const answer = await api.machines.wait({ ...key, state: [...states], timeout, version: options.version });
-        return answer.state ?? (await api.machines.get(key)).state;
+        const version = answer.version || options.version;
+        if (answer.state !== undefined) return { state: answer.state, version };
+        const live = await api.machines.get(key);
+        return { state: live.state, version: version ?? versionOf(live) };
       } catch (error) {
         if (isNotFound(error)) {
           const late = options.fresh === true && api.clock.now() - since < lateVisibility;
-          if (!late && states.includes("destroyed")) return "destroyed";
+          if (!late && states.includes("destroyed")) return { state: "destroyed", version: options.version };
           if (!late) throw error;
         } else if (error instanceof ApiError && error.reason.includes("currently replaced")) {
           throw new MachinesError(

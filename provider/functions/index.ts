@@ -1,7 +1,61 @@
 // Every function, by its name in programs.
 import type { MachinesFunction } from "../core/function.ts";
+import { checkCertificate } from "./checkCertificate.ts";
+import { decrypt } from "./decrypt.ts";
 import { getApp } from "./getApp.ts";
 import { getApps } from "./getApps.ts";
+import { getCertificate } from "./getCertificate.ts";
+import { getCertificates } from "./getCertificates.ts";
+import { getIpAssignments } from "./getIpAssignments.ts";
+import { getMachine } from "./getMachine.ts";
+import { getMachineEvents } from "./getMachineEvents.ts";
+import { getMachineLease } from "./getMachineLease.ts";
+import { getMachineMemory } from "./getMachineMemory.ts";
+import { getMachineMetadata } from "./getMachineMetadata.ts";
+import { getMachineProcesses } from "./getMachineProcesses.ts";
+import { getMachineVersions } from "./getMachineVersions.ts";
+import { getMachines } from "./getMachines.ts";
+import { getOrgMachines } from "./getOrgMachines.ts";
+import { getOrgVolumes } from "./getOrgVolumes.ts";
+import { getPlacements } from "./getPlacements.ts";
 import { getRegions } from "./getRegions.ts";
+import { getSecret } from "./getSecret.ts";
+import { getSecretKey } from "./getSecretKey.ts";
+import { getSecretKeys } from "./getSecretKeys.ts";
+import { getSecrets } from "./getSecrets.ts";
+import { getVolume } from "./getVolume.ts";
+import { getVolumeSnapshots } from "./getVolumeSnapshots.ts";
+import { getVolumes } from "./getVolumes.ts";
+import { verify } from "./verify.ts";
+import { waitForMachine } from "./waitForMachine.ts";
 
-export const functions: Readonly<Record<string, MachinesFunction>> = { getApp, getApps, getRegions };
+export const functions: Readonly<Record<string, MachinesFunction>> = {
+  checkCertificate,
+  decrypt,
+  getApp,
+  getApps,
+  getCertificate,
+  getCertificates,
+  getIpAssignments,
+  getMachine,
+  getMachineEvents,
+  getMachineLease,
+  getMachineMemory,
+  getMachineMetadata,
+  getMachineProcesses,
+  getMachineVersions,
+  getMachines,
+  getOrgMachines,
+  getOrgVolumes,
+  getPlacements,
+  getRegions,
+  getSecret,
+  getSecretKey,
+  getSecretKeys,
+  getSecrets,
+  getVolume,
+  getVolumeSnapshots,
+  getVolumes,
+  verify,
+  waitForMachine,
+};

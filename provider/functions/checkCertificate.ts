@@ -1,0 +1,22 @@
+// A look at the DNS of a hostname, and another try to validate it (spec 2.3, 4.3).
+import { z } from "zod";
+import { named, optional } from "../../api/schema.ts";
+import { defineFunction } from "../core/function.ts";
+import { withoutNull } from "./fields.ts";
+import { certificateDetails, dnsRecordDetails, ofHostname, toCertificateDetails } from "./certificateDetails.ts";
+
+export const checkCertificate = defineFunction({
+  name: "checkCertificate",
+  summary:
+    "Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing and its answer is unknown.",
+  inputs: z.object(ofHostname),
+  outputs: certificateDetails.extend({
+    dnsRecords: named("DnsRecords", optional(dnsRecordDetails, "What is in the DNS now.")),
+  }),
+  acts: true,
+
+  async call({ inputs: { app, hostname }, api }) {
+    const { dnsRecords, ...live } = await api.certificates.check({ appName: app, hostname });
+    return { ...toCertificateDetails(app, live), dnsRecords: dnsRecords && withoutNull(dnsRecords) };
+  },
+});

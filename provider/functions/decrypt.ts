@@ -1,0 +1,16 @@
+// Decrypting with a secret key of an App (spec 4.5, bodies 8).
+import { z } from "zod";
+import { secretKeys } from "../../api/secretKeys.ts";
+import { defineFunction } from "../core/function.ts";
+import { atLeast, camelObject } from "./fields.ts";
+import { ofKey } from "./getSecretKey.ts";
+
+export const decrypt = defineFunction({
+  name: "decrypt",
+  summary: "Decrypts with a secret key of an App. The answer is a secret.",
+  inputs: z.object({ ...ofKey, ...camelObject(secretKeys.decrypt.body).shape }),
+  outputs: camelObject(secretKeys.decrypt.answer),
+
+  call: ({ inputs: { app, key, minVersion, ...body }, api }) =>
+    api.secretKeys.decrypt({ appName: app, secretName: key, ...atLeast(minVersion), body }),
+});

@@ -1,0 +1,16 @@
+// A Machine that exists (spec 4.2).
+import { z } from "zod";
+import { defineFunction } from "../core/function.ts";
+import { ofMachine } from "./fields.ts";
+import { machineDetails, toMachineDetails } from "./machineDetails.ts";
+
+export const getMachine = defineFunction({
+  name: "getMachine",
+  summary: "Looks up a Machine.",
+  inputs: z.object(ofMachine),
+  outputs: machineDetails,
+
+  async call({ inputs: { app, machine }, api }) {
+    return toMachineDetails(app, await api.machines.get({ appName: app, machineId: machine }));
+  },
+});

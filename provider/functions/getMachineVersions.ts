@@ -1,0 +1,30 @@
+// The versions of a Machine's configuration (spec 4.2, 9).
+import { z } from "zod";
+import { named, optional, required } from "../../api/schema.ts";
+import { defineFunction } from "../core/function.ts";
+import { config, fromService } from "../resources/machineSettings.ts";
+import { ofMachine } from "./fields.ts";
+
+const machineVersion = z.object({
+  version: optional(z.string(), "Identifier of the version, 26 characters."),
+  config: optional(config, "Configuration of that version, as a Machine takes it."),
+});
+
+export const getMachineVersions = defineFunction({
+  name: "getMachineVersions",
+  summary: "Lists the versions of a Machine's configuration, newest first.",
+  inputs: z.object(ofMachine),
+  outputs: z.object({
+    versions: required(z.array(named("MachineVersionDetails", machineVersion)), "The versions, newest first."),
+  }),
+
+  async call({ inputs: { app, machine }, api }) {
+    const found = await api.machines.versions({ appName: app, machineId: machine });
+    return {
+      versions: found.map(({ version, userConfig }) => ({
+        version,
+        config: userConfig && fromService(userConfig, undefined),
+      })),
+    };
+  },
+});

@@ -1,0 +1,38 @@
+// Waiting for a Machine (spec 4.2 wait).
+import { z } from "zod";
+import { waitState } from "../../api/machines.ts";
+import { ulid } from "../../api/names.ts";
+import { named, optional, required } from "../../api/schema.ts";
+import { reached } from "../client/wait.ts";
+import { defineFunction } from "../core/function.ts";
+import { ofMachine } from "./fields.ts";
+
+const inputs = z.object({
+  ...ofMachine,
+  states: named(
+    "AwaitedMachineState",
+    optional(
+      z.array(waitState).min(1, "must hold a state"),
+      "States to wait for: the first that is reached ends the wait.",
+      { wireDefault: ["started"] },
+    ),
+  ),
+  version: optional(ulid, "Version of the configuration that must have reached the state; any when left out."),
+  timeoutSeconds: z.int().min(1).max(86_400).default(300).describe("Seconds until the wait fails, 1 to 86400."),
+});
+
+export const waitForMachine = defineFunction({
+  name: "waitForMachine",
+  summary:
+    "Waits until a Machine is in one of several states. In a preview it does not wait and its answer is unknown.",
+  inputs,
+  outputs: z.object({
+    state: required(z.string(), "State that was reached."),
+    version: optional(z.string(), "Version of the configuration that reached it."),
+  }),
+  acts: true,
+  seconds: ({ timeoutSeconds }) => timeoutSeconds,
+
+  call: ({ inputs: { app, machine, states, version }, api, progress }) =>
+    reached(api, { appName: app, machineId: machine }, states ?? ["started"], { version, progress }),
+});

@@ -1,0 +1,201 @@
+// What functions tell of Machines, and the wait for one.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeApp, makeMachine, send } from "../support/around.ts";
+import { callings, type Calling } from "../support/functions.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/web:1";
+
+describe.each(callings)("functions about Machines, $name binding", ({ start }) => {
+  let service: TestService;
+  let calling: Calling;
+  let [web, sleeper, gone] = ["", "", ""];
+  const at = (machine: string) => ({ app: "shop", machine });
+  const tell = async (name: string, args: Record<string, unknown>) => (await calling.call(name, args)).answer;
+
+  beforeAll(async () => {
+    service = await startService();
+    calling = await start(service);
+    await makeApp(service, "shop");
+    web = await makeMachine(service, "shop", {
+      name: "web",
+      region: "ams",
+      config: {
+        image,
+        env: { SNAKE_CASE: "kept" },
+        guest: { cpus: 2, memory_mb: 512 },
+        mounts: [],
+        metadata: { role: "web", "pulumi-op": "ours", fly_process_group: "app" },
+      },
+    });
+    sleeper = await makeMachine(service, "shop", { region: "fra", skip_launch: true, config: { image } });
+    gone = await makeMachine(service, "shop", { region: "fra", config: { image } });
+    await send(service, "GET", `/v1/apps/shop/machines/${web}/wait?state=started`);
+    await send(service, "DELETE", `/v1/apps/shop/machines/${gone}?force=true`);
+  });
+  afterAll(async () => {
+    await calling.close();
+    await service.close();
+  });
+
+  test("getMachine tells of a Machine by its id or its bare id, in the words of a Machine", async () => {
+    const { answer, isSecret } = await calling.call("getMachine", at(`shop/${web}`));
+    expect(answer).toMatchObject({ id: `shop/${web}`, machineId: web, app: "shop", name: "web", state: "started" });
+    expect(answer["config"]).toMatchObject({
+      image,
+      env: { SNAKE_CASE: "kept" },
+      guest: { cpus: 2, memoryMb: 512 },
+      metadata: { role: "web" },
+    });
+    expect(answer["version"]).toMatch(/^[0-9A-Z]{26}$/);
+    expect(answer["imageRef"]).toMatchObject({ repository: "web", tag: "1" });
+    expect(isSecret).toBe(false);
+    expect(answer).toEqual(await tell("getMachine", at(web)));
+    // Nothing but the role: neither the provider's tags nor the platform's.
+    expect(Object.keys((answer["config"] as { metadata: object }).metadata)).toEqual(["role"]);
+  });
+
+  test("the nonce of a lease that came with a Machine is told by nothing", async () => {
+    const made = await makeMachine(service, "shop", { region: "lhr", lease_ttl: 600, config: { image } });
+    const lease = await send<{ data: { nonce?: string } }>(service, "GET", `/v1/apps/shop/machines/${made}/lease`);
+    const answers = await Promise.all([
+      tell("getMachine", at(made)),
+      tell("getMachines", { app: "shop" }),
+      tell("getMachineLease", at(made)),
+    ]);
+    expect(answers[2]).toMatchObject({ held: true });
+    expect(JSON.stringify(answers)).not.toContain("nonce");
+    if (lease.data.nonce !== undefined) expect(JSON.stringify(answers)).not.toContain(lease.data.nonce);
+    await send(service, "DELETE", `/v1/apps/shop/machines/${made}?force=true`).catch(() => undefined);
+  });
+
+  test("getMachines filters by region, state and metadata, and lists the destroyed when asked to", async () => {
+    const ids = async (filters: Record<string, unknown>) => {
+      const { machines } = (await tell("getMachines", { app: "shop", ...filters })) as {
+        machines: { machineId: string }[];
+      };
+      return machines.map(({ machineId }) => machineId);
+    };
+    expect(await ids({ region: "ams" })).toEqual([web]);
+    expect(await ids({ region: "fra" })).toEqual([sleeper]);
+    expect((await ids({ region: "fra", includeDeleted: true })).sort()).toEqual([sleeper, gone].sort());
+    expect(await ids({ region: "fra", states: ["created", "stopped"] })).toEqual([sleeper]);
+    expect(await ids({ region: "fra", states: ["started"] })).toEqual([]);
+    expect(await ids({ states: [], metadata: { role: "web" } })).toEqual([web]);
+    await expect(calling.call("getMachines", { app: "shop", states: ["failed"] })).rejects.toThrow(/states\[0\]: got/);
+  });
+
+  test("getMachineEvents lists the newest first, as many as asked for", async () => {
+    const { events } = (await tell("getMachineEvents", at(web))) as { events: { type: string; timestamp: number }[] };
+    expect(events.map(({ type }) => type)).toEqual(["start", "launch", "launch"]);
+    expect(events.map(({ timestamp }) => timestamp)).toEqual(
+      events.map(({ timestamp }) => timestamp).toSorted((a, b) => b - a),
+    );
+    expect(await tell("getMachineEvents", { ...at(web), limit: 1 })).toEqual({ events: events.slice(0, 1) });
+    await expect(calling.call("getMachineEvents", { ...at(web), limit: 51 })).rejects.toThrow(/limit: got 51/);
+  });
+
+  test("getMachineVersions lists every configuration as a Machine takes it", async () => {
+    const made = await makeMachine(service, "shop", { region: "lhr", config: { image, env: { A_B: "1" } } });
+    await send(service, "POST", `/v1/apps/shop/machines/${made}`, { config: { image, env: { A_B: "2" } } });
+    const { versions } = (await tell("getMachineVersions", at(made))) as {
+      versions: { version: string; config: { env: object } }[];
+    };
+    expect(versions.map(({ config }) => config.env)).toEqual([{ A_B: "2" }, { A_B: "1" }]);
+    expect(versions[0]?.version).toBe((await tell("getMachine", at(made)))["version"]);
+  });
+
+  test("getMachineProcesses lists what runs, sorted as asked", async () => {
+    const pids = async (sorting: object) => {
+      const { processes } = (await tell("getMachineProcesses", { ...at(web), ...sorting })) as {
+        processes: { pid: number; command: string }[];
+      };
+      return processes.map(({ pid }) => pid);
+    };
+    const up = await pids({ sortBy: "pid", order: "asc" });
+    expect(up.length).toBeGreaterThan(1);
+    expect(await pids({ sortBy: "pid", order: "desc" })).toEqual(up.toReversed());
+    await expect(pids({ sortBy: "name" })).rejects.toThrow(/sortBy: got "name"/);
+    await expect(tell("getMachineProcesses", at(sleeper))).rejects.toThrow(/machines.processes answered 412/);
+  });
+
+  test("getMachineMemory shows the limit that was set", async () => {
+    await send(service, "PUT", `/v1/apps/shop/machines/${web}/memory`, { limit_mb: 300 });
+    expect(await tell("getMachineMemory", at(web))).toEqual({ limitMb: 300, availableMb: 212 });
+  });
+
+  test("getMachineMetadata shows what others wrote, and none of the provider's own tags", async () => {
+    expect(await tell("getMachineMetadata", at(web))).toEqual({
+      metadata: { role: "web", fly_process_group: "app" },
+    });
+  });
+
+  test("getMachineLease: nobody, somebody, and no Machine", async () => {
+    expect(await tell("getMachineLease", at(web))).toEqual({ held: false });
+    const path = `/v1/apps/shop/machines/${web}/lease`;
+    const { data } = await send<{ data: { nonce: string; expires_at: number } }>(service, "POST", path, {
+      ttl: 60,
+      description: "deploying",
+    });
+    const { answer, isSecret } = await calling.call("getMachineLease", at(web));
+    expect(answer).toMatchObject({
+      held: true,
+      description: "deploying",
+      expiresAt: new Date(data.expires_at * 1000).toISOString(),
+    });
+    expect([isSecret, JSON.stringify(answer).includes(data.nonce)]).toEqual([false, false]);
+    await send(service, "DELETE", path, undefined, { "svc-machine-lease-nonce": data.nonce });
+    await expect(calling.call("getMachineLease", at("0000000000000a"))).rejects.toThrow(/404: .*machine not found/);
+  });
+
+  test("waitForMachine answers the first of the states that is reached, and its version", async () => {
+    const live = await tell("getMachine", at(web));
+    const reached = { state: "started", version: live["version"] };
+    expect(await tell("waitForMachine", at(web))).toEqual(reached);
+    const args = { ...at(web), states: ["stopped", "started"], version: live["version"] };
+    expect(await tell("waitForMachine", args)).toEqual(reached);
+  });
+
+  test("waitForMachine waits for what happens later", async () => {
+    const made = await makeMachine(service, "shop", { region: "lhr", skip_launch: true, config: { image } });
+    const waiting = tell("waitForMachine", at(made));
+    service.fail({ operation: "machines.start", when: "before", delayMs: 300 });
+    await send(service, "POST", `/v1/apps/shop/machines/${made}/start`);
+    expect(await waiting).toMatchObject({ state: "started" });
+    const held = service.requests.filter(({ operation }) => operation === "machines.wait").at(-1);
+    expect(held?.ms).toBeGreaterThan(100);
+  });
+
+  test("waitForMachine gives up after its time, saying how the Machine is", async () => {
+    const args = { ...at(sleeper), states: ["started"], timeoutSeconds: 1 };
+    await expect(calling.call("waitForMachine", args)).rejects.toThrow(
+      new RegExp(`Machine ${sleeper} was not started within 1s. It is (created|stopped)`),
+    );
+    await expect(calling.call("waitForMachine", { ...at(web), states: [] })).rejects.toThrow(/states: must hold a/);
+  });
+
+  test("in a preview waitForMachine asks nothing and its answer is unknown; what only reads is known", async () => {
+    const before = service.requests.length;
+    const { isKnown } = await calling.call("waitForMachine", at(web), { isPreview: true });
+    expect([isKnown, service.requests.length]).toEqual([false, before]);
+    expect((await calling.call("getMachine", at(web), { isPreview: true })).isKnown).toBe(true);
+  });
+
+  test.each([
+    "getMachine",
+    "getMachineEvents",
+    "getMachineVersions",
+    "getMachineProcesses",
+    "getMachineMemory",
+    "getMachineMetadata",
+    "getMachineLease",
+    "waitForMachine",
+  ])("%s in an App that does not exist is the service's 404", async (name) => {
+    const call = calling.call(name, { app: "nowhere", machine: web });
+    await expect(call).rejects.toThrow(/answered 404: .*app not found/i);
+  });
+
+  test("getMachines in an App that does not exist is the service's 404", async () => {
+    await expect(calling.call("getMachines", { app: "nowhere" })).rejects.toThrow(/machines.list answered 404/);
+  });
+});

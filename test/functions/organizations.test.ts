@@ -1,0 +1,129 @@
+// Everything of an organization, to the last page (spec 4.6), and the simulation of placements (spec 4.7).
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
+import { callings, type Calling } from "../support/functions.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const config = { image: "registry.example.com/a:1", guest: { cpus: 1, memory_mb: 256 } };
+
+describe.each(callings)("functions about organizations, $name binding", ({ start }) => {
+  let service: TestService;
+  let calling: Calling;
+  const machines: string[] = [];
+  const volumes: string[] = [];
+  const ids = async (name: string, args: Record<string, unknown> = {}) => {
+    const { answer } = await calling.call(name, args);
+    const list = (answer["machines"] ?? answer["volumes"]) as { id: string }[];
+    return list.map(({ id }) => id);
+  };
+
+  beforeAll(async () => {
+    service = await startService();
+    calling = await start(service);
+    for (const app of ["one", "two"]) {
+      await makeApp(service, app);
+      for (const region of ["ams", "fra"]) {
+        const metadata = { role: "web", "pulumi-op": "x" };
+        const id = await makeMachine(service, app, { region, config: { ...config, metadata } });
+        await send(service, "GET", `/v1/apps/${app}/machines/${id}/wait?state=started`);
+        machines.push(`${app}/${id}`);
+        volumes.push(`${app}/${await makeVolume(service, app, region)}`);
+      }
+    }
+  });
+  afterEach(() => service.service.faults.clear());
+  afterAll(async () => {
+    await calling.close();
+    await service.close();
+  });
+
+  /** Answers the list in pages of one item each, the second of them empty; what is left out is answered. */
+  async function inSmallPages(kind: "machines" | "volumes"): Promise<string | undefined> {
+    const pages: Record<string, unknown>[] = [];
+    let left: string | undefined;
+    for (let query = "?limit=1"; query !== "";) {
+      const page = await send<{ next_cursor: string }>(service, "GET", `/v1/orgs/personal/${kind}${query}`);
+      query = page.next_cursor === "" ? "" : `?limit=1&cursor=${encodeURIComponent(page.next_cursor)}`;
+      pages.push({ ...page });
+      const [item] = pages[1]?.[kind] === undefined ? [] : (pages[1][kind] as { app_name: string; id: string }[]);
+      if (item) left = `${item.app_name}/${item.id}`;
+    }
+    pages[1] = { ...pages[1], [kind]: [] };
+    let asked = 0;
+    service.fail({ operation: `orgs.${kind}`, when: "after", times: "always", rewrite: () => pages[asked++] });
+    return left;
+  }
+
+  test.each([
+    ["getOrgMachines", "machines", machines],
+    ["getOrgVolumes", "volumes", volumes],
+  ] as const)("%s goes on after an empty page, to the last one", async (name, kind, all) => {
+    expect((await ids(name)).sort()).toEqual([...all].sort());
+    const left = await inSmallPages(kind);
+    expect((await ids(name)).sort()).toEqual(all.filter((id) => id !== left).sort());
+    expect(all).toContain(left);
+  });
+
+  test("what comes on two pages is listed once, as it was seen last", async () => {
+    const page = await send<{ machines: object[] }>(service, "GET", "/v1/orgs/personal/machines");
+    const [first] = page.machines;
+    const moved = { ...first, state: "stopped" };
+    service.fail(
+      { operation: "orgs.machines", rewrite: () => ({ machines: [first], next_cursor: "more" }) },
+      { operation: "orgs.machines", status: 200, body: { machines: [moved], next_cursor: "" } },
+    );
+    const { answer } = await calling.call("getOrgMachines");
+    expect(answer["machines"]).toMatchObject([{ id: machines[0], state: "stopped" }]);
+  });
+
+  test("regions that did not answer are named", async () => {
+    service.fail({ operation: "orgs.machines", merge: { error_regions: ["syd"] } });
+    expect((await calling.call("getOrgMachines")).answer["errorRegions"]).toEqual(["syd"]);
+    expect((await calling.call("getOrgMachines")).answer["errorRegions"]).toEqual([]);
+  });
+
+  test("getOrgMachines filters by region, state and time, and tells size and metadata without the provider's tags", async () => {
+    expect((await ids("getOrgMachines", { region: "ams" })).sort()).toEqual([machines[0], machines[2]].sort());
+    expect(await ids("getOrgMachines", { states: ["stopped"] })).toEqual([]);
+    expect(await ids("getOrgMachines", { states: ["stopped", "started"] })).toHaveLength(4);
+    const { answer } = await calling.call("getOrgMachines");
+    const [first] = answer["machines"] as { updatedAt: string }[];
+    expect(first).toMatchObject({
+      app: "one",
+      state: "started",
+      image: config.image,
+      guest: { cpus: 1, memoryMb: 256 },
+      metadata: { role: "web" },
+    });
+    expect(JSON.stringify(answer)).not.toContain("pulumi-op");
+    const later = { updatedAfter: new Date(Date.parse(first?.updatedAt ?? "") + 1000 * 3600).toISOString() };
+    expect(await ids("getOrgMachines", later)).toEqual([]);
+    await expect(calling.call("getOrgMachines", { updatedAfter: "yesterday" })).rejects.toThrow(/updatedAfter: got/);
+  });
+
+  test("getOrgVolumes filters, and tells what is deleted when asked to", async () => {
+    const extra = await makeVolume(service, "one", "lhr");
+    await send(service, "DELETE", `/v1/apps/one/volumes/${extra}`);
+    expect(await ids("getOrgVolumes", { region: "lhr" })).toEqual([]);
+    expect(await ids("getOrgVolumes", { region: "lhr", includeDeleted: true })).toEqual([`one/${extra}`]);
+    expect((await ids("getOrgVolumes", { region: "fra", states: ["created"] })).sort()).toEqual(
+      [volumes[1], volumes[3]].sort(),
+    );
+  });
+
+  test("another organization is the service's to refuse", async () => {
+    await expect(calling.call("getOrgMachines", { organization: "others" })).rejects.toThrow(/answered 40[34]/);
+    await expect(calling.call("getOrgVolumes", { organization: "others" })).rejects.toThrow(/answered 40[34]/);
+  });
+
+  test("getPlacements tells where Machines would go, also in a preview", async () => {
+    for (const isPreview of [false, true]) {
+      const args = { region: "fra", count: 3, compute: { cpus: 1, memoryMb: 256 } };
+      const { answer } = await calling.call("getPlacements", args, { isPreview });
+      expect(answer["regions"]).toMatchObject([{ region: "fra", count: 3 }]);
+    }
+    await expect(calling.call("getPlacements", { region: "nowhere" })).rejects.toThrow(
+      /platform.placements answered 400/,
+    );
+  });
+});
