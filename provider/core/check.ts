@@ -248,12 +248,18 @@ function refusals(resource: Resource, olds: Values, inputs: Values): Problem[] {
         return false;
       return !same(field, olds[name], inputs[name]);
     })
-    .map((name) => ({ path: [name], message: dataLoss(resource) }));
+    .map((name) => ({ path: [name], message: dataLoss(resource, name) }));
 }
 
-/** The refusal of a replacement that would destroy data, with the way out (R9). */
-export const dataLoss = (resource: Resource): string =>
-  `changing it replaces the ${resource.name} and destroys ${resource.losesData}; set allowDataLoss: true to allow that, or keep the old value`;
+/** The refusal of a replacement that would destroy data, with the ways out (R9). */
+export function dataLoss(resource: Resource, input: string): string {
+  const rescue = resource.rescue?.(input);
+  return (
+    `changing it replaces the ${resource.name} and destroys ${resource.losesData}; ` +
+    (rescue === undefined ? "" : `${rescue}; otherwise `) +
+    "set allowDataLoss: true to allow that, or keep the old value"
+  );
+}
 
 /** What the service said at preview, where it is about an input that is new or changed. */
 function findings(resource: Resource, olds: Values, inputs: Values, given: Context, around: Surroundings): Problem[] {

@@ -40,16 +40,26 @@ export class InitializationFailed extends MachinesError {
   }
 }
 
-/** The diff with the one refusal check cannot make: it does not see what the service chose for an input left out (R9). */
+/**
+ * The diff with the one refusal check cannot make (R9): of an input left out so far it sees neither what the service chose
+ * nor that the state knows nothing, as after an import.
+ */
 export function guardedDiff(resource: Resource, state: Values, news: Values): Diff {
   const found = diff(resource, state, news);
   const left = contextOf(state).left ?? [];
-  const moved = found.replaces.find((name) => left.includes(name));
+  const moved = found.replaces.find(
+    (name) => left.includes(name) || (isComputed(resource, name) && state[name] === undefined),
+  );
   if (moved !== undefined && resource.losesData !== undefined && news["allowDataLoss"] !== true) {
-    throw new MachinesError("refused", `${moved}: ${dataLoss(resource)}`);
+    throw new MachinesError("refused", `${moved}: ${dataLoss(resource, moved)}`);
   }
   return found;
 }
+
+const isComputed = (resource: Resource, name: string): boolean => {
+  const field = resource.inputFields[name];
+  return field !== undefined && kindOf(field) === "computed";
+};
 
 /** Creates the object. @throws InitializationFailed when it exists and what came after failed. */
 export async function create(resource: Resource, inputs: Values, caller: Caller): Promise<Found> {
@@ -116,8 +126,8 @@ export async function update(
   caller: Caller,
 ): Promise<Values> {
   const parts = resource.id.parse(id);
-  const make = (live: Values) =>
-    stateFrom(resource, inputs, { ...outputsOf(resource, old), ...live }, contextOf(inputs));
+  const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
+  const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, contextOf(inputs));
   if (!isSent(resource, old, inputs)) return make(old);
   try {
     const call = callOf(resource, "update", inputs, caller);
@@ -197,6 +207,10 @@ const outputsOf = (resource: Resource, state: Values): Values =>
       ([name]) => Object.hasOwn(resource.outputFields, name) && !Object.hasOwn(resource.inputFields, name),
     ),
   );
+
+/** Computed inputs the program says no more: what they were still holds (R1). */
+const noLongerSaid = (resource: Resource, old: Values, inputs: Values): Values =>
+  Object.fromEntries(Object.entries(old).filter(([name]) => isComputed(resource, name) && inputs[name] === undefined));
 
 /** State is inputs and outputs, lean: live values in the program's spelling, behaviour and write-only inputs as they were. */
 function stateFrom(resource: Resource, written: Values, live: Values, context: ReturnType<typeof contextOf>): Values {

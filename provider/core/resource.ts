@@ -116,6 +116,8 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   };
   /** R9: a replacement destroys data, so check refuses it unless the input `allowDataLoss` is true. */
   readonly losesData?: string;
+  /** How to change the input and keep the data all the same, for the refusal (R9). */
+  readonly rescue?: (input: Path<I>) => string | undefined;
   /** Problems the types do not show; unknown parts of the inputs are absent. */
   readonly validate?: (inputs: Partial<z.output<I>>) => readonly Problem[];
   /** R3: a change that is refused, with the way out. Both sides are checked inputs. */
@@ -162,6 +164,7 @@ export interface Resource {
     | { readonly property: string; readonly maxLength: number; readonly separator: string; readonly random: boolean }
     | undefined;
   readonly losesData: string | undefined;
+  readonly rescue: ((input: string) => string | undefined) | undefined;
   readonly validate: ((inputs: Values) => readonly Problem[]) | undefined;
   readonly refuse: ((old: Values, next: Values) => Problem | undefined) | undefined;
   readonly questions: readonly Question[];
@@ -199,6 +202,7 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
     holdsOn: undefined,
     autoname: undefined,
     losesData: undefined,
+    rescue: undefined,
     validate: undefined,
     refuse: undefined,
     questions: [],

@@ -5,4 +5,8 @@ import { machine } from "./machine.ts";
 import { volume } from "./volume.ts";
 
 /** The registry both bindings, the schema and the tests are made from. */
-export const resources: Readonly<Record<string, Resource>> = { App: app, Volume: volume, Machine: machine };
+export const resources: Readonly<Record<string, Resource>> = {
+  App: app,
+  Machine: machine,
+  Volume: volume,
+};

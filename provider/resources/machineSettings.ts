@@ -22,6 +22,9 @@ export const config = camel.extend({
   }),
 }) as unknown as z.ZodType<Config>;
 
+/** Schema of what a Machine is given: CPU and memory. */
+export const guest = camel.shape["guest"] as unknown as z.ZodType<ServiceConfig["guest"]>;
+
 const settings = fieldOf(config);
 /** Fields of the configuration as a program writes it. */
 export const configFields = settings.shape.kind === "object" ? settings.shape.fields : {};

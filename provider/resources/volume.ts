@@ -2,16 +2,18 @@
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName, regionCode, volumeName } from "../../api/names.ts";
-import type { Api } from "../client/api.ts";
-import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { findVolume, type Volume } from "../client/inventory.ts";
-import { withLease } from "../client/lease.ts";
-import { waitForMachine } from "../client/wait.ts";
-import { ApiError, isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
+import { oncePossible } from "../client/refusals.ts";
+import { PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
-import { behaviour, computed, defineResource, type Call } from "../core/resource.ts";
+import { behaviour, computed, defineResource } from "../core/resource.ts";
 import { isLeaving } from "./app.ts";
+import { guest } from "./machineSettings.ts";
 import { regionProblem } from "./region.ts";
+import { begin, bringToSize, restart, takeFinalSnapshot } from "./volumeSteps.ts";
+
+const ofOrigin =
+  "It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more.";
 
 const inputs = z.object({
   app: required(appName, "App that owns the volume: the `id` of an App. Changing it replaces the volume.", {
@@ -35,11 +37,27 @@ const inputs = z.object({
   fstype: z.enum(["ext4", "raw"]).default("ext4").describe("File system. Changing it replaces the volume."),
   snapshotRetention: z.int().min(1).max(60).default(5).describe("Days a snapshot is kept, 1 to 60."),
   autoBackupEnabled: z.boolean().default(true).describe("Whether snapshots are taken every day."),
+  snapshotId: computed(z.string().meta({ format: "reference" })).describe(
+    `Snapshot the volume is restored from: the \`id\` of a VolumeSnapshot. ${ofOrigin} Exclusive with \`sourceVolumeId\`.`,
+  ),
+  sourceVolumeId: computed(z.string().meta({ format: "reference" })).describe(
+    `Volume the new one is a fork of, in any region: the \`id\` of a Volume. ${ofOrigin} Exclusive with \`snapshotId\`.`,
+  ),
   requireUniqueZone: behaviour(z.boolean().default(true)).describe(
     "Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.",
   ),
+  uniqueZoneAppWide: behaviour(z.boolean().default(false)).describe(
+    "Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.",
+  ),
+  compute: behaviour(guest).describe(
+    "CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.",
+  ),
+  computeImage: behaviour(z.string().optional()).describe("Image of that Machine; used at creation."),
   restartOnExtend: behaviour(z.boolean().default(false)).describe(
     "Whether the Machine that mounts the volume is restarted when it sees a new size only then.",
+  ),
+  finalSnapshot: behaviour(z.boolean().default(false)).describe(
+    "Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.",
   ),
   allowDataLoss: behaviour(z.boolean().default(false)).describe(
     "Lets a change that replaces the volume destroy what it holds.",
@@ -77,20 +95,21 @@ const toLive = (app: string, live: Volume, needsRestart: boolean) => ({
   createdAt: live.createdAt,
 });
 
-/** Milliseconds; the last look is early enough for its answer to be the reason that is told. */
-const longestPause = 1000;
-const usable = ["created", "hydrating"];
-
 export const volume = defineResource({
   name: "Volume",
   summary: "Block storage that one Machine at a time can mount.",
   inputs,
   outputs,
   id: pathId("app", "volumeId"),
-  replaceOn: ["app", "name", "region", "encrypted", "fstype"],
+  replaceOn: ["app", "name", "region", "encrypted", "fstype", "snapshotId", "sourceVolumeId"],
   moves: { currentSizeGb: ["sizeGb"], needsRestart: "any" },
   autoname: { property: "name", maxLength: 30, separator: "_", random: false },
   losesData: "what it holds",
+  rescue,
+  validate: ({ snapshotId, sourceVolumeId }) =>
+    snapshotId !== undefined && sourceVolumeId !== undefined
+      ? [{ path: ["sourceVolumeId"], message: "cannot go together with snapshotId: a volume is made from one of them" }]
+      : [],
   minutes: { delete: 5 },
   refuse: (old, next) =>
     old.sizeGb !== undefined && next.sizeGb !== undefined && next.sizeGb < old.sizeGb
@@ -101,10 +120,12 @@ export const volume = defineResource({
       : undefined,
   questions: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) }],
 
-  async create({ inputs: { app, allowDataLoss: _, restartOnExtend: __, ...body }, api, progress }) {
-    const made = await api.volumes.create({ appName: app, body });
+  async create({ inputs: { app, allowDataLoss: _, restartOnExtend: __, finalSnapshot: ___, ...body }, ...call }) {
+    const made = await begin(call, app, body);
     try {
-      return toLive(app, await untilUsable(api, app, made, progress), false);
+      // Nothing mounts it yet that would have to be restarted.
+      const live = await bringToSize(call, { appName: app, volumeId: made.id }, made, body.sizeGb, () => undefined);
+      return toLive(app, live, false);
     } catch (error) {
       throw new PartialStateError(toLive(app, made, false), error);
     }
@@ -119,16 +140,12 @@ export const volume = defineResource({
   },
 
   async update({ id, inputs: next, old, ...call }) {
-    const { api, progress } = call;
+    const { api } = call;
     const key = { appName: id.app, volumeId: id.volumeId };
     let live = await api.volumes.get(key);
     let needsRestart = old.needsRestart;
     try {
-      live = await untilUsable(api, id.app, live, progress);
-      if (next.sizeGb > (live.sizeGb ?? 0)) {
-        needsRestart = (await extend(api, key, next.sizeGb)) || needsRestart;
-        live = await untilUsable(api, id.app, await api.volumes.get(key), progress);
-      }
+      live = await bringToSize(call, key, live, next.sizeGb, (needed) => (needsRestart ||= needed));
       if (live.snapshotRetention !== next.snapshotRetention || live.autoBackupEnabled !== next.autoBackupEnabled) {
         const { snapshotRetention, autoBackupEnabled } = next;
         live = await api.volumes.update({ ...key, body: { snapshotRetention, autoBackupEnabled } });
@@ -143,68 +160,21 @@ export const volume = defineResource({
     }
   },
 
-  async delete({ id, api, progress }) {
+  async delete({ id, state, ...call }) {
     const key = { appName: id.app, volumeId: id.volumeId };
-    const say = everyTenSeconds(api.clock, progress);
-    const pause = growingPause(100, longestPause);
-    for (;;) {
-      try {
-        await api.volumes.delete(key);
-        return;
-      } catch (error) {
-        // The volume is let go a moment after its Machine is gone (bodies 7.1).
-        const bound = error instanceof ApiError && error.status === 412;
-        if (!bound || api.clock.now() + longestPause >= api.deadline.at) throw error;
-        say(`waiting for the volume to be let go: ${error.reason}`);
-        await api.clock.sleep(pause(), api.deadline.signal);
-      }
-    }
+    if (state.finalSnapshot === true) await takeFinalSnapshot(call, key);
+    // The volume is let go a moment after its Machine is gone (bodies 7.1).
+    await oncePossible(call, "the volume to be let go", () => call.api.volumes.delete(key));
   },
 });
 
-/** Grows the volume; answers whether its Machine needs a restart. A lost answer is settled by looking. */
-async function extend(api: Api, key: { appName: string; volumeId: string }, sizeGb: number): Promise<boolean> {
-  try {
-    return (await api.volumes.extend({ ...key, body: { sizeGb } })).needsRestart ?? false;
-  } catch (error) {
-    if (!isAmbiguous(error)) throw error;
-    const live = await api.volumes.get(key);
-    if ((live.sizeGb ?? 0) < sizeGb) throw error;
-    return live.attachedMachineId != null;
-  }
-}
-
-async function untilUsable(api: Api, appName: string, made: Volume, progress: Call["progress"]): Promise<Volume> {
-  let live = made;
-  const say = everyTenSeconds(api.clock, progress);
-  const pause = growingPause(50, longestPause);
-  while (!usable.includes(live.state ?? "")) {
-    if (isLeaving(live.state))
-      throw new MachinesError("api", `volume ${made.id} is ${live.state ?? "gone"} and cannot be used`);
-    if (api.clock.now() + longestPause >= api.deadline.at) {
-      throw new MachinesError(
-        "wait-timeout",
-        `volume ${made.id} was not usable within ${api.deadline.allowed}: it is ${live.state ?? "in no known state"}. The next up goes on from here.`,
-      );
-    }
-    say(`waiting for volume ${made.id}: it is ${live.state ?? "in no known state"}`);
-    await api.clock.sleep(pause(), api.deadline.signal);
-    live = await api.volumes.get({ appName, volumeId: made.id });
-  }
-  return live;
-}
-
-async function restart({ api, progress }: Call, appName: string, machineId: string): Promise<void> {
-  const key = { appName, machineId };
-  await withLease(api, key, { description: "restart after the growth of a volume", progress }, async (lease) => {
-    const before = await api.machines.get(key);
-    if (before.state !== "started") return;
-    await api.machines.restart({ ...key, leaseNonce: lease.nonce() });
-    const reached = await waitForMachine(api, key, ["started", "failed", "stopped"], { progress });
-    if (reached !== "started")
-      throw new MachinesError(
-        "machine-failed",
-        `Machine ${machineId} is ${reached} after its restart for the volume's new size`,
-      );
-  });
+/** How to make the change and keep the data: the service forks a volume into any region, under any name, into any App. */
+function rescue(input: string): string {
+  if (input === "fstype")
+    return "to keep the data, make a second Volume and copy the files inside a Machine that mounts it";
+  const second =
+    input === "snapshotId" || input === "sourceVolumeId"
+      ? "make a second Volume with it"
+      : `move it: stop its Machine, make a second Volume with the new ${input} and with sourceVolumeId set to the id of this one`;
+  return `to keep the data, ${second}, mount the second one in the Machine instead, then remove this one (docs/volumes.md)`;
 }

@@ -1,12 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { withoutUndefined } from "../../provider/core/values.ts";
+import { delayProfiles } from "../../service/lifecycle/delays.ts";
 import { bind, type Bound } from "../support/binding.ts";
-import { makeApp, makeMachine, send } from "../support/around.ts";
+import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
+import { handled, type Handled } from "../support/handled.ts";
 import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 lifecycle("Volume", {
   // Empty before the first mount.
-  writeOnly: ["fstype"],
+  writeOnly: ["fstype", "snapshotId", "sourceVolumeId"],
   given: async (service) => ({ app: await makeApp(service, "vol-life"), region: "ams", __context: { name: "data" } }),
   changes: async (service) => [
     { set: { snapshotRetention: 10 }, expect: "update" },
@@ -21,6 +24,13 @@ lifecycle("Volume", {
     { set: { name: "other" }, expect: "replace" },
     { set: { encrypted: false }, expect: "replace" },
     { set: { fstype: "raw" }, expect: "replace" },
+    { set: { uniqueZoneAppWide: true }, expect: "no request" },
+    { set: { compute: { cpus: 2 } }, expect: "no request" },
+    { set: { computeImage: "registry.example.com/a:1" }, expect: "no request" },
+    { set: { finalSnapshot: true }, expect: "no request" },
+    { set: { snapshotId: (await aSource(service)).snapshot }, expect: "replace" },
+    { set: { snapshotId: undefined, snapshotRetention: 11 }, expect: "update", then: { snapshotRetention: 11 } },
+    { set: { sourceVolumeId: (await aSource(service)).volume }, expect: "replace" },
     { set: { app: await anotherApp(service) }, expect: "replace" },
   ],
   steady: { sizeGb: "a volume the platform made larger is left so" },
@@ -45,6 +55,27 @@ const anotherApp = (service: TestService): Promise<string> => {
   return known;
 };
 
+const sources = new WeakMap<TestService, Promise<{ volume: string; snapshot: string }>>();
+/** A volume with a snapshot, by their ids in a program. */
+const aSource = (service: TestService) => {
+  const known = sources.get(service) ?? makeSource(service);
+  sources.set(service, known);
+  return known;
+};
+async function makeSource(service: TestService): Promise<{ volume: string; snapshot: string }> {
+  const app = await makeApp(service, "vol-source");
+  const volume = `${app}/${await makeVolume(service, app, "ams")}`;
+  return { volume, snapshot: `${volume}/${await snapshotOf(service, volume)}` };
+}
+
+/** Takes a snapshot and answers its id. */
+async function snapshotOf(service: TestService, volume: string): Promise<string> {
+  const path = `/v1/apps/${volume.replace("/", "/volumes/")}/snapshots`;
+  await send(service, "POST", path);
+  const [{ id } = { id: "" }] = (await send<{ id: string }[]>(service, "GET", path)).slice(-1);
+  return id;
+}
+
 describe("Volume", () => {
   let service: TestService;
   let volume: Bound;
@@ -56,7 +87,8 @@ describe("Volume", () => {
   afterAll(() => service.close());
 
   const make = async (inputs: Record<string, unknown>) => {
-    const checked = await volume.check({}, { app: "vols", region: "ams", sizeGb: 2, ...inputs });
+    const program = withoutUndefined({ app: "vols", region: "ams", sizeGb: 2, ...inputs });
+    const checked = await volume.check({}, program);
     expect(checked.failures).toEqual([]);
     return { inputs: checked.inputs, ...(await volume.create(checked.inputs)) };
   };
@@ -90,6 +122,92 @@ describe("Volume", () => {
     }
   });
 
+  test("a copy is as large as its source, or grows to what is asked for; encryption is what the program says", async () => {
+    const source = await make({ sizeGb: 4 });
+    const snapshot = await snapshotOf(service, source.id);
+    for (const origin of [{ sourceVolumeId: source.id }, { snapshotId: `${source.id}/${snapshot}` }]) {
+      const same = await make({ ...origin, sizeGb: undefined, region: "fra", encrypted: false });
+      expect(same.state).toMatchObject({ ...origin, currentSizeGb: 4, region: "fra", encrypted: false });
+      expect(await volume.diff(same.id, same.state, same.inputs)).toBe("same");
+      expect((await make({ ...origin, sizeGb: 6 })).state).toMatchObject({ sizeGb: 6, currentSizeGb: 6 });
+    }
+  });
+
+  test("a fork goes into another region, under another name, into another App: the recipe of the refusal works", async () => {
+    await makeApp(service, "vols-elsewhere");
+    const source = await make({});
+    const { state } = await make({ app: "vols-elsewhere", region: "lhr", name: "moved", sourceVolumeId: source.id });
+    expect(state).toMatchObject({ app: "vols-elsewhere", region: "lhr", name: "moved" });
+  });
+
+  test("snapshotId and sourceVolumeId exclude each other", async () => {
+    const { failures } = await volume.check({}, { app: "vols", snapshotId: "vs_1", sourceVolumeId: "vol_1" });
+    expect(failures).toEqual(["sourceVolumeId: cannot go together with snapshotId: a volume is made from one of them"]);
+  });
+
+  test("where it came from can be taken out of the program, and put back, without a request; another one is refused", async () => {
+    const source = await make({});
+    const made = await make({ sourceVolumeId: source.id });
+    const without = await volume.check(made.inputs, { app: "vols", region: "ams", sizeGb: 2 });
+    expect(without.failures).toEqual([]);
+    expect(await volume.diff(made.id, made.state, without.inputs)).toBe("same");
+    const longer = await volume.check(without.inputs, { app: "vols", region: "ams", sizeGb: 2, snapshotRetention: 9 });
+    const state = await volume.update(made.id, made.state, longer.inputs);
+    expect(await volume.diff(made.id, state, { ...longer.inputs, sourceVolumeId: source.id })).toBe("same");
+    const other = await volume.check(made.inputs, { ...made.inputs, sourceVolumeId: "vols/vol_other" });
+    expect(other.failures).toEqual([
+      expect.stringMatching(/^sourceVolumeId: .*destroys what it holds; to keep the data/),
+    ]);
+  });
+
+  test("an origin that is new to the program of a volume that exists is refused, also after an import (R9)", async () => {
+    const { id, inputs, state } = await make({});
+    const next = await volume.check(inputs, { ...inputs, snapshotId: "vols/vol_1/vs_1" });
+    await expect(volume.diff(id, state, next.inputs)).rejects.toThrow(/snapshotId: .*allowDataLoss/);
+    const imported = await volume.read(id, {});
+    await expect(volume.diff(id, imported?.state ?? {}, next.inputs)).rejects.toThrow(/snapshotId: .*allowDataLoss/);
+  });
+
+  test.each([
+    [
+      "region",
+      "fra",
+      /stop its Machine, make a second Volume with the new region and with sourceVolumeId set to the id/,
+    ],
+    ["encrypted", false, /make a second Volume with the new encrypted and with sourceVolumeId/],
+    ["fstype", "raw", /make a second Volume and copy the files inside a Machine that mounts it/],
+  ])("the refusal of another %s says how to keep the data", async (name, value, recipe) => {
+    const { id, inputs, state } = await make({});
+    const { failures } = await volume.check(inputs, { ...inputs, [name]: value });
+    expect(failures).toEqual([expect.stringMatching(recipe)]);
+    expect(failures[0]).toMatch(/otherwise set allowDataLoss: true to allow that, or keep the old value$/);
+    if (name !== "region") return;
+    // One that the service chose is refused by the diff, in the same words.
+    const context = { left: ["region"] };
+    await expect(volume.diff(id, { ...state, __context: context }, { ...inputs, region: "fra" })).rejects.toThrow(
+      recipe,
+    );
+  });
+
+  test("what is said of placement is sent at creation", async () => {
+    const direct = handled("Volume", service, { jump: true });
+    const placed = { uniqueZoneAppWide: true, requireUniqueZone: true, computeImage: "registry.example.com/a:1" };
+    const compute = { cpuKind: "performance", cpus: 2, memoryMb: 4096 };
+    await direct.create({ app: "vols", name: "data", region: "ams", ...placed, compute });
+    expect(direct.bodies).toEqual([
+      expect.objectContaining({
+        unique_zone_app_wide: true,
+        require_unique_zone: true,
+        compute_image: "registry.example.com/a:1",
+        compute: { cpu_kind: "performance", cpus: 2, memory_mb: 4096 },
+      }),
+    ]);
+    const zones = [];
+    for (const name of ["one", "two", "three"])
+      zones.push((await make({ name, uniqueZoneAppWide: true })).state["zone"]);
+    expect(new Set(zones).size).toBe(3);
+  });
+
   test("delete waits until its Machine has let it go", async () => {
     const { id, state } = await make({});
     const machine = await makeMachine(service, "vols", {
@@ -101,5 +219,109 @@ describe("Volume", () => {
     await send(service, "DELETE", `/v1/apps/vols/machines/${machine}?force=true`);
     await deleting;
     expect(await volume.read(id, state)).toBeUndefined();
+  });
+});
+
+describe("a Volume and its snapshots", () => {
+  let service: TestService;
+  let volume: Handled;
+  beforeEach(async () => {
+    service = await startService({ delays: { ...delayProfiles.none, snapshot: 300 } });
+    volume = handled("Volume", service);
+    await makeApp(service, "vols");
+  });
+  afterEach(() => service.close());
+
+  const make = (inputs: Record<string, unknown> = {}) =>
+    volume.create({ app: "vols", region: "ams", sizeGb: 2, __context: { name: "data" }, ...inputs });
+  const snapshots = (id: string) =>
+    send<{ id: string; status: string }[]>(service, "GET", `/v1/apps/${id.replace("/", "/volumes/")}/snapshots`);
+  const sent = (operation: string) =>
+    service.requests.filter((request) => request.operation === operation).map(({ status }) => status);
+
+  test("one restored from a snapshot that is being written waits for that", async () => {
+    const source = await make();
+    const snapshotId = await snapshotOf(service, source.id);
+    const { state } = await make({ snapshotId });
+    expect(state).toMatchObject({ snapshotId, currentSizeGb: 2 });
+    expect(sent("volumes.create")).toEqual(expect.arrayContaining([412]));
+    const impatient = handled("Volume", service, { timeoutSeconds: 1 });
+    service.fail({ operation: "volumes.create", status: 412, times: "always", body: { error: "being written" } });
+    await expect(impatient.create({ app: "vols", name: "late", snapshotId })).rejects.toThrow(/412.*being written/);
+  });
+
+  test("finalSnapshot takes one before the deletion, after the one that is being taken, and says its id", async () => {
+    const { id, state } = await make({ finalSnapshot: true });
+    const first = await snapshotOf(service, id);
+    await volume.delete({ id, state });
+    const [before, last, ...more] = await snapshots(id);
+    expect([before?.id, last?.status, more]).toEqual([first, "created", []]);
+    expect(sent("volumes.createSnapshot").filter((status) => status === 412)).not.toEqual([]);
+    expect(volume.warnings).toEqual([
+      `volume ${id} is deleted; its final snapshot ${id}/${last?.id ?? ""} is kept for 5 days`,
+    ]);
+    expect(await volume.read({ id, state })).toBeUndefined();
+    const again = sent("volumes.createSnapshot").length;
+    await volume.delete({ id, state });
+    expect(sent("volumes.createSnapshot"), "one that is on its way out needs no other").toHaveLength(again);
+  });
+
+  test("without finalSnapshot none is taken", async () => {
+    const { id, state } = await make();
+    await volume.delete({ id, state });
+    expect(await snapshots(id)).toEqual([]);
+  });
+
+  test("where the final snapshot fails the volume stays", async () => {
+    const { id, state } = await make({ finalSnapshot: true });
+    service.fail({ operation: "volumes.createSnapshot", status: 400, body: { error: "no room for snapshots" } });
+    await expect(volume.delete({ id, state })).rejects.toThrow(
+      /was not deleted, because its final snapshot failed: .*no room for snapshots.*set finalSnapshot: false/,
+    );
+    expect(await volume.read({ id, state })).toBeDefined();
+    expect(sent("volumes.delete")).toEqual([]);
+  });
+
+  test("the final snapshot waits until no Machine writes to the volume", async () => {
+    const { id, state } = await make({ finalSnapshot: true });
+    const machine = await makeMachine(service, "vols", {
+      region: "ams",
+      config: { image: "registry.example.com/a:1", mounts: [{ volume: state["volumeId"], path: "/data" }] },
+    });
+    const looked = sent("volumes.get").length;
+    const deleting = volume.delete({ id, state });
+    await expect.poll(() => sent("volumes.get").length).toBeGreaterThan(looked + 1);
+    expect(sent("volumes.createSnapshot")).toEqual([]);
+    await send(service, "DELETE", `/v1/apps/vols/machines/${machine}?force=true`);
+    await deleting;
+    expect(await snapshots(id)).toHaveLength(1);
+    const held = await make({ finalSnapshot: true });
+    await makeMachine(service, "vols", {
+      region: "ams",
+      config: { image: "registry.example.com/a:1", mounts: [{ volume: held.state["volumeId"], path: "/data" }] },
+    });
+    await expect(handled("Volume", service, { timeoutSeconds: 1 }).delete(held)).rejects.toThrow(
+      /was not deleted within 1s: Machine \w+ still mounts it/,
+    );
+    expect(await snapshots(held.id)).toEqual([]);
+  });
+
+  test.each([503, "reset"] as const)("a final snapshot whose answer was lost (%s) is found", async (status) => {
+    const { id, state } = await make({ finalSnapshot: true });
+    service.fail({ operation: "volumes.createSnapshot", when: "after", status });
+    await volume.delete({ id, state });
+    expect(await snapshots(id)).toHaveLength(1);
+    // One that was reset is not counted.
+    expect(sent("volumes.createSnapshot").length).toBeLessThan(2);
+  });
+
+  test("a copy that could not grow is kept, and the next up grows it", async () => {
+    const source = await make();
+    service.fail({ operation: "volumes.extend", status: 400, body: { error: "not now" } });
+    const failed = await make({ sourceVolumeId: source.id, sizeGb: 5 }).catch((error: unknown) => error);
+    const { id, properties } = failed as { id: string; properties: Record<string, unknown> };
+    expect(properties).toMatchObject({ currentSizeGb: 2, __context: { unfinished: true } });
+    const program = { app: "vols", name: "data", region: "ams", sourceVolumeId: source.id, sizeGb: 5 };
+    expect(await volume.update({ id, state: properties }, program)).toMatchObject({ currentSizeGb: 5 });
   });
 });

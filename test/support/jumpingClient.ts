@@ -30,17 +30,24 @@ const transport = httpTransport();
 export function jumpingClient(
   { url, token }: { readonly url: string; readonly token: string },
   intents: Intents = noIntents,
-): { api: Api; clock: ReturnType<typeof jumpingClock>; sent: string[] } {
+): { api: Api; clock: ReturnType<typeof jumpingClock>; sent: string[]; bodies: unknown[] } {
   const clock = jumpingClock();
   const sent: string[] = [];
+  const bodies: unknown[] = [];
   const settings: Record<string, string> = { endpoint: url, token };
   const api = createApi({
     config: readConfig((key) => settings[key], {}),
     connect: () => Promise.resolve({ url, token }),
-    transport,
+    transport: Object.assign(
+      (request: Parameters<typeof transport>[0]) => {
+        if (request.body !== undefined) bodies.push(JSON.parse(request.body));
+        return transport(request);
+      },
+      { close: () => transport.close() },
+    ),
     clock,
     intents,
     onRequest: ({ operation, status }) => sent.push(`${operation} ${status ?? "lost"}`),
   });
-  return { api, clock, sent };
+  return { api, clock, sent, bodies };
 }

@@ -1,7 +1,7 @@
 // The suite every resource type passes: one life from check to gone, through each binding, over the real service.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { kindOf, type Values } from "../../provider/core/resource.ts";
-import { canonical, same } from "../../provider/core/values.ts";
+import { canonical, same, withoutUndefined } from "../../provider/core/values.ts";
 import { resources } from "../../provider/resources/index.ts";
 import { bindings, type Bound } from "./binding.ts";
 import { brokenPromises, Unknown, type Properties } from "./properties.ts";
@@ -9,6 +9,7 @@ import { startService, type TestService } from "./startService.ts";
 
 /** One change of inputs and what it has to come to. */
 export interface Change {
+  /** Inputs as they are from then on; an undefined one is taken out of the program. */
   readonly set: Values;
   readonly expect: "update" | "replace" | "delete-replace" | "refused" | "no request";
   /** Only the diff is looked at: making the change needs what the suite has not got. */
@@ -131,7 +132,7 @@ export function lifecycle(
 
     test("every change is what it says, and is there afterwards", async () => {
       for (const change of await changes(service)) {
-        const changed = { ...program, ...change.set };
+        const changed = withoutUndefined({ ...program, ...change.set });
         let { inputs: next, failures } = await bound.check(inputs, changed);
         if (change.expect === "refused") {
           expect(failures, JSON.stringify(change.set)).not.toEqual([]);

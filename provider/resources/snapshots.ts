@@ -1,0 +1,63 @@
+// Taking a snapshot of a volume (bodies 7.1): the service answers nothing and writes one at a time.
+import type { Api, AnswerOf } from "../client/api.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { oncePossible } from "../client/refusals.ts";
+import { makeUnmarked } from "../client/unmarked.ts";
+import { MachinesError } from "../core/errors.ts";
+import type { Call } from "../core/resource.ts";
+
+/** A snapshot as programs see it. */
+export type Snapshot = AnswerOf<"volumes", "listSnapshots">[number] & { readonly id: string };
+
+/** One volume. */
+export interface VolumeKey {
+  readonly appName: string;
+  readonly volumeId: string;
+}
+
+const longestPause = 1000;
+
+/** The snapshots of a list; one without an identifier could not be told from others. */
+export const identified = (snapshots: AnswerOf<"volumes", "listSnapshots">): Snapshot[] =>
+  snapshots.flatMap(({ id, ...rest }) => (id === undefined ? [] : [{ ...rest, id }]));
+
+const list = async (api: Api, key: VolumeKey): Promise<Snapshot[]> => identified(await api.volumes.listSnapshots(key));
+
+/** Begins a snapshot, after the one that is being taken already, and answers it. */
+export const takeSnapshot = (call: Pick<Call, "api" | "progress">, key: VolumeKey): Promise<Snapshot> =>
+  oncePossible(call, `the snapshot of ${key.volumeId} that is being taken already`, () =>
+    makeUnmarked<Snapshot, Snapshot>(call.api, {
+      place: `volume ${key.appName}/${key.volumeId}`,
+      list: () => list(call.api, key),
+      keyOf: ({ id }) => id,
+      send: async () => {
+        await call.api.volumes.createSnapshot(key);
+        return undefined;
+      },
+      // ASSUMED: where others take snapshots of the volume at the same time, the newest is ours.
+      pick: (fresh) => fresh.toSorted((a, b) => ((a.createdAt ?? "") < (b.createdAt ?? "") ? -1 : 1)).at(-1),
+    }),
+  );
+
+/** Waits until a snapshot is written. */
+export async function untilWritten(
+  { api, progress }: Pick<Call, "api" | "progress">,
+  key: VolumeKey,
+  begun: Snapshot,
+): Promise<Snapshot> {
+  const say = everyTenSeconds(api.clock, progress);
+  const pause = growingPause(50, longestPause);
+  let live = begun;
+  while (live.status !== "created") {
+    const is = `it is ${live.status ?? "in no known state"}`;
+    if (api.clock.now() + longestPause >= api.deadline.at)
+      throw new MachinesError(
+        "wait-timeout",
+        `snapshot ${live.id} of ${key.appName}/${key.volumeId} was not written within ${api.deadline.allowed}: ${is}`,
+      );
+    say(`waiting for snapshot ${live.id} to be written: ${is}`);
+    await api.clock.sleep(pause(), api.deadline.signal);
+    live = (await list(api, key)).find(({ id }) => id === begun.id) ?? live;
+  }
+  return live;
+}

@@ -1,0 +1,126 @@
+// What takes more than one request to do to a volume (bodies 7.1).
+import type { Api } from "../client/api.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import type { Volume } from "../client/inventory.ts";
+import { withLease } from "../client/lease.ts";
+import { oncePossible } from "../client/refusals.ts";
+import { waitForMachine } from "../client/wait.ts";
+import { isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
+import type { Call } from "../core/resource.ts";
+import { isLeaving } from "./app.ts";
+import { takeSnapshot, untilWritten, type VolumeKey } from "./snapshots.ts";
+
+type Body = Parameters<Api["volumes"]["create"]>[0]["body"];
+
+/** Milliseconds; the last look is early enough for its answer to be the reason that is told. */
+const longestPause = 1000;
+const usable = ["created", "hydrating"];
+
+/**
+ * Creates a volume, once the snapshot it is made from is written. ASSUMED: a copy of which no size is asked for is as large
+ * as what it is made from; it grows afterwards.
+ */
+export function begin(call: Call, appName: string, body: Body): Promise<Volume> {
+  const isCopy = body.snapshotId !== undefined || body.sourceVolumeId !== undefined;
+  const asked = isCopy ? { ...body, sizeGb: undefined } : body;
+  return oncePossible(call, "the snapshot to be written", () => call.api.volumes.create({ appName, body: asked }));
+}
+
+/** Waits until the volume can be used and is as large as it is wanted; `grown` hears whether its Machine needs a restart. */
+export async function bringToSize(
+  { api, progress }: Call,
+  key: VolumeKey,
+  found: Volume,
+  sizeGb: number,
+  grown: (needsRestart: boolean) => void,
+): Promise<Volume> {
+  const live = await untilUsable(api, key, found, progress);
+  if (sizeGb <= (live.sizeGb ?? 0)) return live;
+  grown(await extend(api, key, sizeGb));
+  return untilUsable(api, key, await api.volumes.get(key), progress);
+}
+
+/** Grows the volume; answers whether its Machine needs a restart. A lost answer is settled by looking. */
+async function extend(api: Api, key: VolumeKey, sizeGb: number): Promise<boolean> {
+  try {
+    return (await api.volumes.extend({ ...key, body: { sizeGb } })).needsRestart ?? false;
+  } catch (error) {
+    if (!isAmbiguous(error)) throw error;
+    const live = await api.volumes.get(key);
+    if ((live.sizeGb ?? 0) < sizeGb) throw error;
+    return live.attachedMachineId != null;
+  }
+}
+
+async function untilUsable(api: Api, key: VolumeKey, found: Volume, progress: Call["progress"]): Promise<Volume> {
+  let live = found;
+  const say = everyTenSeconds(api.clock, progress);
+  const pause = growingPause(50, longestPause);
+  while (!usable.includes(live.state ?? "")) {
+    if (isLeaving(live.state))
+      throw new MachinesError("api", `volume ${key.volumeId} is ${live.state ?? "gone"} and cannot be used`);
+    if (api.clock.now() + longestPause >= api.deadline.at) {
+      throw new MachinesError(
+        "wait-timeout",
+        `volume ${key.volumeId} was not usable within ${api.deadline.allowed}: it is ${live.state ?? "in no known state"}. The next up goes on from here.`,
+      );
+    }
+    say(`waiting for volume ${key.volumeId}: it is ${live.state ?? "in no known state"}`);
+    await api.clock.sleep(pause(), api.deadline.signal);
+    live = await api.volumes.get(key);
+  }
+  return live;
+}
+
+/** Restarts the Machine that mounts the volume, so that it sees the new size. */
+export async function restart({ api, progress }: Call, appName: string, machineId: string): Promise<void> {
+  const key = { appName, machineId };
+  await withLease(api, key, { description: "restart after the growth of a volume", progress }, async (lease) => {
+    const before = await api.machines.get(key);
+    if (before.state !== "started") return;
+    await api.machines.restart({ ...key, leaseNonce: lease.nonce() });
+    const reached = await waitForMachine(api, key, ["started", "failed", "stopped"], { progress });
+    if (reached !== "started")
+      throw new MachinesError(
+        "machine-failed",
+        `Machine ${machineId} is ${reached} after its restart for the volume's new size`,
+      );
+  });
+}
+
+/** Takes the snapshot that outlives the volume, once no Machine writes to that any more, and says how it is called. */
+export async function takeFinalSnapshot(call: Call, key: VolumeKey): Promise<void> {
+  const volume = `${key.appName}/${key.volumeId}`;
+  const live = await untilFree(call, key);
+  if (isLeaving(live.state)) return;
+  try {
+    const { id, retentionDays } = await untilWritten(call, key, await takeSnapshot(call, key));
+    const kept = retentionDays === undefined ? "" : ` for ${retentionDays} days`;
+    call.warn(`volume ${volume} is deleted; its final snapshot ${volume}/${id} is kept${kept}`);
+  } catch (error) {
+    // A volume that is gone needs no snapshot: that is for core to prove.
+    if (isNotFound(error) || !(error instanceof MachinesError)) throw error;
+    throw new MachinesError(
+      error.code,
+      `volume ${volume} was not deleted, because its final snapshot failed: ${error.message}. Run again, or set finalSnapshot: false and run up before the deletion.`,
+      { cause: error },
+    );
+  }
+}
+
+async function untilFree({ api, progress }: Call, key: VolumeKey): Promise<Volume> {
+  const say = everyTenSeconds(api.clock, progress);
+  const pause = growingPause(100, longestPause);
+  for (;;) {
+    const live = await api.volumes.get(key);
+    const holder = live.attachedMachineId;
+    if (!holder || isLeaving(live.state)) return live;
+    if (api.clock.now() + longestPause >= api.deadline.at)
+      throw new MachinesError(
+        "wait-timeout",
+        `volume ${key.appName}/${key.volumeId} was not deleted within ${api.deadline.allowed}: Machine ${holder} still mounts it`,
+      );
+    say(`waiting for volume ${key.volumeId} to be let go by Machine ${holder}`);
+    await api.clock.sleep(pause(), api.deadline.signal);
+  }
+}

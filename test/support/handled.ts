@@ -1,0 +1,62 @@
+// The handlers of a type as core calls them, with what they say: messages are the binding's to deliver, and not its answer.
+import { clientFor } from "../../provider/client/connect.ts";
+import { check } from "../../provider/core/check.ts";
+import { readConfig } from "../../provider/core/config.ts";
+import { create, read, remove, update, type Caller, type Found } from "../../provider/core/lifecycle.ts";
+import type { Values } from "../../provider/core/resource.ts";
+import { resources } from "../../provider/resources/index.ts";
+import { jumpingClient } from "./jumpingClient.ts";
+import type { TestService } from "./startService.ts";
+
+/** A type whose handlers are called directly. */
+export interface Handled {
+  /** Warnings so far, oldest first. */
+  readonly warnings: string[];
+  /** What was said while something was waited for. */
+  readonly progress: string[];
+  /** Bodies sent, where it jumps. */
+  readonly bodies: readonly unknown[];
+  create(inputs: Values): Promise<Found>;
+  read(found: Found): Promise<Values | undefined>;
+  update(found: Found, inputs: Values): Promise<Values>;
+  delete(found: Found): Promise<void>;
+}
+
+/** The handlers of a type; `jump` lets time pass only where they sleep. */
+export function handled(
+  type: string,
+  { url, token }: Pick<TestService, "url" | "token">,
+  { jump = false, timeoutSeconds }: { readonly jump?: boolean; readonly timeoutSeconds?: number } = {},
+): Handled {
+  const resource = resources[type];
+  if (!resource) throw new Error(`no resource type ${type}`);
+  const warnings: string[] = [];
+  const progress: string[] = [];
+  const config = readConfig((key) => ({ endpoint: url, token })[key], {});
+  const warn = (message: string) => void warnings.push(message);
+  const jumping = jumpingClient({ url, token });
+  const caller: Caller = {
+    api: jump ? jumping.api : clientFor(config, warn),
+    warn,
+    progress: (message) => void progress.push(message),
+    timeoutSeconds,
+  };
+  const checked = (inputs: Values): Values => {
+    const { inputs: next, problems } = check(resource, {}, inputs, {
+      randomHex: () => "0000000",
+      nameBegun: () => undefined,
+      nameInState: () => undefined,
+    });
+    if (problems.length > 0) throw new Error(problems.join("\n"));
+    return next;
+  };
+  return {
+    warnings,
+    progress,
+    bodies: jumping.bodies,
+    create: (inputs) => create(resource, checked(inputs), caller),
+    read: async ({ id, state }) => (await read(resource, id, state, caller))?.state,
+    update: ({ id, state }, inputs) => update(resource, id, state, checked(inputs), caller),
+    delete: ({ id, state }) => remove(resource, id, state, caller),
+  };
+}
