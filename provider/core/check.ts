@@ -20,6 +20,8 @@ export interface Surroundings {
   readonly nameBegun: (owner: string | undefined) => string | undefined;
   /** The name the owner's object has in the state: what is to replace it may keep it. */
   readonly nameInState: (owner: string | undefined) => unknown;
+  /** All inputs the owner's object has in the state: what is said of one that stays is no objection. */
+  readonly inputsInState: (owner: string | undefined) => Values;
   /** The name the engine proposes, where it has an opinion: to be fitted, to be taken as it is, or that none be made. */
   readonly proposal?: { readonly name: string; readonly mode: "propose" | "enforce" | "disable" } | undefined;
   /** Whether the value at a path is a secret of the program's, which no message may quote. */
@@ -268,7 +270,8 @@ function findings(resource: Resource, olds: Values, inputs: Values, given: Conte
     const [name, message] = [String(finding["property"]), String(finding["message"])];
     const field = resource.inputFields[name];
     // A replacement is checked without what it replaces: the name is taken by the very object that goes.
+    const before = Object.keys(olds).length > 0 ? olds : around.inputsInState(given.owner);
     const ownName = name === resource.autoname?.property && around.nameInState(given.owner) === inputs[name];
-    return field && !ownName && !same(field, olds[name], inputs[name]) ? [{ path: [name], message }] : [];
+    return field && !ownName && !same(field, before[name], inputs[name]) ? [{ path: [name], message }] : [];
   });
 }

@@ -5,6 +5,8 @@ import { contextOf, type Resource, type Values } from "./resource.ts";
 
 interface Known {
   readonly name?: unknown;
+  /** Inputs of what is in the state. */
+  readonly inputs?: Values;
   /** Id of what is in the state. */
   readonly id?: string;
   readonly inState: boolean;
@@ -24,7 +26,7 @@ export function remember(resource: Resource, olds: Values, news: Values): void {
   known.set(
     owner,
     isThere
-      ? { name: resource.autoname && olds[resource.autoname.property], inState: true, mayLoseData }
+      ? { name: resource.autoname && olds[resource.autoname.property], inputs: olds, inState: true, mayLoseData }
       : { inState: false, ...before, mayLoseData },
   );
 }
@@ -42,6 +44,10 @@ export const forgetAll = (): void => known.clear();
 /** The name an owner's object has in the state. */
 export const nameInState = (owner: string | undefined): unknown =>
   owner === undefined ? undefined : known.get(owner)?.name;
+
+/** The inputs an owner's object has in the state: what is to replace it is checked as if there had been nothing. */
+export const inputsInState = (owner: string | undefined): Values =>
+  (owner === undefined ? undefined : known.get(owner)?.inputs) ?? {};
 
 /**
  * R9: a replacement that nobody's inputs ask for, because of another provider, a replaced App, or by force. Check did not

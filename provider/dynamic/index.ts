@@ -8,7 +8,7 @@ import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
 import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
-import { nameInState, remember, rememberId } from "../core/memory.ts";
+import { inputsInState, nameInState, remember, rememberId } from "../core/memory.ts";
 import { ask as askService } from "../core/questions.ts";
 import { callFunction } from "../core/function.ts";
 import { functions } from "../functions/index.ts";
@@ -51,6 +51,7 @@ export function provider(type: string): dynamic.ResourceProvider {
         randomHex,
         nameBegun: (owner) => intents(say).find(owner)?.name,
         nameInState,
+        inputsInState,
       });
       const reasons = found instanceof Error ? [found.message, ...problems] : problems;
       // The engine prints the value of a property that is named here, secrets included: the path is part of the reason.

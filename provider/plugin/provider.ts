@@ -10,7 +10,7 @@ import type { Config } from "../core/config.ts";
 import { matches, type Change } from "../core/diff.ts";
 import { MachinesError } from "../core/errors.ts";
 import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
-import { forgetAll, nameInState, refuseReplacement, remember, rememberId } from "../core/memory.ts";
+import { forgetAll, inputsInState, nameInState, refuseReplacement, remember, rememberId } from "../core/memory.ts";
 import { nearest } from "../core/nearest.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { askAll } from "../core/questions.ts";
@@ -187,6 +187,7 @@ export function createProvider({ engine, schema }: Host): Provider {
         randomHex: seeded(request.getRandomseed_asU8(), urn),
         nameBegun: (owner) => intents((message) => engine.warn(urn, message)).find(owner)?.name,
         nameInState,
+        inputsInState,
         proposal: proposalOf(request),
         isSecret: (path) => isSecretAt(news.marks, path),
       });
@@ -223,7 +224,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       const response = new proto.CreateResponse();
       if (request.getPreview()) {
         refuseReplacement(resource, inputs);
-        await refuseFindings(resource, request, {}, inputs);
+        await refuseFindings(resource, request, inputsInState(contextOf(inputs).owner), inputs);
         const { id, state } = previewCreate(resource, inputs);
         response.setId(id ?? "");
         response.setProperties(encoded(resource, state, marks));

@@ -16,6 +16,7 @@ const run = (type: string, news: Values, olds: Values = {}) => {
     randomHex: random,
     nameBegun: (owner) => (owner === "cut-off" ? "begun-1234567" : undefined),
     nameInState: (owner) => (owner === "replaced" ? "fixed" : undefined),
+    inputsInState: (owner) => (owner === "moved" ? { name: "fixed", organization: "before" } : {}),
   });
 };
 const machine = (config: Values, rest: Values = {}) =>
@@ -248,6 +249,12 @@ describe("what the service said at preview", () => {
     const own = [{ property: "name", message: "the name is taken" }];
     expect(run("App", { name: "fixed", __context: { owner: "replaced", findings: own } }).problems).toEqual([]);
     expect(run("App", { name: "fixed", __context: { owner: "other", findings: own } }).problems).toHaveLength(1);
+  });
+
+  test("is no objection to a replacement where it is about an input that stays", () => {
+    const __context = { owner: "moved", findings: [{ property: "organization", message: "there is none" }] };
+    expect(run("App", { name: "fixed", organization: "before", __context }).problems).toEqual([]);
+    expect(run("App", { name: "fixed", organization: "after", __context }).problems).toHaveLength(1);
   });
 
   test("is not kept", () => {

@@ -46,6 +46,7 @@ export function handled(
       randomHex: () => "0000000",
       nameBegun: () => undefined,
       nameInState: () => undefined,
+      inputsInState: () => ({}),
     });
     if (problems.length > 0) throw new Error(problems.join("\n"));
     return next;
