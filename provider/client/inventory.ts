@@ -53,6 +53,19 @@ export async function findVolume(api: Api, appName: string, volumeId: string): P
   return (await fromList(ask, volumeId)) ?? (await api.volumes.get({ appName, volumeId }));
 }
 
+/** An IP address of an App as programs see it. */
+export type Ip = AnswerOf<"ipAssignments", "list">["ips"][number] & { readonly ip: string };
+
+/** The App's addresses as they are now. */
+export async function askIps(api: Api, appName: string): Promise<readonly Ip[]> {
+  const { ips } = await api.ipAssignments.list({ appName });
+  return ips.flatMap(({ ip, ...rest }) => (ip ? [{ ...rest, ip }] : []));
+}
+
+/** The App's addresses; many who ask at a time share one list. */
+export const listIps = (api: Api, appName: string): Promise<readonly Ip[]> =>
+  listed(api, `ips/${appName}`, () => askIps(api, appName));
+
 /** The answer to a question whose answer does not change during a run; asked once, however many resources want it. */
 export function fact<T>(api: Api, question: string, ask: () => Promise<T>): Promise<T> {
   const known = api.shared.facts.get(question);

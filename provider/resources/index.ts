@@ -1,12 +1,14 @@
 // Every resource type, by name.
 import type { Resource } from "../core/resource.ts";
 import { app } from "./app.ts";
+import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
 import { volume } from "./volume.ts";
 
 /** The registry both bindings, the schema and the tests are made from. */
 export const resources: Readonly<Record<string, Resource>> = {
   App: app,
+  IpAssignment: ipAssignment,
   Machine: machine,
   Volume: volume,
 };
