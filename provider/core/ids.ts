@@ -1,5 +1,6 @@
 // Ids as `pulumi import` takes them (R5): the parts of an object's address, joined with "/".
 import { MachinesError } from "./errors.ts";
+import { bareId } from "./values.ts";
 
 /** How the id of a resource is made and read. */
 export interface IdFormat<Parts extends string = string> {
@@ -24,7 +25,9 @@ export function pathId<const Parts extends string>(...path: readonly (Parts | Fi
   return {
     parts: path.filter((part) => typeof part === "string"),
     form,
-    render: (values) => path.map((part) => (typeof part === "string" ? String(values[part]) : part.fixed)).join("/"),
+    // An input that refers to another resource may hold its whole id (R5).
+    render: (values) =>
+      path.map((part) => (typeof part === "string" ? bareId(String(values[part])) : part.fixed)).join("/"),
     parse(id) {
       const found = id.split("/");
       const wrong =

@@ -32,6 +32,10 @@ describe("ids (R5)", () => {
     expect(() => id.parse(text)).toThrow(/has the form <app>\/<volumeId>/);
   });
 
+  test("an input that refers to another resource counts by its bare id, however it is written", () => {
+    expect(pathId("app", "volume", "id").render({ app: "a", volume: "a/vol_1", id: "vs_1" })).toBe("a/vol_1/vs_1");
+  });
+
   test("a word that tells the kind is part of the id, and of no value", () => {
     const user = pathId("cluster", fixed("user"), "username");
     expect(user.render({ cluster: "c1", username: "anna" })).toBe("c1/user/anna");
