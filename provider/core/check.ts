@@ -1,6 +1,6 @@
 // Whether inputs can work, before anything happens: types, names, limits, refusals (R3, R9). Fills defaults and names.
 // No I/O; values not known yet pass.
-import type { z } from "zod";
+import { z } from "zod";
 import { define, isObject, type Field } from "../../api/schema.ts";
 import { nearest } from "./nearest.ts";
 import { CONTEXT, contextOf, kindOf, type Context, type Problem, type Resource, type Values } from "./resource.ts";
@@ -177,7 +177,12 @@ function checkValue(
   } else if (!isObject(value)) {
     wrongType(shape.kind === "record" ? "a map" : `an object with ${Object.keys(shape.fields).slice(0, 6).join(", ")}`);
   } else if (shape.kind === "record") {
-    for (const [name, inner] of Object.entries(value)) checkValue(shape.value, inner, [...path, name], found, hidden);
+    for (const [name, inner] of Object.entries(value)) {
+      const problem =
+        shape.schema instanceof z.ZodRecord ? firstIssue(shape.schema.keyType as z.ZodType, name) : undefined;
+      if (problem !== undefined) problems.push({ path: [...path, name], message: `the name ${problem}` });
+      checkValue(shape.value, inner, [...path, name], found, hidden);
+    }
   } else {
     for (const name of Object.keys(value)) {
       if (!Object.hasOwn(shape.fields, name))

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { fieldOf } from "../../api/schema.ts";
-import { check } from "../../provider/core/check.ts";
-import type { Values } from "../../provider/core/resource.ts";
+import { check, problemsOf } from "../../provider/core/check.ts";
+import { fieldsOf, type Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
 import { resources } from "../../provider/resources/index.ts";
 import { arbitraryOf } from "../support/arbitrary.ts";
@@ -49,6 +50,13 @@ describe("check", () => {
     // Taking a chosen name out of the program is no wish for another App.
     const fixed = run("App", { name: "fixed" }).inputs;
     expect(run("App", { __context: { name: "web" } }, fixed).inputs["name"]).toBe("fixed");
+  });
+
+  test("the names of a map are held to their own limits, also beside values not known yet", () => {
+    const fields = fieldsOf(z.object({ map: z.record(z.string().regex(/^[a-z]+$/, "must be letters"), z.string()) }));
+    expect(problemsOf(fields, { map: { fine: "x", "NOT FINE": UNKNOWN } }).problems).toEqual([
+      { path: ["map", "NOT FINE"], message: "the name must be letters" },
+    ]);
   });
 
   test("a create that was cut off is tried again under the name it was begun with", () => {
