@@ -2,7 +2,9 @@
 import type { Resource } from "../core/resource.ts";
 import { app } from "./app.ts";
 import { ipAssignment } from "./ipAssignment.ts";
+import { appSecrets } from "./appSecrets.ts";
 import { machine } from "./machine.ts";
+import { secret } from "./secret.ts";
 import { volume } from "./volume.ts";
 
 /** The registry both bindings, the schema and the tests are made from. */
@@ -10,5 +12,7 @@ export const resources: Readonly<Record<string, Resource>> = {
   App: app,
   IpAssignment: ipAssignment,
   Machine: machine,
+  AppSecrets: appSecrets,
+  Secret: secret,
   Volume: volume,
 };

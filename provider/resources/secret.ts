@@ -1,0 +1,81 @@
+// One secret of an App (spec 4.5, bodies 8).
+import { z } from "zod";
+import { appName, secretName } from "../../api/names.ts";
+import { optional, required } from "../../api/schema.ts";
+import type { AnswerOf, Api } from "../client/api.ts";
+import { isNotFound } from "../core/errors.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource } from "../core/resource.ts";
+import { isAsWritten, takenOver, type ShownSecret } from "./secretDigests.ts";
+
+const inputs = z.object({
+  app: required(appName, "App that gets the secret: the `id` of an App. Changing it replaces the secret.", {
+    format: "reference",
+  }),
+  name: required(secretName, "Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret."),
+  value: required(z.string(), "The value; it may be empty.", { secret: true }),
+});
+
+const outputs = z.object({
+  digest: optional(
+    z.string(),
+    "Digest of the value. Secret: a value that is easy to guess could be found by its digest.",
+    { secret: true },
+  ),
+  version: optional(
+    z.int(),
+    "Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value.",
+  ),
+  createdAt: optional(z.string(), "RFC 3339 time of creation."),
+  updatedAt: optional(z.string(), "RFC 3339 time of the last change."),
+});
+
+const toLive = (app: string, { name, digest, createdAt, updatedAt }: ShownSecret) => ({
+  ...{ app, name, digest, createdAt, updatedAt },
+});
+
+const written = (app: string, made: AnswerOf<"secrets", "set">) => ({ ...toLive(app, made), version: made.version });
+
+async function isThere(api: Api, key: { appName: string; secretName: string }): Promise<boolean> {
+  try {
+    await api.secrets.get(key);
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
+  }
+}
+
+export const secret = defineResource({
+  name: "Secret",
+  summary: "One secret of an App.",
+  description:
+    "For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. " +
+    "The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. " +
+    "A secret of the name that exists already is overwritten, with a warning.",
+  inputs,
+  outputs,
+  id: pathId("app", "name"),
+  replaceOn: ["app", "name"],
+  moves: { digest: ["value"], version: ["value"], updatedAt: ["value"] },
+
+  async create({ inputs: { app, name, value }, api, warn }) {
+    const key = { appName: app, secretName: name };
+    if (await isThere(api, key)) warn(takenOver(app, [name]));
+    return written(app, await api.secrets.set({ ...key, body: { value } }));
+  },
+
+  async read({ id, state, api }) {
+    const live = await api.secrets.get({ appName: id.app, secretName: id.name });
+    const changed = state !== undefined && !isAsWritten(state.digest, live);
+    return { ...toLive(id.app, live), version: state?.version, value: changed ? null : undefined };
+  },
+
+  async update({ id, inputs: { value }, api }) {
+    return written(id.app, await api.secrets.set({ appName: id.app, secretName: id.name, body: { value } }));
+  },
+
+  async delete({ id, api }) {
+    await api.secrets.delete({ appName: id.app, secretName: id.name });
+  },
+});
