@@ -1,8 +1,8 @@
 // Every resource type, by name.
 import type { Resource } from "../core/resource.ts";
 import { app } from "./app.ts";
-import { ipAssignment } from "./ipAssignment.ts";
 import { appSecrets } from "./appSecrets.ts";
+import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
 import { secret } from "./secret.ts";
 import { volume } from "./volume.ts";
@@ -10,9 +10,9 @@ import { volume } from "./volume.ts";
 /** The registry both bindings, the schema and the tests are made from. */
 export const resources: Readonly<Record<string, Resource>> = {
   App: app,
+  AppSecrets: appSecrets,
   IpAssignment: ipAssignment,
   Machine: machine,
-  AppSecrets: appSecrets,
   Secret: secret,
   Volume: volume,
 };

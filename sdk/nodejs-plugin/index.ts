@@ -10,6 +10,21 @@ export type App = import("./app").App;
 export const App: typeof import("./app").App = null as any;
 utilities.lazyLoad(exports, ["App"], () => require("./app"));
 
+export { AppSecretsArgs } from "./appSecrets";
+export type AppSecrets = import("./appSecrets").AppSecrets;
+export const AppSecrets: typeof import("./appSecrets").AppSecrets = null as any;
+utilities.lazyLoad(exports, ["AppSecrets"], () => require("./appSecrets"));
+
+export { CheckCertificateArgs, CheckCertificateResult, CheckCertificateOutputArgs } from "./checkCertificate";
+export const checkCertificate: typeof import("./checkCertificate").checkCertificate = null as any;
+export const checkCertificateOutput: typeof import("./checkCertificate").checkCertificateOutput = null as any;
+utilities.lazyLoad(exports, ["checkCertificate","checkCertificateOutput"], () => require("./checkCertificate"));
+
+export { DecryptArgs, DecryptResult, DecryptOutputArgs } from "./decrypt";
+export const decrypt: typeof import("./decrypt").decrypt = null as any;
+export const decryptOutput: typeof import("./decrypt").decryptOutput = null as any;
+utilities.lazyLoad(exports, ["decrypt","decryptOutput"], () => require("./decrypt"));
+
 export { GetAppArgs, GetAppResult, GetAppOutputArgs } from "./getApp";
 export const getApp: typeof import("./getApp").getApp = null as any;
 export const getAppOutput: typeof import("./getApp").getAppOutput = null as any;
@@ -20,10 +35,120 @@ export const getApps: typeof import("./getApps").getApps = null as any;
 export const getAppsOutput: typeof import("./getApps").getAppsOutput = null as any;
 utilities.lazyLoad(exports, ["getApps","getAppsOutput"], () => require("./getApps"));
 
+export { GetCertificateArgs, GetCertificateResult, GetCertificateOutputArgs } from "./getCertificate";
+export const getCertificate: typeof import("./getCertificate").getCertificate = null as any;
+export const getCertificateOutput: typeof import("./getCertificate").getCertificateOutput = null as any;
+utilities.lazyLoad(exports, ["getCertificate","getCertificateOutput"], () => require("./getCertificate"));
+
+export { GetCertificatesArgs, GetCertificatesResult, GetCertificatesOutputArgs } from "./getCertificates";
+export const getCertificates: typeof import("./getCertificates").getCertificates = null as any;
+export const getCertificatesOutput: typeof import("./getCertificates").getCertificatesOutput = null as any;
+utilities.lazyLoad(exports, ["getCertificates","getCertificatesOutput"], () => require("./getCertificates"));
+
+export { GetIpAssignmentsArgs, GetIpAssignmentsResult, GetIpAssignmentsOutputArgs } from "./getIpAssignments";
+export const getIpAssignments: typeof import("./getIpAssignments").getIpAssignments = null as any;
+export const getIpAssignmentsOutput: typeof import("./getIpAssignments").getIpAssignmentsOutput = null as any;
+utilities.lazyLoad(exports, ["getIpAssignments","getIpAssignmentsOutput"], () => require("./getIpAssignments"));
+
+export { GetMachineArgs, GetMachineResult, GetMachineOutputArgs } from "./getMachine";
+export const getMachine: typeof import("./getMachine").getMachine = null as any;
+export const getMachineOutput: typeof import("./getMachine").getMachineOutput = null as any;
+utilities.lazyLoad(exports, ["getMachine","getMachineOutput"], () => require("./getMachine"));
+
+export { GetMachineEventsArgs, GetMachineEventsResult, GetMachineEventsOutputArgs } from "./getMachineEvents";
+export const getMachineEvents: typeof import("./getMachineEvents").getMachineEvents = null as any;
+export const getMachineEventsOutput: typeof import("./getMachineEvents").getMachineEventsOutput = null as any;
+utilities.lazyLoad(exports, ["getMachineEvents","getMachineEventsOutput"], () => require("./getMachineEvents"));
+
+export { GetMachineLeaseArgs, GetMachineLeaseResult, GetMachineLeaseOutputArgs } from "./getMachineLease";
+export const getMachineLease: typeof import("./getMachineLease").getMachineLease = null as any;
+export const getMachineLeaseOutput: typeof import("./getMachineLease").getMachineLeaseOutput = null as any;
+utilities.lazyLoad(exports, ["getMachineLease","getMachineLeaseOutput"], () => require("./getMachineLease"));
+
+export { GetMachineMemoryArgs, GetMachineMemoryResult, GetMachineMemoryOutputArgs } from "./getMachineMemory";
+export const getMachineMemory: typeof import("./getMachineMemory").getMachineMemory = null as any;
+export const getMachineMemoryOutput: typeof import("./getMachineMemory").getMachineMemoryOutput = null as any;
+utilities.lazyLoad(exports, ["getMachineMemory","getMachineMemoryOutput"], () => require("./getMachineMemory"));
+
+export { GetMachineMetadataArgs, GetMachineMetadataResult, GetMachineMetadataOutputArgs } from "./getMachineMetadata";
+export const getMachineMetadata: typeof import("./getMachineMetadata").getMachineMetadata = null as any;
+export const getMachineMetadataOutput: typeof import("./getMachineMetadata").getMachineMetadataOutput = null as any;
+utilities.lazyLoad(exports, ["getMachineMetadata","getMachineMetadataOutput"], () => require("./getMachineMetadata"));
+
+export { GetMachineProcessesArgs, GetMachineProcessesResult, GetMachineProcessesOutputArgs } from "./getMachineProcesses";
+export const getMachineProcesses: typeof import("./getMachineProcesses").getMachineProcesses = null as any;
+export const getMachineProcessesOutput: typeof import("./getMachineProcesses").getMachineProcessesOutput = null as any;
+utilities.lazyLoad(exports, ["getMachineProcesses","getMachineProcessesOutput"], () => require("./getMachineProcesses"));
+
+export { GetMachineVersionsArgs, GetMachineVersionsResult, GetMachineVersionsOutputArgs } from "./getMachineVersions";
+export const getMachineVersions: typeof import("./getMachineVersions").getMachineVersions = null as any;
+export const getMachineVersionsOutput: typeof import("./getMachineVersions").getMachineVersionsOutput = null as any;
+utilities.lazyLoad(exports, ["getMachineVersions","getMachineVersionsOutput"], () => require("./getMachineVersions"));
+
+export { GetMachinesArgs, GetMachinesResult, GetMachinesOutputArgs } from "./getMachines";
+export const getMachines: typeof import("./getMachines").getMachines = null as any;
+export const getMachinesOutput: typeof import("./getMachines").getMachinesOutput = null as any;
+utilities.lazyLoad(exports, ["getMachines","getMachinesOutput"], () => require("./getMachines"));
+
+export { GetOrgMachinesArgs, GetOrgMachinesResult, GetOrgMachinesOutputArgs } from "./getOrgMachines";
+export const getOrgMachines: typeof import("./getOrgMachines").getOrgMachines = null as any;
+export const getOrgMachinesOutput: typeof import("./getOrgMachines").getOrgMachinesOutput = null as any;
+utilities.lazyLoad(exports, ["getOrgMachines","getOrgMachinesOutput"], () => require("./getOrgMachines"));
+
+export { GetOrgVolumesArgs, GetOrgVolumesResult, GetOrgVolumesOutputArgs } from "./getOrgVolumes";
+export const getOrgVolumes: typeof import("./getOrgVolumes").getOrgVolumes = null as any;
+export const getOrgVolumesOutput: typeof import("./getOrgVolumes").getOrgVolumesOutput = null as any;
+utilities.lazyLoad(exports, ["getOrgVolumes","getOrgVolumesOutput"], () => require("./getOrgVolumes"));
+
+export { GetPlacementsArgs, GetPlacementsResult, GetPlacementsOutputArgs } from "./getPlacements";
+export const getPlacements: typeof import("./getPlacements").getPlacements = null as any;
+export const getPlacementsOutput: typeof import("./getPlacements").getPlacementsOutput = null as any;
+utilities.lazyLoad(exports, ["getPlacements","getPlacementsOutput"], () => require("./getPlacements"));
+
 export { GetRegionsArgs, GetRegionsResult } from "./getRegions";
 export const getRegions: typeof import("./getRegions").getRegions = null as any;
 export const getRegionsOutput: typeof import("./getRegions").getRegionsOutput = null as any;
 utilities.lazyLoad(exports, ["getRegions","getRegionsOutput"], () => require("./getRegions"));
+
+export { GetSecretArgs, GetSecretResult, GetSecretOutputArgs } from "./getSecret";
+export const getSecret: typeof import("./getSecret").getSecret = null as any;
+export const getSecretOutput: typeof import("./getSecret").getSecretOutput = null as any;
+utilities.lazyLoad(exports, ["getSecret","getSecretOutput"], () => require("./getSecret"));
+
+export { GetSecretKeyArgs, GetSecretKeyResult, GetSecretKeyOutputArgs } from "./getSecretKey";
+export const getSecretKey: typeof import("./getSecretKey").getSecretKey = null as any;
+export const getSecretKeyOutput: typeof import("./getSecretKey").getSecretKeyOutput = null as any;
+utilities.lazyLoad(exports, ["getSecretKey","getSecretKeyOutput"], () => require("./getSecretKey"));
+
+export { GetSecretKeysArgs, GetSecretKeysResult, GetSecretKeysOutputArgs } from "./getSecretKeys";
+export const getSecretKeys: typeof import("./getSecretKeys").getSecretKeys = null as any;
+export const getSecretKeysOutput: typeof import("./getSecretKeys").getSecretKeysOutput = null as any;
+utilities.lazyLoad(exports, ["getSecretKeys","getSecretKeysOutput"], () => require("./getSecretKeys"));
+
+export { GetSecretsArgs, GetSecretsResult, GetSecretsOutputArgs } from "./getSecrets";
+export const getSecrets: typeof import("./getSecrets").getSecrets = null as any;
+export const getSecretsOutput: typeof import("./getSecrets").getSecretsOutput = null as any;
+utilities.lazyLoad(exports, ["getSecrets","getSecretsOutput"], () => require("./getSecrets"));
+
+export { GetVolumeArgs, GetVolumeResult, GetVolumeOutputArgs } from "./getVolume";
+export const getVolume: typeof import("./getVolume").getVolume = null as any;
+export const getVolumeOutput: typeof import("./getVolume").getVolumeOutput = null as any;
+utilities.lazyLoad(exports, ["getVolume","getVolumeOutput"], () => require("./getVolume"));
+
+export { GetVolumeSnapshotsArgs, GetVolumeSnapshotsResult, GetVolumeSnapshotsOutputArgs } from "./getVolumeSnapshots";
+export const getVolumeSnapshots: typeof import("./getVolumeSnapshots").getVolumeSnapshots = null as any;
+export const getVolumeSnapshotsOutput: typeof import("./getVolumeSnapshots").getVolumeSnapshotsOutput = null as any;
+utilities.lazyLoad(exports, ["getVolumeSnapshots","getVolumeSnapshotsOutput"], () => require("./getVolumeSnapshots"));
+
+export { GetVolumesArgs, GetVolumesResult, GetVolumesOutputArgs } from "./getVolumes";
+export const getVolumes: typeof import("./getVolumes").getVolumes = null as any;
+export const getVolumesOutput: typeof import("./getVolumes").getVolumesOutput = null as any;
+utilities.lazyLoad(exports, ["getVolumes","getVolumesOutput"], () => require("./getVolumes"));
+
+export { IpAssignmentArgs } from "./ipAssignment";
+export type IpAssignment = import("./ipAssignment").IpAssignment;
+export const IpAssignment: typeof import("./ipAssignment").IpAssignment = null as any;
+utilities.lazyLoad(exports, ["IpAssignment"], () => require("./ipAssignment"));
 
 export { MachineArgs } from "./machine";
 export type Machine = import("./machine").Machine;
@@ -35,10 +160,25 @@ export type Provider = import("./provider").Provider;
 export const Provider: typeof import("./provider").Provider = null as any;
 utilities.lazyLoad(exports, ["Provider"], () => require("./provider"));
 
+export { SecretArgs } from "./secret";
+export type Secret = import("./secret").Secret;
+export const Secret: typeof import("./secret").Secret = null as any;
+utilities.lazyLoad(exports, ["Secret"], () => require("./secret"));
+
+export { VerifyArgs, VerifyResult, VerifyOutputArgs } from "./verify";
+export const verify: typeof import("./verify").verify = null as any;
+export const verifyOutput: typeof import("./verify").verifyOutput = null as any;
+utilities.lazyLoad(exports, ["verify","verifyOutput"], () => require("./verify"));
+
 export { VolumeArgs } from "./volume";
 export type Volume = import("./volume").Volume;
 export const Volume: typeof import("./volume").Volume = null as any;
 utilities.lazyLoad(exports, ["Volume"], () => require("./volume"));
+
+export { WaitForMachineArgs, WaitForMachineResult, WaitForMachineOutputArgs } from "./waitForMachine";
+export const waitForMachine: typeof import("./waitForMachine").waitForMachine = null as any;
+export const waitForMachineOutput: typeof import("./waitForMachine").waitForMachineOutput = null as any;
+utilities.lazyLoad(exports, ["waitForMachine","waitForMachineOutput"], () => require("./waitForMachine"));
 
 
 // Export enums:
@@ -59,8 +199,14 @@ const _module = {
         switch (type) {
             case "machines:index:App":
                 return new App(name, <any>undefined, { urn })
+            case "machines:index:AppSecrets":
+                return new AppSecrets(name, <any>undefined, { urn })
+            case "machines:index:IpAssignment":
+                return new IpAssignment(name, <any>undefined, { urn })
             case "machines:index:Machine":
                 return new Machine(name, <any>undefined, { urn })
+            case "machines:index:Secret":
+                return new Secret(name, <any>undefined, { urn })
             case "machines:index:Volume":
                 return new Volume(name, <any>undefined, { urn })
             default:

@@ -54,6 +54,14 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly autoBackupEnabled: pulumi.Output<boolean>;
     /**
+     * CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+     */
+    declare public readonly compute: pulumi.Output<outputs.MachineGuest | undefined>;
+    /**
+     * Image of that Machine; used at creation.
+     */
+    declare public readonly computeImage: pulumi.Output<string | undefined>;
+    /**
      * RFC 3339 time of creation.
      */
     declare public /*out*/ readonly createdAt: pulumi.Output<string | undefined>;
@@ -65,6 +73,10 @@ export class Volume extends pulumi.CustomResource {
      * Whether the volume is encrypted. Changing it replaces the volume.
      */
     declare public readonly encrypted: pulumi.Output<boolean>;
+    /**
+     * Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+     */
+    declare public readonly finalSnapshot: pulumi.Output<boolean>;
     /**
      * File system. Changing it replaces the volume.
      */
@@ -94,9 +106,21 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly sizeGb: pulumi.Output<number>;
     /**
+     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+     */
+    declare public readonly snapshotId: pulumi.Output<string | undefined>;
+    /**
      * Days a snapshot is kept, 1 to 60.
      */
     declare public readonly snapshotRetention: pulumi.Output<number>;
+    /**
+     * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+     */
+    declare public readonly sourceVolumeId: pulumi.Output<string | undefined>;
+    /**
+     * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+     */
+    declare public readonly uniqueZoneAppWide: pulumi.Output<boolean>;
     /**
      * Identifier within the App.
      */
@@ -123,14 +147,20 @@ export class Volume extends pulumi.CustomResource {
             resourceInputs["allowDataLoss"] = (args?.allowDataLoss) ?? false;
             resourceInputs["app"] = args?.app;
             resourceInputs["autoBackupEnabled"] = (args?.autoBackupEnabled) ?? true;
+            resourceInputs["compute"] = args?.compute;
+            resourceInputs["computeImage"] = args?.computeImage;
             resourceInputs["encrypted"] = (args?.encrypted) ?? true;
+            resourceInputs["finalSnapshot"] = (args?.finalSnapshot) ?? false;
             resourceInputs["fstype"] = (args?.fstype) ?? "ext4";
             resourceInputs["name"] = args?.name;
             resourceInputs["region"] = args?.region;
             resourceInputs["requireUniqueZone"] = (args?.requireUniqueZone) ?? true;
             resourceInputs["restartOnExtend"] = (args?.restartOnExtend) ?? false;
             resourceInputs["sizeGb"] = (args?.sizeGb) ?? 3;
+            resourceInputs["snapshotId"] = args?.snapshotId;
             resourceInputs["snapshotRetention"] = (args?.snapshotRetention) ?? 5;
+            resourceInputs["sourceVolumeId"] = args?.sourceVolumeId;
+            resourceInputs["uniqueZoneAppWide"] = (args?.uniqueZoneAppWide) ?? false;
             resourceInputs["attachedMachineId"] = undefined /*out*/;
             resourceInputs["createdAt"] = undefined /*out*/;
             resourceInputs["currentSizeGb"] = undefined /*out*/;
@@ -142,9 +172,12 @@ export class Volume extends pulumi.CustomResource {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["attachedMachineId"] = undefined /*out*/;
             resourceInputs["autoBackupEnabled"] = undefined /*out*/;
+            resourceInputs["compute"] = undefined /*out*/;
+            resourceInputs["computeImage"] = undefined /*out*/;
             resourceInputs["createdAt"] = undefined /*out*/;
             resourceInputs["currentSizeGb"] = undefined /*out*/;
             resourceInputs["encrypted"] = undefined /*out*/;
+            resourceInputs["finalSnapshot"] = undefined /*out*/;
             resourceInputs["fstype"] = undefined /*out*/;
             resourceInputs["name"] = undefined /*out*/;
             resourceInputs["needsRestart"] = undefined /*out*/;
@@ -152,7 +185,10 @@ export class Volume extends pulumi.CustomResource {
             resourceInputs["requireUniqueZone"] = undefined /*out*/;
             resourceInputs["restartOnExtend"] = undefined /*out*/;
             resourceInputs["sizeGb"] = undefined /*out*/;
+            resourceInputs["snapshotId"] = undefined /*out*/;
             resourceInputs["snapshotRetention"] = undefined /*out*/;
+            resourceInputs["sourceVolumeId"] = undefined /*out*/;
+            resourceInputs["uniqueZoneAppWide"] = undefined /*out*/;
             resourceInputs["volumeId"] = undefined /*out*/;
             resourceInputs["zone"] = undefined /*out*/;
         }
@@ -180,9 +216,21 @@ export interface VolumeArgs {
      */
     autoBackupEnabled?: pulumi.Input<boolean | undefined>;
     /**
+     * CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+     */
+    compute?: pulumi.Input<inputs.MachineGuestArgs | undefined>;
+    /**
+     * Image of that Machine; used at creation.
+     */
+    computeImage?: pulumi.Input<string | undefined>;
+    /**
      * Whether the volume is encrypted. Changing it replaces the volume.
      */
     encrypted?: pulumi.Input<boolean | undefined>;
+    /**
+     * Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+     */
+    finalSnapshot?: pulumi.Input<boolean | undefined>;
     /**
      * File system. Changing it replaces the volume.
      */
@@ -208,7 +256,19 @@ export interface VolumeArgs {
      */
     sizeGb?: pulumi.Input<number | undefined>;
     /**
+     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+     */
+    snapshotId?: pulumi.Input<string | undefined>;
+    /**
      * Days a snapshot is kept, 1 to 60.
      */
     snapshotRetention?: pulumi.Input<number | undefined>;
+    /**
+     * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+     */
+    sourceVolumeId?: pulumi.Input<string | undefined>;
+    /**
+     * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+     */
+    uniqueZoneAppWide?: pulumi.Input<boolean | undefined>;
 }

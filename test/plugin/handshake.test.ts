@@ -55,8 +55,8 @@ describe("handshake", () => {
   });
 
   test("a function that is not there is named", async () => {
-    await expect(plugin.client.invoke(new proto.InvokeRequest().setTok("machines:index:getRegions"))).rejects.toThrow(
-      /there is no function "machines:index:getRegions"/,
+    await expect(plugin.client.invoke(new proto.InvokeRequest().setTok("machines:index:getRegio"))).rejects.toThrow(
+      /there is no function "machines:index:getRegio"/,
     );
   });
 

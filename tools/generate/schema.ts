@@ -134,7 +134,8 @@ export function packageSchema(version: string): PackageSpec {
     return {
       ...typeOf(field, name, { place: `${owner}.${key}`, single: true, description }),
       ...(description === undefined ? {} : { description: describe(field) }),
-      ...(standard === undefined ? {} : { default: standard }),
+      // The package schema has no word for a default that is an object or a list.
+      ...(standard === undefined || typeof standard === "object" ? {} : { default: standard }),
       ...(secret ? { secret } : {}),
       ...(deprecationMessage === undefined ? {} : { deprecationMessage }),
     };

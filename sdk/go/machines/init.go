@@ -23,8 +23,14 @@ func (m *module) Construct(ctx *pulumi.Context, name, typ, urn string) (r pulumi
 	switch typ {
 	case "machines:index:App":
 		r = &App{}
+	case "machines:index:AppSecrets":
+		r = &AppSecrets{}
+	case "machines:index:IpAssignment":
+		r = &IpAssignment{}
 	case "machines:index:Machine":
 		r = &Machine{}
+	case "machines:index:Secret":
+		r = &Secret{}
 	case "machines:index:Volume":
 		r = &Volume{}
 	default:

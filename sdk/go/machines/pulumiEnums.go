@@ -10,6 +10,225 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
+// One of `waitForMachine.states`. States to wait for: the first that is reached ends the wait.
+type AwaitedMachineState string
+
+const (
+	AwaitedMachineStateStarted   = AwaitedMachineState("started")
+	AwaitedMachineStateStopped   = AwaitedMachineState("stopped")
+	AwaitedMachineStateSuspended = AwaitedMachineState("suspended")
+	AwaitedMachineStateDestroyed = AwaitedMachineState("destroyed")
+	AwaitedMachineStateFailed    = AwaitedMachineState("failed")
+	AwaitedMachineStateSettled   = AwaitedMachineState("settled")
+)
+
+func (AwaitedMachineState) ElementType() reflect.Type {
+	return reflect.TypeOf((*AwaitedMachineState)(nil)).Elem()
+}
+
+func (e AwaitedMachineState) ToAwaitedMachineStateOutput() AwaitedMachineStateOutput {
+	return pulumi.ToOutput(e).(AwaitedMachineStateOutput)
+}
+
+func (e AwaitedMachineState) ToAwaitedMachineStateOutputWithContext(ctx context.Context) AwaitedMachineStateOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(AwaitedMachineStateOutput)
+}
+
+func (e AwaitedMachineState) ToAwaitedMachineStatePtrOutput() AwaitedMachineStatePtrOutput {
+	return e.ToAwaitedMachineStatePtrOutputWithContext(context.Background())
+}
+
+func (e AwaitedMachineState) ToAwaitedMachineStatePtrOutputWithContext(ctx context.Context) AwaitedMachineStatePtrOutput {
+	return AwaitedMachineState(e).ToAwaitedMachineStateOutputWithContext(ctx).ToAwaitedMachineStatePtrOutputWithContext(ctx)
+}
+
+func (e AwaitedMachineState) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e AwaitedMachineState) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e AwaitedMachineState) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e AwaitedMachineState) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type AwaitedMachineStateOutput struct{ *pulumi.OutputState }
+
+func (AwaitedMachineStateOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*AwaitedMachineState)(nil)).Elem()
+}
+
+func (o AwaitedMachineStateOutput) ToAwaitedMachineStateOutput() AwaitedMachineStateOutput {
+	return o
+}
+
+func (o AwaitedMachineStateOutput) ToAwaitedMachineStateOutputWithContext(ctx context.Context) AwaitedMachineStateOutput {
+	return o
+}
+
+func (o AwaitedMachineStateOutput) ToAwaitedMachineStatePtrOutput() AwaitedMachineStatePtrOutput {
+	return o.ToAwaitedMachineStatePtrOutputWithContext(context.Background())
+}
+
+func (o AwaitedMachineStateOutput) ToAwaitedMachineStatePtrOutputWithContext(ctx context.Context) AwaitedMachineStatePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v AwaitedMachineState) *AwaitedMachineState {
+		return &v
+	}).(AwaitedMachineStatePtrOutput)
+}
+
+func (o AwaitedMachineStateOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o AwaitedMachineStateOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e AwaitedMachineState) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o AwaitedMachineStateOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o AwaitedMachineStateOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e AwaitedMachineState) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type AwaitedMachineStatePtrOutput struct{ *pulumi.OutputState }
+
+func (AwaitedMachineStatePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**AwaitedMachineState)(nil)).Elem()
+}
+
+func (o AwaitedMachineStatePtrOutput) ToAwaitedMachineStatePtrOutput() AwaitedMachineStatePtrOutput {
+	return o
+}
+
+func (o AwaitedMachineStatePtrOutput) ToAwaitedMachineStatePtrOutputWithContext(ctx context.Context) AwaitedMachineStatePtrOutput {
+	return o
+}
+
+func (o AwaitedMachineStatePtrOutput) Elem() AwaitedMachineStateOutput {
+	return o.ApplyT(func(v *AwaitedMachineState) AwaitedMachineState {
+		if v != nil {
+			return *v
+		}
+		var ret AwaitedMachineState
+		return ret
+	}).(AwaitedMachineStateOutput)
+}
+
+func (o AwaitedMachineStatePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o AwaitedMachineStatePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *AwaitedMachineState) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// AwaitedMachineStateInput is an input type that accepts values of the AwaitedMachineState enum
+// A concrete instance of `AwaitedMachineStateInput` can be one of the following:
+//
+//	AwaitedMachineStateStarted
+//	AwaitedMachineStateStopped
+//	AwaitedMachineStateSuspended
+//	AwaitedMachineStateDestroyed
+//	AwaitedMachineStateFailed
+//	AwaitedMachineStateSettled
+type AwaitedMachineStateInput interface {
+	pulumi.Input
+
+	ToAwaitedMachineStateOutput() AwaitedMachineStateOutput
+	ToAwaitedMachineStateOutputWithContext(context.Context) AwaitedMachineStateOutput
+}
+
+var awaitedMachineStatePtrType = reflect.TypeOf((**AwaitedMachineState)(nil)).Elem()
+
+type AwaitedMachineStatePtrInput interface {
+	pulumi.Input
+
+	ToAwaitedMachineStatePtrOutput() AwaitedMachineStatePtrOutput
+	ToAwaitedMachineStatePtrOutputWithContext(context.Context) AwaitedMachineStatePtrOutput
+}
+
+type awaitedMachineStatePtr string
+
+func AwaitedMachineStatePtr(v string) AwaitedMachineStatePtrInput {
+	return (*awaitedMachineStatePtr)(&v)
+}
+
+func (*awaitedMachineStatePtr) ElementType() reflect.Type {
+	return awaitedMachineStatePtrType
+}
+
+func (in *awaitedMachineStatePtr) ToAwaitedMachineStatePtrOutput() AwaitedMachineStatePtrOutput {
+	return pulumi.ToOutput(in).(AwaitedMachineStatePtrOutput)
+}
+
+func (in *awaitedMachineStatePtr) ToAwaitedMachineStatePtrOutputWithContext(ctx context.Context) AwaitedMachineStatePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(AwaitedMachineStatePtrOutput)
+}
+
+// AwaitedMachineStateArrayInput is an input type that accepts AwaitedMachineStateArray and AwaitedMachineStateArrayOutput values.
+// You can construct a concrete instance of `AwaitedMachineStateArrayInput` via:
+//
+//	AwaitedMachineStateArray{ AwaitedMachineStateArgs{...} }
+type AwaitedMachineStateArrayInput interface {
+	pulumi.Input
+
+	ToAwaitedMachineStateArrayOutput() AwaitedMachineStateArrayOutput
+	ToAwaitedMachineStateArrayOutputWithContext(context.Context) AwaitedMachineStateArrayOutput
+}
+
+type AwaitedMachineStateArray []AwaitedMachineState
+
+func (AwaitedMachineStateArray) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]AwaitedMachineState)(nil)).Elem()
+}
+
+func (i AwaitedMachineStateArray) ToAwaitedMachineStateArrayOutput() AwaitedMachineStateArrayOutput {
+	return i.ToAwaitedMachineStateArrayOutputWithContext(context.Background())
+}
+
+func (i AwaitedMachineStateArray) ToAwaitedMachineStateArrayOutputWithContext(ctx context.Context) AwaitedMachineStateArrayOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(AwaitedMachineStateArrayOutput)
+}
+
+type AwaitedMachineStateArrayOutput struct{ *pulumi.OutputState }
+
+func (AwaitedMachineStateArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]AwaitedMachineState)(nil)).Elem()
+}
+
+func (o AwaitedMachineStateArrayOutput) ToAwaitedMachineStateArrayOutput() AwaitedMachineStateArrayOutput {
+	return o
+}
+
+func (o AwaitedMachineStateArrayOutput) ToAwaitedMachineStateArrayOutputWithContext(ctx context.Context) AwaitedMachineStateArrayOutput {
+	return o
+}
+
+func (o AwaitedMachineStateArrayOutput) Index(i pulumi.IntInput) AwaitedMachineStateOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) AwaitedMachineState {
+		return vs[0].([]AwaitedMachineState)[vs[1].(int)]
+	}).(AwaitedMachineStateOutput)
+}
+
 // Field of the Machine it is set from.
 type EnvFromFieldRef string
 
@@ -182,6 +401,962 @@ func (in *envFromFieldRefPtr) ToEnvFromFieldRefPtrOutput() EnvFromFieldRefPtrOut
 
 func (in *envFromFieldRefPtr) ToEnvFromFieldRefPtrOutputWithContext(ctx context.Context) EnvFromFieldRefPtrOutput {
 	return pulumi.ToOutputWithContext(ctx, in).(EnvFromFieldRefPtrOutput)
+}
+
+// `asc` or `desc`.
+type GetMachineProcessesOrder string
+
+const (
+	GetMachineProcessesOrderAsc  = GetMachineProcessesOrder("asc")
+	GetMachineProcessesOrderDesc = GetMachineProcessesOrder("desc")
+)
+
+func (GetMachineProcessesOrder) ElementType() reflect.Type {
+	return reflect.TypeOf((*GetMachineProcessesOrder)(nil)).Elem()
+}
+
+func (e GetMachineProcessesOrder) ToGetMachineProcessesOrderOutput() GetMachineProcessesOrderOutput {
+	return pulumi.ToOutput(e).(GetMachineProcessesOrderOutput)
+}
+
+func (e GetMachineProcessesOrder) ToGetMachineProcessesOrderOutputWithContext(ctx context.Context) GetMachineProcessesOrderOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(GetMachineProcessesOrderOutput)
+}
+
+func (e GetMachineProcessesOrder) ToGetMachineProcessesOrderPtrOutput() GetMachineProcessesOrderPtrOutput {
+	return e.ToGetMachineProcessesOrderPtrOutputWithContext(context.Background())
+}
+
+func (e GetMachineProcessesOrder) ToGetMachineProcessesOrderPtrOutputWithContext(ctx context.Context) GetMachineProcessesOrderPtrOutput {
+	return GetMachineProcessesOrder(e).ToGetMachineProcessesOrderOutputWithContext(ctx).ToGetMachineProcessesOrderPtrOutputWithContext(ctx)
+}
+
+func (e GetMachineProcessesOrder) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e GetMachineProcessesOrder) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e GetMachineProcessesOrder) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e GetMachineProcessesOrder) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type GetMachineProcessesOrderOutput struct{ *pulumi.OutputState }
+
+func (GetMachineProcessesOrderOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*GetMachineProcessesOrder)(nil)).Elem()
+}
+
+func (o GetMachineProcessesOrderOutput) ToGetMachineProcessesOrderOutput() GetMachineProcessesOrderOutput {
+	return o
+}
+
+func (o GetMachineProcessesOrderOutput) ToGetMachineProcessesOrderOutputWithContext(ctx context.Context) GetMachineProcessesOrderOutput {
+	return o
+}
+
+func (o GetMachineProcessesOrderOutput) ToGetMachineProcessesOrderPtrOutput() GetMachineProcessesOrderPtrOutput {
+	return o.ToGetMachineProcessesOrderPtrOutputWithContext(context.Background())
+}
+
+func (o GetMachineProcessesOrderOutput) ToGetMachineProcessesOrderPtrOutputWithContext(ctx context.Context) GetMachineProcessesOrderPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v GetMachineProcessesOrder) *GetMachineProcessesOrder {
+		return &v
+	}).(GetMachineProcessesOrderPtrOutput)
+}
+
+func (o GetMachineProcessesOrderOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o GetMachineProcessesOrderOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e GetMachineProcessesOrder) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o GetMachineProcessesOrderOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o GetMachineProcessesOrderOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e GetMachineProcessesOrder) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type GetMachineProcessesOrderPtrOutput struct{ *pulumi.OutputState }
+
+func (GetMachineProcessesOrderPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**GetMachineProcessesOrder)(nil)).Elem()
+}
+
+func (o GetMachineProcessesOrderPtrOutput) ToGetMachineProcessesOrderPtrOutput() GetMachineProcessesOrderPtrOutput {
+	return o
+}
+
+func (o GetMachineProcessesOrderPtrOutput) ToGetMachineProcessesOrderPtrOutputWithContext(ctx context.Context) GetMachineProcessesOrderPtrOutput {
+	return o
+}
+
+func (o GetMachineProcessesOrderPtrOutput) Elem() GetMachineProcessesOrderOutput {
+	return o.ApplyT(func(v *GetMachineProcessesOrder) GetMachineProcessesOrder {
+		if v != nil {
+			return *v
+		}
+		var ret GetMachineProcessesOrder
+		return ret
+	}).(GetMachineProcessesOrderOutput)
+}
+
+func (o GetMachineProcessesOrderPtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o GetMachineProcessesOrderPtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *GetMachineProcessesOrder) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// GetMachineProcessesOrderInput is an input type that accepts values of the GetMachineProcessesOrder enum
+// A concrete instance of `GetMachineProcessesOrderInput` can be one of the following:
+//
+//	GetMachineProcessesOrderAsc
+//	GetMachineProcessesOrderDesc
+type GetMachineProcessesOrderInput interface {
+	pulumi.Input
+
+	ToGetMachineProcessesOrderOutput() GetMachineProcessesOrderOutput
+	ToGetMachineProcessesOrderOutputWithContext(context.Context) GetMachineProcessesOrderOutput
+}
+
+var getMachineProcessesOrderPtrType = reflect.TypeOf((**GetMachineProcessesOrder)(nil)).Elem()
+
+type GetMachineProcessesOrderPtrInput interface {
+	pulumi.Input
+
+	ToGetMachineProcessesOrderPtrOutput() GetMachineProcessesOrderPtrOutput
+	ToGetMachineProcessesOrderPtrOutputWithContext(context.Context) GetMachineProcessesOrderPtrOutput
+}
+
+type getMachineProcessesOrderPtr string
+
+func GetMachineProcessesOrderPtr(v string) GetMachineProcessesOrderPtrInput {
+	return (*getMachineProcessesOrderPtr)(&v)
+}
+
+func (*getMachineProcessesOrderPtr) ElementType() reflect.Type {
+	return getMachineProcessesOrderPtrType
+}
+
+func (in *getMachineProcessesOrderPtr) ToGetMachineProcessesOrderPtrOutput() GetMachineProcessesOrderPtrOutput {
+	return pulumi.ToOutput(in).(GetMachineProcessesOrderPtrOutput)
+}
+
+func (in *getMachineProcessesOrderPtr) ToGetMachineProcessesOrderPtrOutputWithContext(ctx context.Context) GetMachineProcessesOrderPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(GetMachineProcessesOrderPtrOutput)
+}
+
+// Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`.
+type GetMachineProcessesSortBy string
+
+const (
+	GetMachineProcessesSortByPid     = GetMachineProcessesSortBy("pid")
+	GetMachineProcessesSortByCpu     = GetMachineProcessesSortBy("cpu")
+	GetMachineProcessesSortByRss     = GetMachineProcessesSortBy("rss")
+	GetMachineProcessesSortByRtime   = GetMachineProcessesSortBy("rtime")
+	GetMachineProcessesSortByStime   = GetMachineProcessesSortBy("stime")
+	GetMachineProcessesSortByCommand = GetMachineProcessesSortBy("command")
+)
+
+func (GetMachineProcessesSortBy) ElementType() reflect.Type {
+	return reflect.TypeOf((*GetMachineProcessesSortBy)(nil)).Elem()
+}
+
+func (e GetMachineProcessesSortBy) ToGetMachineProcessesSortByOutput() GetMachineProcessesSortByOutput {
+	return pulumi.ToOutput(e).(GetMachineProcessesSortByOutput)
+}
+
+func (e GetMachineProcessesSortBy) ToGetMachineProcessesSortByOutputWithContext(ctx context.Context) GetMachineProcessesSortByOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(GetMachineProcessesSortByOutput)
+}
+
+func (e GetMachineProcessesSortBy) ToGetMachineProcessesSortByPtrOutput() GetMachineProcessesSortByPtrOutput {
+	return e.ToGetMachineProcessesSortByPtrOutputWithContext(context.Background())
+}
+
+func (e GetMachineProcessesSortBy) ToGetMachineProcessesSortByPtrOutputWithContext(ctx context.Context) GetMachineProcessesSortByPtrOutput {
+	return GetMachineProcessesSortBy(e).ToGetMachineProcessesSortByOutputWithContext(ctx).ToGetMachineProcessesSortByPtrOutputWithContext(ctx)
+}
+
+func (e GetMachineProcessesSortBy) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e GetMachineProcessesSortBy) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e GetMachineProcessesSortBy) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e GetMachineProcessesSortBy) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type GetMachineProcessesSortByOutput struct{ *pulumi.OutputState }
+
+func (GetMachineProcessesSortByOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*GetMachineProcessesSortBy)(nil)).Elem()
+}
+
+func (o GetMachineProcessesSortByOutput) ToGetMachineProcessesSortByOutput() GetMachineProcessesSortByOutput {
+	return o
+}
+
+func (o GetMachineProcessesSortByOutput) ToGetMachineProcessesSortByOutputWithContext(ctx context.Context) GetMachineProcessesSortByOutput {
+	return o
+}
+
+func (o GetMachineProcessesSortByOutput) ToGetMachineProcessesSortByPtrOutput() GetMachineProcessesSortByPtrOutput {
+	return o.ToGetMachineProcessesSortByPtrOutputWithContext(context.Background())
+}
+
+func (o GetMachineProcessesSortByOutput) ToGetMachineProcessesSortByPtrOutputWithContext(ctx context.Context) GetMachineProcessesSortByPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v GetMachineProcessesSortBy) *GetMachineProcessesSortBy {
+		return &v
+	}).(GetMachineProcessesSortByPtrOutput)
+}
+
+func (o GetMachineProcessesSortByOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o GetMachineProcessesSortByOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e GetMachineProcessesSortBy) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o GetMachineProcessesSortByOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o GetMachineProcessesSortByOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e GetMachineProcessesSortBy) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type GetMachineProcessesSortByPtrOutput struct{ *pulumi.OutputState }
+
+func (GetMachineProcessesSortByPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**GetMachineProcessesSortBy)(nil)).Elem()
+}
+
+func (o GetMachineProcessesSortByPtrOutput) ToGetMachineProcessesSortByPtrOutput() GetMachineProcessesSortByPtrOutput {
+	return o
+}
+
+func (o GetMachineProcessesSortByPtrOutput) ToGetMachineProcessesSortByPtrOutputWithContext(ctx context.Context) GetMachineProcessesSortByPtrOutput {
+	return o
+}
+
+func (o GetMachineProcessesSortByPtrOutput) Elem() GetMachineProcessesSortByOutput {
+	return o.ApplyT(func(v *GetMachineProcessesSortBy) GetMachineProcessesSortBy {
+		if v != nil {
+			return *v
+		}
+		var ret GetMachineProcessesSortBy
+		return ret
+	}).(GetMachineProcessesSortByOutput)
+}
+
+func (o GetMachineProcessesSortByPtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o GetMachineProcessesSortByPtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *GetMachineProcessesSortBy) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// GetMachineProcessesSortByInput is an input type that accepts values of the GetMachineProcessesSortBy enum
+// A concrete instance of `GetMachineProcessesSortByInput` can be one of the following:
+//
+//	GetMachineProcessesSortByPid
+//	GetMachineProcessesSortByCpu
+//	GetMachineProcessesSortByRss
+//	GetMachineProcessesSortByRtime
+//	GetMachineProcessesSortByStime
+//	GetMachineProcessesSortByCommand
+type GetMachineProcessesSortByInput interface {
+	pulumi.Input
+
+	ToGetMachineProcessesSortByOutput() GetMachineProcessesSortByOutput
+	ToGetMachineProcessesSortByOutputWithContext(context.Context) GetMachineProcessesSortByOutput
+}
+
+var getMachineProcessesSortByPtrType = reflect.TypeOf((**GetMachineProcessesSortBy)(nil)).Elem()
+
+type GetMachineProcessesSortByPtrInput interface {
+	pulumi.Input
+
+	ToGetMachineProcessesSortByPtrOutput() GetMachineProcessesSortByPtrOutput
+	ToGetMachineProcessesSortByPtrOutputWithContext(context.Context) GetMachineProcessesSortByPtrOutput
+}
+
+type getMachineProcessesSortByPtr string
+
+func GetMachineProcessesSortByPtr(v string) GetMachineProcessesSortByPtrInput {
+	return (*getMachineProcessesSortByPtr)(&v)
+}
+
+func (*getMachineProcessesSortByPtr) ElementType() reflect.Type {
+	return getMachineProcessesSortByPtrType
+}
+
+func (in *getMachineProcessesSortByPtr) ToGetMachineProcessesSortByPtrOutput() GetMachineProcessesSortByPtrOutput {
+	return pulumi.ToOutput(in).(GetMachineProcessesSortByPtrOutput)
+}
+
+func (in *getMachineProcessesSortByPtr) ToGetMachineProcessesSortByPtrOutputWithContext(ctx context.Context) GetMachineProcessesSortByPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(GetMachineProcessesSortByPtrOutput)
+}
+
+// Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+type IpAssignmentType string
+
+const (
+	IpAssignmentTypeV4         = IpAssignmentType("v4")
+	IpAssignmentTypeV6         = IpAssignmentType("v6")
+	IpAssignmentTypeSharedV4   = IpAssignmentType("shared_v4")
+	IpAssignmentTypePrivateV6  = IpAssignmentType("private_v6")
+	IpAssignmentTypeEgressV4   = IpAssignmentType("egress_v4")
+	IpAssignmentTypeEgressV6   = IpAssignmentType("egress_v6")
+	IpAssignmentTypeEgressPair = IpAssignmentType("egress_pair")
+)
+
+func (IpAssignmentType) ElementType() reflect.Type {
+	return reflect.TypeOf((*IpAssignmentType)(nil)).Elem()
+}
+
+func (e IpAssignmentType) ToIpAssignmentTypeOutput() IpAssignmentTypeOutput {
+	return pulumi.ToOutput(e).(IpAssignmentTypeOutput)
+}
+
+func (e IpAssignmentType) ToIpAssignmentTypeOutputWithContext(ctx context.Context) IpAssignmentTypeOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(IpAssignmentTypeOutput)
+}
+
+func (e IpAssignmentType) ToIpAssignmentTypePtrOutput() IpAssignmentTypePtrOutput {
+	return e.ToIpAssignmentTypePtrOutputWithContext(context.Background())
+}
+
+func (e IpAssignmentType) ToIpAssignmentTypePtrOutputWithContext(ctx context.Context) IpAssignmentTypePtrOutput {
+	return IpAssignmentType(e).ToIpAssignmentTypeOutputWithContext(ctx).ToIpAssignmentTypePtrOutputWithContext(ctx)
+}
+
+func (e IpAssignmentType) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e IpAssignmentType) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e IpAssignmentType) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e IpAssignmentType) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type IpAssignmentTypeOutput struct{ *pulumi.OutputState }
+
+func (IpAssignmentTypeOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*IpAssignmentType)(nil)).Elem()
+}
+
+func (o IpAssignmentTypeOutput) ToIpAssignmentTypeOutput() IpAssignmentTypeOutput {
+	return o
+}
+
+func (o IpAssignmentTypeOutput) ToIpAssignmentTypeOutputWithContext(ctx context.Context) IpAssignmentTypeOutput {
+	return o
+}
+
+func (o IpAssignmentTypeOutput) ToIpAssignmentTypePtrOutput() IpAssignmentTypePtrOutput {
+	return o.ToIpAssignmentTypePtrOutputWithContext(context.Background())
+}
+
+func (o IpAssignmentTypeOutput) ToIpAssignmentTypePtrOutputWithContext(ctx context.Context) IpAssignmentTypePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v IpAssignmentType) *IpAssignmentType {
+		return &v
+	}).(IpAssignmentTypePtrOutput)
+}
+
+func (o IpAssignmentTypeOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o IpAssignmentTypeOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e IpAssignmentType) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o IpAssignmentTypeOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o IpAssignmentTypeOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e IpAssignmentType) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type IpAssignmentTypePtrOutput struct{ *pulumi.OutputState }
+
+func (IpAssignmentTypePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**IpAssignmentType)(nil)).Elem()
+}
+
+func (o IpAssignmentTypePtrOutput) ToIpAssignmentTypePtrOutput() IpAssignmentTypePtrOutput {
+	return o
+}
+
+func (o IpAssignmentTypePtrOutput) ToIpAssignmentTypePtrOutputWithContext(ctx context.Context) IpAssignmentTypePtrOutput {
+	return o
+}
+
+func (o IpAssignmentTypePtrOutput) Elem() IpAssignmentTypeOutput {
+	return o.ApplyT(func(v *IpAssignmentType) IpAssignmentType {
+		if v != nil {
+			return *v
+		}
+		var ret IpAssignmentType
+		return ret
+	}).(IpAssignmentTypeOutput)
+}
+
+func (o IpAssignmentTypePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o IpAssignmentTypePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *IpAssignmentType) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// IpAssignmentTypeInput is an input type that accepts values of the IpAssignmentType enum
+// A concrete instance of `IpAssignmentTypeInput` can be one of the following:
+//
+//	IpAssignmentTypeV4
+//	IpAssignmentTypeV6
+//	IpAssignmentTypeSharedV4
+//	IpAssignmentTypePrivateV6
+//	IpAssignmentTypeEgressV4
+//	IpAssignmentTypeEgressV6
+//	IpAssignmentTypeEgressPair
+type IpAssignmentTypeInput interface {
+	pulumi.Input
+
+	ToIpAssignmentTypeOutput() IpAssignmentTypeOutput
+	ToIpAssignmentTypeOutputWithContext(context.Context) IpAssignmentTypeOutput
+}
+
+var ipAssignmentTypePtrType = reflect.TypeOf((**IpAssignmentType)(nil)).Elem()
+
+type IpAssignmentTypePtrInput interface {
+	pulumi.Input
+
+	ToIpAssignmentTypePtrOutput() IpAssignmentTypePtrOutput
+	ToIpAssignmentTypePtrOutputWithContext(context.Context) IpAssignmentTypePtrOutput
+}
+
+type ipAssignmentTypePtr string
+
+func IpAssignmentTypePtr(v string) IpAssignmentTypePtrInput {
+	return (*ipAssignmentTypePtr)(&v)
+}
+
+func (*ipAssignmentTypePtr) ElementType() reflect.Type {
+	return ipAssignmentTypePtrType
+}
+
+func (in *ipAssignmentTypePtr) ToIpAssignmentTypePtrOutput() IpAssignmentTypePtrOutput {
+	return pulumi.ToOutput(in).(IpAssignmentTypePtrOutput)
+}
+
+func (in *ipAssignmentTypePtr) ToIpAssignmentTypePtrOutputWithContext(ctx context.Context) IpAssignmentTypePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(IpAssignmentTypePtrOutput)
+}
+
+// One of `getMachines.states`, `getOrgMachines.states`. Only Machines in one of these states; in any when left out.
+type ListedMachineState string
+
+const (
+	ListedMachineStateCreated   = ListedMachineState("created")
+	ListedMachineStateStarted   = ListedMachineState("started")
+	ListedMachineStateStopped   = ListedMachineState("stopped")
+	ListedMachineStateSuspended = ListedMachineState("suspended")
+)
+
+func (ListedMachineState) ElementType() reflect.Type {
+	return reflect.TypeOf((*ListedMachineState)(nil)).Elem()
+}
+
+func (e ListedMachineState) ToListedMachineStateOutput() ListedMachineStateOutput {
+	return pulumi.ToOutput(e).(ListedMachineStateOutput)
+}
+
+func (e ListedMachineState) ToListedMachineStateOutputWithContext(ctx context.Context) ListedMachineStateOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(ListedMachineStateOutput)
+}
+
+func (e ListedMachineState) ToListedMachineStatePtrOutput() ListedMachineStatePtrOutput {
+	return e.ToListedMachineStatePtrOutputWithContext(context.Background())
+}
+
+func (e ListedMachineState) ToListedMachineStatePtrOutputWithContext(ctx context.Context) ListedMachineStatePtrOutput {
+	return ListedMachineState(e).ToListedMachineStateOutputWithContext(ctx).ToListedMachineStatePtrOutputWithContext(ctx)
+}
+
+func (e ListedMachineState) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e ListedMachineState) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e ListedMachineState) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e ListedMachineState) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type ListedMachineStateOutput struct{ *pulumi.OutputState }
+
+func (ListedMachineStateOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*ListedMachineState)(nil)).Elem()
+}
+
+func (o ListedMachineStateOutput) ToListedMachineStateOutput() ListedMachineStateOutput {
+	return o
+}
+
+func (o ListedMachineStateOutput) ToListedMachineStateOutputWithContext(ctx context.Context) ListedMachineStateOutput {
+	return o
+}
+
+func (o ListedMachineStateOutput) ToListedMachineStatePtrOutput() ListedMachineStatePtrOutput {
+	return o.ToListedMachineStatePtrOutputWithContext(context.Background())
+}
+
+func (o ListedMachineStateOutput) ToListedMachineStatePtrOutputWithContext(ctx context.Context) ListedMachineStatePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v ListedMachineState) *ListedMachineState {
+		return &v
+	}).(ListedMachineStatePtrOutput)
+}
+
+func (o ListedMachineStateOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o ListedMachineStateOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e ListedMachineState) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o ListedMachineStateOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o ListedMachineStateOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e ListedMachineState) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type ListedMachineStatePtrOutput struct{ *pulumi.OutputState }
+
+func (ListedMachineStatePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**ListedMachineState)(nil)).Elem()
+}
+
+func (o ListedMachineStatePtrOutput) ToListedMachineStatePtrOutput() ListedMachineStatePtrOutput {
+	return o
+}
+
+func (o ListedMachineStatePtrOutput) ToListedMachineStatePtrOutputWithContext(ctx context.Context) ListedMachineStatePtrOutput {
+	return o
+}
+
+func (o ListedMachineStatePtrOutput) Elem() ListedMachineStateOutput {
+	return o.ApplyT(func(v *ListedMachineState) ListedMachineState {
+		if v != nil {
+			return *v
+		}
+		var ret ListedMachineState
+		return ret
+	}).(ListedMachineStateOutput)
+}
+
+func (o ListedMachineStatePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o ListedMachineStatePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *ListedMachineState) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// ListedMachineStateInput is an input type that accepts values of the ListedMachineState enum
+// A concrete instance of `ListedMachineStateInput` can be one of the following:
+//
+//	ListedMachineStateCreated
+//	ListedMachineStateStarted
+//	ListedMachineStateStopped
+//	ListedMachineStateSuspended
+type ListedMachineStateInput interface {
+	pulumi.Input
+
+	ToListedMachineStateOutput() ListedMachineStateOutput
+	ToListedMachineStateOutputWithContext(context.Context) ListedMachineStateOutput
+}
+
+var listedMachineStatePtrType = reflect.TypeOf((**ListedMachineState)(nil)).Elem()
+
+type ListedMachineStatePtrInput interface {
+	pulumi.Input
+
+	ToListedMachineStatePtrOutput() ListedMachineStatePtrOutput
+	ToListedMachineStatePtrOutputWithContext(context.Context) ListedMachineStatePtrOutput
+}
+
+type listedMachineStatePtr string
+
+func ListedMachineStatePtr(v string) ListedMachineStatePtrInput {
+	return (*listedMachineStatePtr)(&v)
+}
+
+func (*listedMachineStatePtr) ElementType() reflect.Type {
+	return listedMachineStatePtrType
+}
+
+func (in *listedMachineStatePtr) ToListedMachineStatePtrOutput() ListedMachineStatePtrOutput {
+	return pulumi.ToOutput(in).(ListedMachineStatePtrOutput)
+}
+
+func (in *listedMachineStatePtr) ToListedMachineStatePtrOutputWithContext(ctx context.Context) ListedMachineStatePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(ListedMachineStatePtrOutput)
+}
+
+// ListedMachineStateArrayInput is an input type that accepts ListedMachineStateArray and ListedMachineStateArrayOutput values.
+// You can construct a concrete instance of `ListedMachineStateArrayInput` via:
+//
+//	ListedMachineStateArray{ ListedMachineStateArgs{...} }
+type ListedMachineStateArrayInput interface {
+	pulumi.Input
+
+	ToListedMachineStateArrayOutput() ListedMachineStateArrayOutput
+	ToListedMachineStateArrayOutputWithContext(context.Context) ListedMachineStateArrayOutput
+}
+
+type ListedMachineStateArray []ListedMachineState
+
+func (ListedMachineStateArray) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]ListedMachineState)(nil)).Elem()
+}
+
+func (i ListedMachineStateArray) ToListedMachineStateArrayOutput() ListedMachineStateArrayOutput {
+	return i.ToListedMachineStateArrayOutputWithContext(context.Background())
+}
+
+func (i ListedMachineStateArray) ToListedMachineStateArrayOutputWithContext(ctx context.Context) ListedMachineStateArrayOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(ListedMachineStateArrayOutput)
+}
+
+type ListedMachineStateArrayOutput struct{ *pulumi.OutputState }
+
+func (ListedMachineStateArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]ListedMachineState)(nil)).Elem()
+}
+
+func (o ListedMachineStateArrayOutput) ToListedMachineStateArrayOutput() ListedMachineStateArrayOutput {
+	return o
+}
+
+func (o ListedMachineStateArrayOutput) ToListedMachineStateArrayOutputWithContext(ctx context.Context) ListedMachineStateArrayOutput {
+	return o
+}
+
+func (o ListedMachineStateArrayOutput) Index(i pulumi.IntInput) ListedMachineStateOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) ListedMachineState {
+		return vs[0].([]ListedMachineState)[vs[1].(int)]
+	}).(ListedMachineStateOutput)
+}
+
+// One of `getSecretKeys.types`. Only keys of these kinds.
+type ListedSecretKeyType string
+
+const (
+	ListedSecretKeyTypeNaclAuth      = ListedSecretKeyType("nacl_auth")
+	ListedSecretKeyTypeHs256         = ListedSecretKeyType("hs256")
+	ListedSecretKeyTypeHs384         = ListedSecretKeyType("hs384")
+	ListedSecretKeyTypeHs512         = ListedSecretKeyType("hs512")
+	ListedSecretKeyTypeEs256         = ListedSecretKeyType("es256")
+	ListedSecretKeyTypeNaclSign      = ListedSecretKeyType("nacl_sign")
+	ListedSecretKeyTypeNaclSecretbox = ListedSecretKeyType("nacl_secretbox")
+	ListedSecretKeyTypeXaes256gcm    = ListedSecretKeyType("xaes256gcm")
+	ListedSecretKeyTypeNaclBox       = ListedSecretKeyType("nacl_box")
+)
+
+func (ListedSecretKeyType) ElementType() reflect.Type {
+	return reflect.TypeOf((*ListedSecretKeyType)(nil)).Elem()
+}
+
+func (e ListedSecretKeyType) ToListedSecretKeyTypeOutput() ListedSecretKeyTypeOutput {
+	return pulumi.ToOutput(e).(ListedSecretKeyTypeOutput)
+}
+
+func (e ListedSecretKeyType) ToListedSecretKeyTypeOutputWithContext(ctx context.Context) ListedSecretKeyTypeOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(ListedSecretKeyTypeOutput)
+}
+
+func (e ListedSecretKeyType) ToListedSecretKeyTypePtrOutput() ListedSecretKeyTypePtrOutput {
+	return e.ToListedSecretKeyTypePtrOutputWithContext(context.Background())
+}
+
+func (e ListedSecretKeyType) ToListedSecretKeyTypePtrOutputWithContext(ctx context.Context) ListedSecretKeyTypePtrOutput {
+	return ListedSecretKeyType(e).ToListedSecretKeyTypeOutputWithContext(ctx).ToListedSecretKeyTypePtrOutputWithContext(ctx)
+}
+
+func (e ListedSecretKeyType) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e ListedSecretKeyType) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e ListedSecretKeyType) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e ListedSecretKeyType) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type ListedSecretKeyTypeOutput struct{ *pulumi.OutputState }
+
+func (ListedSecretKeyTypeOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*ListedSecretKeyType)(nil)).Elem()
+}
+
+func (o ListedSecretKeyTypeOutput) ToListedSecretKeyTypeOutput() ListedSecretKeyTypeOutput {
+	return o
+}
+
+func (o ListedSecretKeyTypeOutput) ToListedSecretKeyTypeOutputWithContext(ctx context.Context) ListedSecretKeyTypeOutput {
+	return o
+}
+
+func (o ListedSecretKeyTypeOutput) ToListedSecretKeyTypePtrOutput() ListedSecretKeyTypePtrOutput {
+	return o.ToListedSecretKeyTypePtrOutputWithContext(context.Background())
+}
+
+func (o ListedSecretKeyTypeOutput) ToListedSecretKeyTypePtrOutputWithContext(ctx context.Context) ListedSecretKeyTypePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v ListedSecretKeyType) *ListedSecretKeyType {
+		return &v
+	}).(ListedSecretKeyTypePtrOutput)
+}
+
+func (o ListedSecretKeyTypeOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o ListedSecretKeyTypeOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e ListedSecretKeyType) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o ListedSecretKeyTypeOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o ListedSecretKeyTypeOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e ListedSecretKeyType) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type ListedSecretKeyTypePtrOutput struct{ *pulumi.OutputState }
+
+func (ListedSecretKeyTypePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**ListedSecretKeyType)(nil)).Elem()
+}
+
+func (o ListedSecretKeyTypePtrOutput) ToListedSecretKeyTypePtrOutput() ListedSecretKeyTypePtrOutput {
+	return o
+}
+
+func (o ListedSecretKeyTypePtrOutput) ToListedSecretKeyTypePtrOutputWithContext(ctx context.Context) ListedSecretKeyTypePtrOutput {
+	return o
+}
+
+func (o ListedSecretKeyTypePtrOutput) Elem() ListedSecretKeyTypeOutput {
+	return o.ApplyT(func(v *ListedSecretKeyType) ListedSecretKeyType {
+		if v != nil {
+			return *v
+		}
+		var ret ListedSecretKeyType
+		return ret
+	}).(ListedSecretKeyTypeOutput)
+}
+
+func (o ListedSecretKeyTypePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o ListedSecretKeyTypePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *ListedSecretKeyType) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// ListedSecretKeyTypeInput is an input type that accepts values of the ListedSecretKeyType enum
+// A concrete instance of `ListedSecretKeyTypeInput` can be one of the following:
+//
+//	ListedSecretKeyTypeNaclAuth
+//	ListedSecretKeyTypeHs256
+//	ListedSecretKeyTypeHs384
+//	ListedSecretKeyTypeHs512
+//	ListedSecretKeyTypeEs256
+//	ListedSecretKeyTypeNaclSign
+//	ListedSecretKeyTypeNaclSecretbox
+//	ListedSecretKeyTypeXaes256gcm
+//	ListedSecretKeyTypeNaclBox
+type ListedSecretKeyTypeInput interface {
+	pulumi.Input
+
+	ToListedSecretKeyTypeOutput() ListedSecretKeyTypeOutput
+	ToListedSecretKeyTypeOutputWithContext(context.Context) ListedSecretKeyTypeOutput
+}
+
+var listedSecretKeyTypePtrType = reflect.TypeOf((**ListedSecretKeyType)(nil)).Elem()
+
+type ListedSecretKeyTypePtrInput interface {
+	pulumi.Input
+
+	ToListedSecretKeyTypePtrOutput() ListedSecretKeyTypePtrOutput
+	ToListedSecretKeyTypePtrOutputWithContext(context.Context) ListedSecretKeyTypePtrOutput
+}
+
+type listedSecretKeyTypePtr string
+
+func ListedSecretKeyTypePtr(v string) ListedSecretKeyTypePtrInput {
+	return (*listedSecretKeyTypePtr)(&v)
+}
+
+func (*listedSecretKeyTypePtr) ElementType() reflect.Type {
+	return listedSecretKeyTypePtrType
+}
+
+func (in *listedSecretKeyTypePtr) ToListedSecretKeyTypePtrOutput() ListedSecretKeyTypePtrOutput {
+	return pulumi.ToOutput(in).(ListedSecretKeyTypePtrOutput)
+}
+
+func (in *listedSecretKeyTypePtr) ToListedSecretKeyTypePtrOutputWithContext(ctx context.Context) ListedSecretKeyTypePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(ListedSecretKeyTypePtrOutput)
+}
+
+// ListedSecretKeyTypeArrayInput is an input type that accepts ListedSecretKeyTypeArray and ListedSecretKeyTypeArrayOutput values.
+// You can construct a concrete instance of `ListedSecretKeyTypeArrayInput` via:
+//
+//	ListedSecretKeyTypeArray{ ListedSecretKeyTypeArgs{...} }
+type ListedSecretKeyTypeArrayInput interface {
+	pulumi.Input
+
+	ToListedSecretKeyTypeArrayOutput() ListedSecretKeyTypeArrayOutput
+	ToListedSecretKeyTypeArrayOutputWithContext(context.Context) ListedSecretKeyTypeArrayOutput
+}
+
+type ListedSecretKeyTypeArray []ListedSecretKeyType
+
+func (ListedSecretKeyTypeArray) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]ListedSecretKeyType)(nil)).Elem()
+}
+
+func (i ListedSecretKeyTypeArray) ToListedSecretKeyTypeArrayOutput() ListedSecretKeyTypeArrayOutput {
+	return i.ToListedSecretKeyTypeArrayOutputWithContext(context.Background())
+}
+
+func (i ListedSecretKeyTypeArray) ToListedSecretKeyTypeArrayOutputWithContext(ctx context.Context) ListedSecretKeyTypeArrayOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(ListedSecretKeyTypeArrayOutput)
+}
+
+type ListedSecretKeyTypeArrayOutput struct{ *pulumi.OutputState }
+
+func (ListedSecretKeyTypeArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]ListedSecretKeyType)(nil)).Elem()
+}
+
+func (o ListedSecretKeyTypeArrayOutput) ToListedSecretKeyTypeArrayOutput() ListedSecretKeyTypeArrayOutput {
+	return o
+}
+
+func (o ListedSecretKeyTypeArrayOutput) ToListedSecretKeyTypeArrayOutputWithContext(ctx context.Context) ListedSecretKeyTypeArrayOutput {
+	return o
+}
+
+func (o ListedSecretKeyTypeArrayOutput) Index(i pulumi.IntInput) ListedSecretKeyTypeOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) ListedSecretKeyType {
+		return vs[0].([]ListedSecretKeyType)[vs[1].(int)]
+	}).(ListedSecretKeyTypeOutput)
 }
 
 // Whether a failing check keeps traffic away (`readiness`) or only reports.
@@ -4123,8 +5298,23 @@ func (in *volumeFstypePtr) ToVolumeFstypePtrOutputWithContext(ctx context.Contex
 }
 
 func init() {
+	pulumi.RegisterInputType(reflect.TypeOf((*AwaitedMachineStateInput)(nil)).Elem(), AwaitedMachineState("started"))
+	pulumi.RegisterInputType(reflect.TypeOf((*AwaitedMachineStatePtrInput)(nil)).Elem(), AwaitedMachineState("started"))
+	pulumi.RegisterInputType(reflect.TypeOf((*AwaitedMachineStateArrayInput)(nil)).Elem(), AwaitedMachineStateArray{})
 	pulumi.RegisterInputType(reflect.TypeOf((*EnvFromFieldRefInput)(nil)).Elem(), EnvFromFieldRef("id"))
 	pulumi.RegisterInputType(reflect.TypeOf((*EnvFromFieldRefPtrInput)(nil)).Elem(), EnvFromFieldRef("id"))
+	pulumi.RegisterInputType(reflect.TypeOf((*GetMachineProcessesOrderInput)(nil)).Elem(), GetMachineProcessesOrder("asc"))
+	pulumi.RegisterInputType(reflect.TypeOf((*GetMachineProcessesOrderPtrInput)(nil)).Elem(), GetMachineProcessesOrder("asc"))
+	pulumi.RegisterInputType(reflect.TypeOf((*GetMachineProcessesSortByInput)(nil)).Elem(), GetMachineProcessesSortBy("pid"))
+	pulumi.RegisterInputType(reflect.TypeOf((*GetMachineProcessesSortByPtrInput)(nil)).Elem(), GetMachineProcessesSortBy("pid"))
+	pulumi.RegisterInputType(reflect.TypeOf((*IpAssignmentTypeInput)(nil)).Elem(), IpAssignmentType("v4"))
+	pulumi.RegisterInputType(reflect.TypeOf((*IpAssignmentTypePtrInput)(nil)).Elem(), IpAssignmentType("v4"))
+	pulumi.RegisterInputType(reflect.TypeOf((*ListedMachineStateInput)(nil)).Elem(), ListedMachineState("created"))
+	pulumi.RegisterInputType(reflect.TypeOf((*ListedMachineStatePtrInput)(nil)).Elem(), ListedMachineState("created"))
+	pulumi.RegisterInputType(reflect.TypeOf((*ListedMachineStateArrayInput)(nil)).Elem(), ListedMachineStateArray{})
+	pulumi.RegisterInputType(reflect.TypeOf((*ListedSecretKeyTypeInput)(nil)).Elem(), ListedSecretKeyType("nacl_auth"))
+	pulumi.RegisterInputType(reflect.TypeOf((*ListedSecretKeyTypePtrInput)(nil)).Elem(), ListedSecretKeyType("nacl_auth"))
+	pulumi.RegisterInputType(reflect.TypeOf((*ListedSecretKeyTypeArrayInput)(nil)).Elem(), ListedSecretKeyTypeArray{})
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineCheckKindInput)(nil)).Elem(), MachineCheckKind("informational"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineCheckKindPtrInput)(nil)).Elem(), MachineCheckKind("informational"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineCheckProtocolInput)(nil)).Elem(), MachineCheckProtocol("http"))
@@ -4173,8 +5363,23 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineVolumeTempDirStorageTypePtrInput)(nil)).Elem(), MachineVolumeTempDirStorageType("disk"))
 	pulumi.RegisterInputType(reflect.TypeOf((*VolumeFstypeInput)(nil)).Elem(), VolumeFstype("ext4"))
 	pulumi.RegisterInputType(reflect.TypeOf((*VolumeFstypePtrInput)(nil)).Elem(), VolumeFstype("ext4"))
+	pulumi.RegisterOutputType(AwaitedMachineStateOutput{})
+	pulumi.RegisterOutputType(AwaitedMachineStatePtrOutput{})
+	pulumi.RegisterOutputType(AwaitedMachineStateArrayOutput{})
 	pulumi.RegisterOutputType(EnvFromFieldRefOutput{})
 	pulumi.RegisterOutputType(EnvFromFieldRefPtrOutput{})
+	pulumi.RegisterOutputType(GetMachineProcessesOrderOutput{})
+	pulumi.RegisterOutputType(GetMachineProcessesOrderPtrOutput{})
+	pulumi.RegisterOutputType(GetMachineProcessesSortByOutput{})
+	pulumi.RegisterOutputType(GetMachineProcessesSortByPtrOutput{})
+	pulumi.RegisterOutputType(IpAssignmentTypeOutput{})
+	pulumi.RegisterOutputType(IpAssignmentTypePtrOutput{})
+	pulumi.RegisterOutputType(ListedMachineStateOutput{})
+	pulumi.RegisterOutputType(ListedMachineStatePtrOutput{})
+	pulumi.RegisterOutputType(ListedMachineStateArrayOutput{})
+	pulumi.RegisterOutputType(ListedSecretKeyTypeOutput{})
+	pulumi.RegisterOutputType(ListedSecretKeyTypePtrOutput{})
+	pulumi.RegisterOutputType(ListedSecretKeyTypeArrayOutput{})
 	pulumi.RegisterOutputType(MachineCheckKindOutput{})
 	pulumi.RegisterOutputType(MachineCheckKindPtrOutput{})
 	pulumi.RegisterOutputType(MachineCheckProtocolOutput{})

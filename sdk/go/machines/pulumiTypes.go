@@ -122,6 +122,1043 @@ func (o AppDetailsArrayOutput) Index(i pulumi.IntInput) AppDetailsOutput {
 	}).(AppDetailsOutput)
 }
 
+// One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins.
+type CertificateEntry struct {
+	// RFC 3339 time of creation.
+	CreatedAt *string `pulumi:"createdAt"`
+	// RFC 3339 time of expiry.
+	ExpiresAt *string `pulumi:"expiresAt"`
+	// What has been issued.
+	Issued []CertificateEntryIssued `pulumi:"issued"`
+	// Who issued it.
+	Issuer *string `pulumi:"issuer"`
+	// `custom` or `fly`.
+	Source *string `pulumi:"source"`
+	// `active`, `pending_ownership` or `pending_validation`.
+	Status *string `pulumi:"status"`
+}
+
+// One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins.
+type CertificateEntryOutput struct{ *pulumi.OutputState }
+
+func (CertificateEntryOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*CertificateEntry)(nil)).Elem()
+}
+
+func (o CertificateEntryOutput) ToCertificateEntryOutput() CertificateEntryOutput {
+	return o
+}
+
+func (o CertificateEntryOutput) ToCertificateEntryOutputWithContext(ctx context.Context) CertificateEntryOutput {
+	return o
+}
+
+// RFC 3339 time of creation.
+func (o CertificateEntryOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateEntry) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time of expiry.
+func (o CertificateEntryOutput) ExpiresAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateEntry) *string { return v.ExpiresAt }).(pulumi.StringPtrOutput)
+}
+
+// What has been issued.
+func (o CertificateEntryOutput) Issued() CertificateEntryIssuedArrayOutput {
+	return o.ApplyT(func(v CertificateEntry) []CertificateEntryIssued { return v.Issued }).(CertificateEntryIssuedArrayOutput)
+}
+
+// Who issued it.
+func (o CertificateEntryOutput) Issuer() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateEntry) *string { return v.Issuer }).(pulumi.StringPtrOutput)
+}
+
+// `custom` or `fly`.
+func (o CertificateEntryOutput) Source() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateEntry) *string { return v.Source }).(pulumi.StringPtrOutput)
+}
+
+// `active`, `pending_ownership` or `pending_validation`.
+func (o CertificateEntryOutput) Status() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateEntry) *string { return v.Status }).(pulumi.StringPtrOutput)
+}
+
+type CertificateEntryArrayOutput struct{ *pulumi.OutputState }
+
+func (CertificateEntryArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]CertificateEntry)(nil)).Elem()
+}
+
+func (o CertificateEntryArrayOutput) ToCertificateEntryArrayOutput() CertificateEntryArrayOutput {
+	return o
+}
+
+func (o CertificateEntryArrayOutput) ToCertificateEntryArrayOutputWithContext(ctx context.Context) CertificateEntryArrayOutput {
+	return o
+}
+
+func (o CertificateEntryArrayOutput) Index(i pulumi.IntInput) CertificateEntryOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) CertificateEntry {
+		return vs[0].([]CertificateEntry)[vs[1].(int)]
+	}).(CertificateEntryOutput)
+}
+
+// One of `CertificateEntry.issued`. What has been issued.
+type CertificateEntryIssued struct {
+	// For example `lets_encrypt`.
+	CertificateAuthority *string `pulumi:"certificateAuthority"`
+	// RFC 3339 time of expiry.
+	ExpiresAt *string `pulumi:"expiresAt"`
+	// `rsa` or `ecdsa`.
+	Type *string `pulumi:"type"`
+}
+
+// One of `CertificateEntry.issued`. What has been issued.
+type CertificateEntryIssuedOutput struct{ *pulumi.OutputState }
+
+func (CertificateEntryIssuedOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*CertificateEntryIssued)(nil)).Elem()
+}
+
+func (o CertificateEntryIssuedOutput) ToCertificateEntryIssuedOutput() CertificateEntryIssuedOutput {
+	return o
+}
+
+func (o CertificateEntryIssuedOutput) ToCertificateEntryIssuedOutputWithContext(ctx context.Context) CertificateEntryIssuedOutput {
+	return o
+}
+
+// For example `lets_encrypt`.
+func (o CertificateEntryIssuedOutput) CertificateAuthority() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateEntryIssued) *string { return v.CertificateAuthority }).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time of expiry.
+func (o CertificateEntryIssuedOutput) ExpiresAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateEntryIssued) *string { return v.ExpiresAt }).(pulumi.StringPtrOutput)
+}
+
+// `rsa` or `ecdsa`.
+func (o CertificateEntryIssuedOutput) Type() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateEntryIssued) *string { return v.Type }).(pulumi.StringPtrOutput)
+}
+
+type CertificateEntryIssuedArrayOutput struct{ *pulumi.OutputState }
+
+func (CertificateEntryIssuedArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]CertificateEntryIssued)(nil)).Elem()
+}
+
+func (o CertificateEntryIssuedArrayOutput) ToCertificateEntryIssuedArrayOutput() CertificateEntryIssuedArrayOutput {
+	return o
+}
+
+func (o CertificateEntryIssuedArrayOutput) ToCertificateEntryIssuedArrayOutputWithContext(ctx context.Context) CertificateEntryIssuedArrayOutput {
+	return o
+}
+
+func (o CertificateEntryIssuedArrayOutput) Index(i pulumi.IntInput) CertificateEntryIssuedOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) CertificateEntryIssued {
+		return vs[0].([]CertificateEntryIssued)[vs[1].(int)]
+	}).(CertificateEntryIssuedOutput)
+}
+
+// One of `getCertificates.certificates`. The hostnames.
+type CertificateSummary struct {
+	// Whether the TLS-ALPN challenge can pass.
+	AcmeAlpnConfigured *bool `pulumi:"acmeAlpnConfigured"`
+	// Whether the DNS challenge can pass.
+	AcmeDnsConfigured *bool `pulumi:"acmeDnsConfigured"`
+	// Whether the HTTP challenge can pass.
+	AcmeHttpConfigured *bool `pulumi:"acmeHttpConfigured"`
+	// Whether an ACME certificate was asked for.
+	AcmeRequested *bool `pulumi:"acmeRequested"`
+	// Whether the DNS leads to the App.
+	Configured *bool `pulumi:"configured"`
+	// RFC 3339 time of creation.
+	CreatedAt *string `pulumi:"createdAt"`
+	// Provider of the hostname's DNS.
+	DnsProvider *string `pulumi:"dnsProvider"`
+	// Whether there is an uploaded certificate.
+	HasCustomCertificate *bool `pulumi:"hasCustomCertificate"`
+	// Whether there is an issued certificate.
+	HasFlyCertificate *bool `pulumi:"hasFlyCertificate"`
+	// The hostname.
+	Hostname string `pulumi:"hostname"`
+	// Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+	Id string `pulumi:"id"`
+	// Whether the ownership record is there.
+	OwnershipTxtConfigured *bool `pulumi:"ownershipTxtConfigured"`
+	// As in the detail.
+	Status *string `pulumi:"status"`
+	// RFC 3339 time of the last change.
+	UpdatedAt *string `pulumi:"updatedAt"`
+}
+
+// One of `getCertificates.certificates`. The hostnames.
+type CertificateSummaryOutput struct{ *pulumi.OutputState }
+
+func (CertificateSummaryOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*CertificateSummary)(nil)).Elem()
+}
+
+func (o CertificateSummaryOutput) ToCertificateSummaryOutput() CertificateSummaryOutput {
+	return o
+}
+
+func (o CertificateSummaryOutput) ToCertificateSummaryOutputWithContext(ctx context.Context) CertificateSummaryOutput {
+	return o
+}
+
+// Whether the TLS-ALPN challenge can pass.
+func (o CertificateSummaryOutput) AcmeAlpnConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *bool { return v.AcmeAlpnConfigured }).(pulumi.BoolPtrOutput)
+}
+
+// Whether the DNS challenge can pass.
+func (o CertificateSummaryOutput) AcmeDnsConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *bool { return v.AcmeDnsConfigured }).(pulumi.BoolPtrOutput)
+}
+
+// Whether the HTTP challenge can pass.
+func (o CertificateSummaryOutput) AcmeHttpConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *bool { return v.AcmeHttpConfigured }).(pulumi.BoolPtrOutput)
+}
+
+// Whether an ACME certificate was asked for.
+func (o CertificateSummaryOutput) AcmeRequested() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *bool { return v.AcmeRequested }).(pulumi.BoolPtrOutput)
+}
+
+// Whether the DNS leads to the App.
+func (o CertificateSummaryOutput) Configured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *bool { return v.Configured }).(pulumi.BoolPtrOutput)
+}
+
+// RFC 3339 time of creation.
+func (o CertificateSummaryOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Provider of the hostname's DNS.
+func (o CertificateSummaryOutput) DnsProvider() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *string { return v.DnsProvider }).(pulumi.StringPtrOutput)
+}
+
+// Whether there is an uploaded certificate.
+func (o CertificateSummaryOutput) HasCustomCertificate() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *bool { return v.HasCustomCertificate }).(pulumi.BoolPtrOutput)
+}
+
+// Whether there is an issued certificate.
+func (o CertificateSummaryOutput) HasFlyCertificate() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *bool { return v.HasFlyCertificate }).(pulumi.BoolPtrOutput)
+}
+
+// The hostname.
+func (o CertificateSummaryOutput) Hostname() pulumi.StringOutput {
+	return o.ApplyT(func(v CertificateSummary) string { return v.Hostname }).(pulumi.StringOutput)
+}
+
+// Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+func (o CertificateSummaryOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v CertificateSummary) string { return v.Id }).(pulumi.StringOutput)
+}
+
+// Whether the ownership record is there.
+func (o CertificateSummaryOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *bool { return v.OwnershipTxtConfigured }).(pulumi.BoolPtrOutput)
+}
+
+// As in the detail.
+func (o CertificateSummaryOutput) Status() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *string { return v.Status }).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time of the last change.
+func (o CertificateSummaryOutput) UpdatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateSummary) *string { return v.UpdatedAt }).(pulumi.StringPtrOutput)
+}
+
+type CertificateSummaryArrayOutput struct{ *pulumi.OutputState }
+
+func (CertificateSummaryArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]CertificateSummary)(nil)).Elem()
+}
+
+func (o CertificateSummaryArrayOutput) ToCertificateSummaryArrayOutput() CertificateSummaryArrayOutput {
+	return o
+}
+
+func (o CertificateSummaryArrayOutput) ToCertificateSummaryArrayOutputWithContext(ctx context.Context) CertificateSummaryArrayOutput {
+	return o
+}
+
+func (o CertificateSummaryArrayOutput) Index(i pulumi.IntInput) CertificateSummaryOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) CertificateSummary {
+		return vs[0].([]CertificateSummary)[vs[1].(int)]
+	}).(CertificateSummaryOutput)
+}
+
+// What has been found so far.
+type CertificateValidation struct {
+	// Whether the TLS-ALPN challenge can pass.
+	AlpnConfigured *bool `pulumi:"alpnConfigured"`
+	// Whether the DNS challenge can pass.
+	DnsConfigured *bool `pulumi:"dnsConfigured"`
+	// Whether the HTTP challenge can pass.
+	HttpConfigured *bool `pulumi:"httpConfigured"`
+	// Whether the ownership record is there.
+	OwnershipTxtConfigured *bool `pulumi:"ownershipTxtConfigured"`
+}
+
+// What has been found so far.
+type CertificateValidationOutput struct{ *pulumi.OutputState }
+
+func (CertificateValidationOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*CertificateValidation)(nil)).Elem()
+}
+
+func (o CertificateValidationOutput) ToCertificateValidationOutput() CertificateValidationOutput {
+	return o
+}
+
+func (o CertificateValidationOutput) ToCertificateValidationOutputWithContext(ctx context.Context) CertificateValidationOutput {
+	return o
+}
+
+// Whether the TLS-ALPN challenge can pass.
+func (o CertificateValidationOutput) AlpnConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateValidation) *bool { return v.AlpnConfigured }).(pulumi.BoolPtrOutput)
+}
+
+// Whether the DNS challenge can pass.
+func (o CertificateValidationOutput) DnsConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateValidation) *bool { return v.DnsConfigured }).(pulumi.BoolPtrOutput)
+}
+
+// Whether the HTTP challenge can pass.
+func (o CertificateValidationOutput) HttpConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateValidation) *bool { return v.HttpConfigured }).(pulumi.BoolPtrOutput)
+}
+
+// Whether the ownership record is there.
+func (o CertificateValidationOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateValidation) *bool { return v.OwnershipTxtConfigured }).(pulumi.BoolPtrOutput)
+}
+
+type CertificateValidationPtrOutput struct{ *pulumi.OutputState }
+
+func (CertificateValidationPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**CertificateValidation)(nil)).Elem()
+}
+
+func (o CertificateValidationPtrOutput) ToCertificateValidationPtrOutput() CertificateValidationPtrOutput {
+	return o
+}
+
+func (o CertificateValidationPtrOutput) ToCertificateValidationPtrOutputWithContext(ctx context.Context) CertificateValidationPtrOutput {
+	return o
+}
+
+func (o CertificateValidationPtrOutput) Elem() CertificateValidationOutput {
+	return o.ApplyT(func(v *CertificateValidation) CertificateValidation {
+		if v != nil {
+			return *v
+		}
+		var ret CertificateValidation
+		return ret
+	}).(CertificateValidationOutput)
+}
+
+// Whether the TLS-ALPN challenge can pass.
+func (o CertificateValidationPtrOutput) AlpnConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateValidation) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.AlpnConfigured
+	}).(pulumi.BoolPtrOutput)
+}
+
+// Whether the DNS challenge can pass.
+func (o CertificateValidationPtrOutput) DnsConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateValidation) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.DnsConfigured
+	}).(pulumi.BoolPtrOutput)
+}
+
+// Whether the HTTP challenge can pass.
+func (o CertificateValidationPtrOutput) HttpConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateValidation) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.HttpConfigured
+	}).(pulumi.BoolPtrOutput)
+}
+
+// Whether the ownership record is there.
+func (o CertificateValidationPtrOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateValidation) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.OwnershipTxtConfigured
+	}).(pulumi.BoolPtrOutput)
+}
+
+// One of `checkCertificate.validationErrors`, `getCertificate.validationErrors`. What keeps the certificate from being valid.
+type CertificateValidationError struct {
+	// Code of the problem.
+	Code *string `pulumi:"code"`
+	// What is wrong.
+	Message *string `pulumi:"message"`
+	// What to do.
+	Remediation *string `pulumi:"remediation"`
+	// RFC 3339 time it was found.
+	Timestamp *string `pulumi:"timestamp"`
+}
+
+// One of `checkCertificate.validationErrors`, `getCertificate.validationErrors`. What keeps the certificate from being valid.
+type CertificateValidationErrorOutput struct{ *pulumi.OutputState }
+
+func (CertificateValidationErrorOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*CertificateValidationError)(nil)).Elem()
+}
+
+func (o CertificateValidationErrorOutput) ToCertificateValidationErrorOutput() CertificateValidationErrorOutput {
+	return o
+}
+
+func (o CertificateValidationErrorOutput) ToCertificateValidationErrorOutputWithContext(ctx context.Context) CertificateValidationErrorOutput {
+	return o
+}
+
+// Code of the problem.
+func (o CertificateValidationErrorOutput) Code() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateValidationError) *string { return v.Code }).(pulumi.StringPtrOutput)
+}
+
+// What is wrong.
+func (o CertificateValidationErrorOutput) Message() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateValidationError) *string { return v.Message }).(pulumi.StringPtrOutput)
+}
+
+// What to do.
+func (o CertificateValidationErrorOutput) Remediation() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateValidationError) *string { return v.Remediation }).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time it was found.
+func (o CertificateValidationErrorOutput) Timestamp() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CertificateValidationError) *string { return v.Timestamp }).(pulumi.StringPtrOutput)
+}
+
+type CertificateValidationErrorArrayOutput struct{ *pulumi.OutputState }
+
+func (CertificateValidationErrorArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]CertificateValidationError)(nil)).Elem()
+}
+
+func (o CertificateValidationErrorArrayOutput) ToCertificateValidationErrorArrayOutput() CertificateValidationErrorArrayOutput {
+	return o
+}
+
+func (o CertificateValidationErrorArrayOutput) ToCertificateValidationErrorArrayOutputWithContext(ctx context.Context) CertificateValidationErrorArrayOutput {
+	return o
+}
+
+func (o CertificateValidationErrorArrayOutput) Index(i pulumi.IntInput) CertificateValidationErrorOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) CertificateValidationError {
+		return vs[0].([]CertificateValidationError)[vs[1].(int)]
+	}).(CertificateValidationErrorOutput)
+}
+
+// One of `getMachine.checks`, `MachineDetails.checks`. Results of the checks.
+type CheckResult struct {
+	// Name of the check.
+	Name *string `pulumi:"name"`
+	// What the check found.
+	Output *string `pulumi:"output"`
+	// `passing`, `warning` or `critical`.
+	Status *string `pulumi:"status"`
+	// RFC 3339 time of the last result.
+	UpdatedAt *string `pulumi:"updatedAt"`
+}
+
+// One of `getMachine.checks`, `MachineDetails.checks`. Results of the checks.
+type CheckResultOutput struct{ *pulumi.OutputState }
+
+func (CheckResultOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*CheckResult)(nil)).Elem()
+}
+
+func (o CheckResultOutput) ToCheckResultOutput() CheckResultOutput {
+	return o
+}
+
+func (o CheckResultOutput) ToCheckResultOutputWithContext(ctx context.Context) CheckResultOutput {
+	return o
+}
+
+// Name of the check.
+func (o CheckResultOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CheckResult) *string { return v.Name }).(pulumi.StringPtrOutput)
+}
+
+// What the check found.
+func (o CheckResultOutput) Output() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CheckResult) *string { return v.Output }).(pulumi.StringPtrOutput)
+}
+
+// `passing`, `warning` or `critical`.
+func (o CheckResultOutput) Status() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CheckResult) *string { return v.Status }).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time of the last result.
+func (o CheckResultOutput) UpdatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v CheckResult) *string { return v.UpdatedAt }).(pulumi.StringPtrOutput)
+}
+
+type CheckResultArrayOutput struct{ *pulumi.OutputState }
+
+func (CheckResultArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]CheckResult)(nil)).Elem()
+}
+
+func (o CheckResultArrayOutput) ToCheckResultArrayOutput() CheckResultArrayOutput {
+	return o
+}
+
+func (o CheckResultArrayOutput) ToCheckResultArrayOutputWithContext(ctx context.Context) CheckResultArrayOutput {
+	return o
+}
+
+func (o CheckResultArrayOutput) Index(i pulumi.IntInput) CheckResultOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) CheckResult {
+		return vs[0].([]CheckResult)[vs[1].(int)]
+	}).(CheckResultOutput)
+}
+
+// One of `getMachine.containers`, `MachineDetails.containers`. State of every container.
+type ContainerDetails struct {
+	// Name of the container.
+	Name *string `pulumi:"name"`
+	// Its state.
+	State *string `pulumi:"state"`
+}
+
+// One of `getMachine.containers`, `MachineDetails.containers`. State of every container.
+type ContainerDetailsOutput struct{ *pulumi.OutputState }
+
+func (ContainerDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*ContainerDetails)(nil)).Elem()
+}
+
+func (o ContainerDetailsOutput) ToContainerDetailsOutput() ContainerDetailsOutput {
+	return o
+}
+
+func (o ContainerDetailsOutput) ToContainerDetailsOutputWithContext(ctx context.Context) ContainerDetailsOutput {
+	return o
+}
+
+// Name of the container.
+func (o ContainerDetailsOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ContainerDetails) *string { return v.Name }).(pulumi.StringPtrOutput)
+}
+
+// Its state.
+func (o ContainerDetailsOutput) State() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ContainerDetails) *string { return v.State }).(pulumi.StringPtrOutput)
+}
+
+type ContainerDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (ContainerDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]ContainerDetails)(nil)).Elem()
+}
+
+func (o ContainerDetailsArrayOutput) ToContainerDetailsArrayOutput() ContainerDetailsArrayOutput {
+	return o
+}
+
+func (o ContainerDetailsArrayOutput) ToContainerDetailsArrayOutputWithContext(ctx context.Context) ContainerDetailsArrayOutput {
+	return o
+}
+
+func (o ContainerDetailsArrayOutput) Index(i pulumi.IntInput) ContainerDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) ContainerDetails {
+		return vs[0].([]ContainerDetails)[vs[1].(int)]
+	}).(ContainerDetailsOutput)
+}
+
+// What is in the DNS now.
+type DnsRecords struct {
+	// A records.
+	A []string `pulumi:"a"`
+	// AAAA records.
+	Aaaa []string `pulumi:"aaaa"`
+	// Target of the challenge record, if there is one.
+	AcmeChallengeCname *string `pulumi:"acmeChallengeCname"`
+	// CNAME records.
+	Cname []string `pulumi:"cname"`
+	// Value of the ownership record, if there is one.
+	OwnershipTxt *string `pulumi:"ownershipTxt"`
+	// Addresses the hostname leads to in the end.
+	ResolvedAddresses []string `pulumi:"resolvedAddresses"`
+	// Name server in charge, if there is one.
+	Soa *string `pulumi:"soa"`
+}
+
+// What is in the DNS now.
+type DnsRecordsOutput struct{ *pulumi.OutputState }
+
+func (DnsRecordsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*DnsRecords)(nil)).Elem()
+}
+
+func (o DnsRecordsOutput) ToDnsRecordsOutput() DnsRecordsOutput {
+	return o
+}
+
+func (o DnsRecordsOutput) ToDnsRecordsOutputWithContext(ctx context.Context) DnsRecordsOutput {
+	return o
+}
+
+// A records.
+func (o DnsRecordsOutput) A() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v DnsRecords) []string { return v.A }).(pulumi.StringArrayOutput)
+}
+
+// AAAA records.
+func (o DnsRecordsOutput) Aaaa() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v DnsRecords) []string { return v.Aaaa }).(pulumi.StringArrayOutput)
+}
+
+// Target of the challenge record, if there is one.
+func (o DnsRecordsOutput) AcmeChallengeCname() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v DnsRecords) *string { return v.AcmeChallengeCname }).(pulumi.StringPtrOutput)
+}
+
+// CNAME records.
+func (o DnsRecordsOutput) Cname() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v DnsRecords) []string { return v.Cname }).(pulumi.StringArrayOutput)
+}
+
+// Value of the ownership record, if there is one.
+func (o DnsRecordsOutput) OwnershipTxt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v DnsRecords) *string { return v.OwnershipTxt }).(pulumi.StringPtrOutput)
+}
+
+// Addresses the hostname leads to in the end.
+func (o DnsRecordsOutput) ResolvedAddresses() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v DnsRecords) []string { return v.ResolvedAddresses }).(pulumi.StringArrayOutput)
+}
+
+// Name server in charge, if there is one.
+func (o DnsRecordsOutput) Soa() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v DnsRecords) *string { return v.Soa }).(pulumi.StringPtrOutput)
+}
+
+type DnsRecordsPtrOutput struct{ *pulumi.OutputState }
+
+func (DnsRecordsPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**DnsRecords)(nil)).Elem()
+}
+
+func (o DnsRecordsPtrOutput) ToDnsRecordsPtrOutput() DnsRecordsPtrOutput {
+	return o
+}
+
+func (o DnsRecordsPtrOutput) ToDnsRecordsPtrOutputWithContext(ctx context.Context) DnsRecordsPtrOutput {
+	return o
+}
+
+func (o DnsRecordsPtrOutput) Elem() DnsRecordsOutput {
+	return o.ApplyT(func(v *DnsRecords) DnsRecords {
+		if v != nil {
+			return *v
+		}
+		var ret DnsRecords
+		return ret
+	}).(DnsRecordsOutput)
+}
+
+// A records.
+func (o DnsRecordsPtrOutput) A() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *DnsRecords) []string {
+		if v == nil {
+			return nil
+		}
+		return v.A
+	}).(pulumi.StringArrayOutput)
+}
+
+// AAAA records.
+func (o DnsRecordsPtrOutput) Aaaa() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *DnsRecords) []string {
+		if v == nil {
+			return nil
+		}
+		return v.Aaaa
+	}).(pulumi.StringArrayOutput)
+}
+
+// Target of the challenge record, if there is one.
+func (o DnsRecordsPtrOutput) AcmeChallengeCname() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *DnsRecords) *string {
+		if v == nil {
+			return nil
+		}
+		return v.AcmeChallengeCname
+	}).(pulumi.StringPtrOutput)
+}
+
+// CNAME records.
+func (o DnsRecordsPtrOutput) Cname() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *DnsRecords) []string {
+		if v == nil {
+			return nil
+		}
+		return v.Cname
+	}).(pulumi.StringArrayOutput)
+}
+
+// Value of the ownership record, if there is one.
+func (o DnsRecordsPtrOutput) OwnershipTxt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *DnsRecords) *string {
+		if v == nil {
+			return nil
+		}
+		return v.OwnershipTxt
+	}).(pulumi.StringPtrOutput)
+}
+
+// Addresses the hostname leads to in the end.
+func (o DnsRecordsPtrOutput) ResolvedAddresses() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *DnsRecords) []string {
+		if v == nil {
+			return nil
+		}
+		return v.ResolvedAddresses
+	}).(pulumi.StringArrayOutput)
+}
+
+// Name server in charge, if there is one.
+func (o DnsRecordsPtrOutput) Soa() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *DnsRecords) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Soa
+	}).(pulumi.StringPtrOutput)
+}
+
+// What must be in the DNS.
+type DnsRequirements struct {
+	// IPv4 addresses the hostname must lead to.
+	A []string `pulumi:"a"`
+	// IPv6 addresses the hostname must lead to.
+	Aaaa []string `pulumi:"aaaa"`
+	// CNAME record that answers the DNS challenge.
+	AcmeChallenge *DnsRequirementsAcmeChallenge `pulumi:"acmeChallenge"`
+	// Name a CNAME record may point at instead.
+	Cname *string `pulumi:"cname"`
+	// TXT record that proves ownership.
+	Ownership *DnsRequirementsOwnership `pulumi:"ownership"`
+}
+
+// What must be in the DNS.
+type DnsRequirementsOutput struct{ *pulumi.OutputState }
+
+func (DnsRequirementsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*DnsRequirements)(nil)).Elem()
+}
+
+func (o DnsRequirementsOutput) ToDnsRequirementsOutput() DnsRequirementsOutput {
+	return o
+}
+
+func (o DnsRequirementsOutput) ToDnsRequirementsOutputWithContext(ctx context.Context) DnsRequirementsOutput {
+	return o
+}
+
+// IPv4 addresses the hostname must lead to.
+func (o DnsRequirementsOutput) A() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v DnsRequirements) []string { return v.A }).(pulumi.StringArrayOutput)
+}
+
+// IPv6 addresses the hostname must lead to.
+func (o DnsRequirementsOutput) Aaaa() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v DnsRequirements) []string { return v.Aaaa }).(pulumi.StringArrayOutput)
+}
+
+// CNAME record that answers the DNS challenge.
+func (o DnsRequirementsOutput) AcmeChallenge() DnsRequirementsAcmeChallengePtrOutput {
+	return o.ApplyT(func(v DnsRequirements) *DnsRequirementsAcmeChallenge { return v.AcmeChallenge }).(DnsRequirementsAcmeChallengePtrOutput)
+}
+
+// Name a CNAME record may point at instead.
+func (o DnsRequirementsOutput) Cname() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v DnsRequirements) *string { return v.Cname }).(pulumi.StringPtrOutput)
+}
+
+// TXT record that proves ownership.
+func (o DnsRequirementsOutput) Ownership() DnsRequirementsOwnershipPtrOutput {
+	return o.ApplyT(func(v DnsRequirements) *DnsRequirementsOwnership { return v.Ownership }).(DnsRequirementsOwnershipPtrOutput)
+}
+
+type DnsRequirementsPtrOutput struct{ *pulumi.OutputState }
+
+func (DnsRequirementsPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**DnsRequirements)(nil)).Elem()
+}
+
+func (o DnsRequirementsPtrOutput) ToDnsRequirementsPtrOutput() DnsRequirementsPtrOutput {
+	return o
+}
+
+func (o DnsRequirementsPtrOutput) ToDnsRequirementsPtrOutputWithContext(ctx context.Context) DnsRequirementsPtrOutput {
+	return o
+}
+
+func (o DnsRequirementsPtrOutput) Elem() DnsRequirementsOutput {
+	return o.ApplyT(func(v *DnsRequirements) DnsRequirements {
+		if v != nil {
+			return *v
+		}
+		var ret DnsRequirements
+		return ret
+	}).(DnsRequirementsOutput)
+}
+
+// IPv4 addresses the hostname must lead to.
+func (o DnsRequirementsPtrOutput) A() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *DnsRequirements) []string {
+		if v == nil {
+			return nil
+		}
+		return v.A
+	}).(pulumi.StringArrayOutput)
+}
+
+// IPv6 addresses the hostname must lead to.
+func (o DnsRequirementsPtrOutput) Aaaa() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *DnsRequirements) []string {
+		if v == nil {
+			return nil
+		}
+		return v.Aaaa
+	}).(pulumi.StringArrayOutput)
+}
+
+// CNAME record that answers the DNS challenge.
+func (o DnsRequirementsPtrOutput) AcmeChallenge() DnsRequirementsAcmeChallengePtrOutput {
+	return o.ApplyT(func(v *DnsRequirements) *DnsRequirementsAcmeChallenge {
+		if v == nil {
+			return nil
+		}
+		return v.AcmeChallenge
+	}).(DnsRequirementsAcmeChallengePtrOutput)
+}
+
+// Name a CNAME record may point at instead.
+func (o DnsRequirementsPtrOutput) Cname() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *DnsRequirements) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Cname
+	}).(pulumi.StringPtrOutput)
+}
+
+// TXT record that proves ownership.
+func (o DnsRequirementsPtrOutput) Ownership() DnsRequirementsOwnershipPtrOutput {
+	return o.ApplyT(func(v *DnsRequirements) *DnsRequirementsOwnership {
+		if v == nil {
+			return nil
+		}
+		return v.Ownership
+	}).(DnsRequirementsOwnershipPtrOutput)
+}
+
+// CNAME record that answers the DNS challenge.
+type DnsRequirementsAcmeChallenge struct {
+	// Name of the record.
+	Name *string `pulumi:"name"`
+	// Its target.
+	Target *string `pulumi:"target"`
+}
+
+// CNAME record that answers the DNS challenge.
+type DnsRequirementsAcmeChallengeOutput struct{ *pulumi.OutputState }
+
+func (DnsRequirementsAcmeChallengeOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*DnsRequirementsAcmeChallenge)(nil)).Elem()
+}
+
+func (o DnsRequirementsAcmeChallengeOutput) ToDnsRequirementsAcmeChallengeOutput() DnsRequirementsAcmeChallengeOutput {
+	return o
+}
+
+func (o DnsRequirementsAcmeChallengeOutput) ToDnsRequirementsAcmeChallengeOutputWithContext(ctx context.Context) DnsRequirementsAcmeChallengeOutput {
+	return o
+}
+
+// Name of the record.
+func (o DnsRequirementsAcmeChallengeOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v DnsRequirementsAcmeChallenge) *string { return v.Name }).(pulumi.StringPtrOutput)
+}
+
+// Its target.
+func (o DnsRequirementsAcmeChallengeOutput) Target() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v DnsRequirementsAcmeChallenge) *string { return v.Target }).(pulumi.StringPtrOutput)
+}
+
+type DnsRequirementsAcmeChallengePtrOutput struct{ *pulumi.OutputState }
+
+func (DnsRequirementsAcmeChallengePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**DnsRequirementsAcmeChallenge)(nil)).Elem()
+}
+
+func (o DnsRequirementsAcmeChallengePtrOutput) ToDnsRequirementsAcmeChallengePtrOutput() DnsRequirementsAcmeChallengePtrOutput {
+	return o
+}
+
+func (o DnsRequirementsAcmeChallengePtrOutput) ToDnsRequirementsAcmeChallengePtrOutputWithContext(ctx context.Context) DnsRequirementsAcmeChallengePtrOutput {
+	return o
+}
+
+func (o DnsRequirementsAcmeChallengePtrOutput) Elem() DnsRequirementsAcmeChallengeOutput {
+	return o.ApplyT(func(v *DnsRequirementsAcmeChallenge) DnsRequirementsAcmeChallenge {
+		if v != nil {
+			return *v
+		}
+		var ret DnsRequirementsAcmeChallenge
+		return ret
+	}).(DnsRequirementsAcmeChallengeOutput)
+}
+
+// Name of the record.
+func (o DnsRequirementsAcmeChallengePtrOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *DnsRequirementsAcmeChallenge) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Name
+	}).(pulumi.StringPtrOutput)
+}
+
+// Its target.
+func (o DnsRequirementsAcmeChallengePtrOutput) Target() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *DnsRequirementsAcmeChallenge) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Target
+	}).(pulumi.StringPtrOutput)
+}
+
+// TXT record that proves ownership.
+type DnsRequirementsOwnership struct {
+	// Value that proves ownership for this App.
+	AppValue *string `pulumi:"appValue"`
+	// Name of the TXT record.
+	Name *string `pulumi:"name"`
+	// Value that proves ownership for the organization.
+	OrgValue *string `pulumi:"orgValue"`
+}
+
+// TXT record that proves ownership.
+type DnsRequirementsOwnershipOutput struct{ *pulumi.OutputState }
+
+func (DnsRequirementsOwnershipOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*DnsRequirementsOwnership)(nil)).Elem()
+}
+
+func (o DnsRequirementsOwnershipOutput) ToDnsRequirementsOwnershipOutput() DnsRequirementsOwnershipOutput {
+	return o
+}
+
+func (o DnsRequirementsOwnershipOutput) ToDnsRequirementsOwnershipOutputWithContext(ctx context.Context) DnsRequirementsOwnershipOutput {
+	return o
+}
+
+// Value that proves ownership for this App.
+func (o DnsRequirementsOwnershipOutput) AppValue() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v DnsRequirementsOwnership) *string { return v.AppValue }).(pulumi.StringPtrOutput)
+}
+
+// Name of the TXT record.
+func (o DnsRequirementsOwnershipOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v DnsRequirementsOwnership) *string { return v.Name }).(pulumi.StringPtrOutput)
+}
+
+// Value that proves ownership for the organization.
+func (o DnsRequirementsOwnershipOutput) OrgValue() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v DnsRequirementsOwnership) *string { return v.OrgValue }).(pulumi.StringPtrOutput)
+}
+
+type DnsRequirementsOwnershipPtrOutput struct{ *pulumi.OutputState }
+
+func (DnsRequirementsOwnershipPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**DnsRequirementsOwnership)(nil)).Elem()
+}
+
+func (o DnsRequirementsOwnershipPtrOutput) ToDnsRequirementsOwnershipPtrOutput() DnsRequirementsOwnershipPtrOutput {
+	return o
+}
+
+func (o DnsRequirementsOwnershipPtrOutput) ToDnsRequirementsOwnershipPtrOutputWithContext(ctx context.Context) DnsRequirementsOwnershipPtrOutput {
+	return o
+}
+
+func (o DnsRequirementsOwnershipPtrOutput) Elem() DnsRequirementsOwnershipOutput {
+	return o.ApplyT(func(v *DnsRequirementsOwnership) DnsRequirementsOwnership {
+		if v != nil {
+			return *v
+		}
+		var ret DnsRequirementsOwnership
+		return ret
+	}).(DnsRequirementsOwnershipOutput)
+}
+
+// Value that proves ownership for this App.
+func (o DnsRequirementsOwnershipPtrOutput) AppValue() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *DnsRequirementsOwnership) *string {
+		if v == nil {
+			return nil
+		}
+		return v.AppValue
+	}).(pulumi.StringPtrOutput)
+}
+
+// Name of the TXT record.
+func (o DnsRequirementsOwnershipPtrOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *DnsRequirementsOwnership) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Name
+	}).(pulumi.StringPtrOutput)
+}
+
+// Value that proves ownership for the organization.
+func (o DnsRequirementsOwnershipPtrOutput) OrgValue() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *DnsRequirementsOwnership) *string {
+		if v == nil {
+			return nil
+		}
+		return v.OrgValue
+	}).(pulumi.StringPtrOutput)
+}
+
 // One of `MachineProcess.envFrom`, `MachineContainer.envFrom`. Variables set from fields of the Machine.
 type EnvFrom struct {
 	// Variable that is set.
@@ -447,6 +1484,306 @@ func (o HttpHeaderArrayOutput) Index(i pulumi.IntInput) HttpHeaderOutput {
 	return pulumi.All(o, i).ApplyT(func(vs []interface{}) HttpHeader {
 		return vs[0].([]HttpHeader)[vs[1].(int)]
 	}).(HttpHeaderOutput)
+}
+
+// The image that runs.
+type ImageDetails struct {
+	// `sha256:` and the digest.
+	Digest *string `pulumi:"digest"`
+	// Labels of the image.
+	Labels map[string]string `pulumi:"labels"`
+	// Registry.
+	Registry *string `pulumi:"registry"`
+	// Repository.
+	Repository *string `pulumi:"repository"`
+	// Tag.
+	Tag *string `pulumi:"tag"`
+}
+
+// The image that runs.
+type ImageDetailsOutput struct{ *pulumi.OutputState }
+
+func (ImageDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*ImageDetails)(nil)).Elem()
+}
+
+func (o ImageDetailsOutput) ToImageDetailsOutput() ImageDetailsOutput {
+	return o
+}
+
+func (o ImageDetailsOutput) ToImageDetailsOutputWithContext(ctx context.Context) ImageDetailsOutput {
+	return o
+}
+
+// `sha256:` and the digest.
+func (o ImageDetailsOutput) Digest() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ImageDetails) *string { return v.Digest }).(pulumi.StringPtrOutput)
+}
+
+// Labels of the image.
+func (o ImageDetailsOutput) Labels() pulumi.StringMapOutput {
+	return o.ApplyT(func(v ImageDetails) map[string]string { return v.Labels }).(pulumi.StringMapOutput)
+}
+
+// Registry.
+func (o ImageDetailsOutput) Registry() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ImageDetails) *string { return v.Registry }).(pulumi.StringPtrOutput)
+}
+
+// Repository.
+func (o ImageDetailsOutput) Repository() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ImageDetails) *string { return v.Repository }).(pulumi.StringPtrOutput)
+}
+
+// Tag.
+func (o ImageDetailsOutput) Tag() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ImageDetails) *string { return v.Tag }).(pulumi.StringPtrOutput)
+}
+
+type ImageDetailsPtrOutput struct{ *pulumi.OutputState }
+
+func (ImageDetailsPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**ImageDetails)(nil)).Elem()
+}
+
+func (o ImageDetailsPtrOutput) ToImageDetailsPtrOutput() ImageDetailsPtrOutput {
+	return o
+}
+
+func (o ImageDetailsPtrOutput) ToImageDetailsPtrOutputWithContext(ctx context.Context) ImageDetailsPtrOutput {
+	return o
+}
+
+func (o ImageDetailsPtrOutput) Elem() ImageDetailsOutput {
+	return o.ApplyT(func(v *ImageDetails) ImageDetails {
+		if v != nil {
+			return *v
+		}
+		var ret ImageDetails
+		return ret
+	}).(ImageDetailsOutput)
+}
+
+// `sha256:` and the digest.
+func (o ImageDetailsPtrOutput) Digest() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *ImageDetails) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Digest
+	}).(pulumi.StringPtrOutput)
+}
+
+// Labels of the image.
+func (o ImageDetailsPtrOutput) Labels() pulumi.StringMapOutput {
+	return o.ApplyT(func(v *ImageDetails) map[string]string {
+		if v == nil {
+			return nil
+		}
+		return v.Labels
+	}).(pulumi.StringMapOutput)
+}
+
+// Registry.
+func (o ImageDetailsPtrOutput) Registry() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *ImageDetails) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Registry
+	}).(pulumi.StringPtrOutput)
+}
+
+// Repository.
+func (o ImageDetailsPtrOutput) Repository() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *ImageDetails) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Repository
+	}).(pulumi.StringPtrOutput)
+}
+
+// Tag.
+func (o ImageDetailsPtrOutput) Tag() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *ImageDetails) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Tag
+	}).(pulumi.StringPtrOutput)
+}
+
+// One of `getIpAssignments.ips`. The addresses, oldest first.
+type IpAssignmentDetails struct {
+	// RFC 3339 time of the assignment.
+	CreatedAt *string `pulumi:"createdAt"`
+	// Whether it is for connections the App opens.
+	Egress *bool `pulumi:"egress"`
+	// Id of the address, `app/ip`: what `pulumi import` takes.
+	Id string `pulumi:"id"`
+	// The address.
+	Ip string `pulumi:"ip"`
+	// Private network of a `private_v6`.
+	Network *IpNetworkDetails `pulumi:"network"`
+	// Region the address leads to; `global` when it leads to all.
+	Region *string `pulumi:"region"`
+	// Service the address is for.
+	ServiceName *string `pulumi:"serviceName"`
+	// Whether other Apps share the address.
+	Shared *bool `pulumi:"shared"`
+}
+
+// One of `getIpAssignments.ips`. The addresses, oldest first.
+type IpAssignmentDetailsOutput struct{ *pulumi.OutputState }
+
+func (IpAssignmentDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*IpAssignmentDetails)(nil)).Elem()
+}
+
+func (o IpAssignmentDetailsOutput) ToIpAssignmentDetailsOutput() IpAssignmentDetailsOutput {
+	return o
+}
+
+func (o IpAssignmentDetailsOutput) ToIpAssignmentDetailsOutputWithContext(ctx context.Context) IpAssignmentDetailsOutput {
+	return o
+}
+
+// RFC 3339 time of the assignment.
+func (o IpAssignmentDetailsOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v IpAssignmentDetails) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Whether it is for connections the App opens.
+func (o IpAssignmentDetailsOutput) Egress() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v IpAssignmentDetails) *bool { return v.Egress }).(pulumi.BoolPtrOutput)
+}
+
+// Id of the address, `app/ip`: what `pulumi import` takes.
+func (o IpAssignmentDetailsOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v IpAssignmentDetails) string { return v.Id }).(pulumi.StringOutput)
+}
+
+// The address.
+func (o IpAssignmentDetailsOutput) Ip() pulumi.StringOutput {
+	return o.ApplyT(func(v IpAssignmentDetails) string { return v.Ip }).(pulumi.StringOutput)
+}
+
+// Private network of a `private_v6`.
+func (o IpAssignmentDetailsOutput) Network() IpNetworkDetailsPtrOutput {
+	return o.ApplyT(func(v IpAssignmentDetails) *IpNetworkDetails { return v.Network }).(IpNetworkDetailsPtrOutput)
+}
+
+// Region the address leads to; `global` when it leads to all.
+func (o IpAssignmentDetailsOutput) Region() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v IpAssignmentDetails) *string { return v.Region }).(pulumi.StringPtrOutput)
+}
+
+// Service the address is for.
+func (o IpAssignmentDetailsOutput) ServiceName() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v IpAssignmentDetails) *string { return v.ServiceName }).(pulumi.StringPtrOutput)
+}
+
+// Whether other Apps share the address.
+func (o IpAssignmentDetailsOutput) Shared() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v IpAssignmentDetails) *bool { return v.Shared }).(pulumi.BoolPtrOutput)
+}
+
+type IpAssignmentDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (IpAssignmentDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]IpAssignmentDetails)(nil)).Elem()
+}
+
+func (o IpAssignmentDetailsArrayOutput) ToIpAssignmentDetailsArrayOutput() IpAssignmentDetailsArrayOutput {
+	return o
+}
+
+func (o IpAssignmentDetailsArrayOutput) ToIpAssignmentDetailsArrayOutputWithContext(ctx context.Context) IpAssignmentDetailsArrayOutput {
+	return o
+}
+
+func (o IpAssignmentDetailsArrayOutput) Index(i pulumi.IntInput) IpAssignmentDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) IpAssignmentDetails {
+		return vs[0].([]IpAssignmentDetails)[vs[1].(int)]
+	}).(IpAssignmentDetailsOutput)
+}
+
+// Private network of a `private_v6`.
+type IpNetworkDetails struct {
+	// Name of the private network.
+	Name *string `pulumi:"name"`
+	// Organization that owns it.
+	OrgSlug *string `pulumi:"orgSlug"`
+}
+
+// Private network of a `private_v6`.
+type IpNetworkDetailsOutput struct{ *pulumi.OutputState }
+
+func (IpNetworkDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*IpNetworkDetails)(nil)).Elem()
+}
+
+func (o IpNetworkDetailsOutput) ToIpNetworkDetailsOutput() IpNetworkDetailsOutput {
+	return o
+}
+
+func (o IpNetworkDetailsOutput) ToIpNetworkDetailsOutputWithContext(ctx context.Context) IpNetworkDetailsOutput {
+	return o
+}
+
+// Name of the private network.
+func (o IpNetworkDetailsOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v IpNetworkDetails) *string { return v.Name }).(pulumi.StringPtrOutput)
+}
+
+// Organization that owns it.
+func (o IpNetworkDetailsOutput) OrgSlug() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v IpNetworkDetails) *string { return v.OrgSlug }).(pulumi.StringPtrOutput)
+}
+
+type IpNetworkDetailsPtrOutput struct{ *pulumi.OutputState }
+
+func (IpNetworkDetailsPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**IpNetworkDetails)(nil)).Elem()
+}
+
+func (o IpNetworkDetailsPtrOutput) ToIpNetworkDetailsPtrOutput() IpNetworkDetailsPtrOutput {
+	return o
+}
+
+func (o IpNetworkDetailsPtrOutput) ToIpNetworkDetailsPtrOutputWithContext(ctx context.Context) IpNetworkDetailsPtrOutput {
+	return o
+}
+
+func (o IpNetworkDetailsPtrOutput) Elem() IpNetworkDetailsOutput {
+	return o.ApplyT(func(v *IpNetworkDetails) IpNetworkDetails {
+		if v != nil {
+			return *v
+		}
+		var ret IpNetworkDetails
+		return ret
+	}).(IpNetworkDetailsOutput)
+}
+
+// Name of the private network.
+func (o IpNetworkDetailsPtrOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *IpNetworkDetails) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Name
+	}).(pulumi.StringPtrOutput)
+}
+
+// Organization that owns it.
+func (o IpNetworkDetailsPtrOutput) OrgSlug() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *IpNetworkDetails) *string {
+		if v == nil {
+			return nil
+		}
+		return v.OrgSlug
+	}).(pulumi.StringPtrOutput)
 }
 
 // Drive for caches.
@@ -1078,6 +2415,294 @@ func (o MachineConfigOutput) StopConfig() MachineStopConfigPtrOutput {
 // Directories and images that containers mount.
 func (o MachineConfigOutput) Volumes() MachineVolumeArrayOutput {
 	return o.ApplyT(func(v MachineConfig) []MachineVolume { return v.Volumes }).(MachineVolumeArrayOutput)
+}
+
+type MachineConfigPtrOutput struct{ *pulumi.OutputState }
+
+func (MachineConfigPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**MachineConfig)(nil)).Elem()
+}
+
+func (o MachineConfigPtrOutput) ToMachineConfigPtrOutput() MachineConfigPtrOutput {
+	return o
+}
+
+func (o MachineConfigPtrOutput) ToMachineConfigPtrOutputWithContext(ctx context.Context) MachineConfigPtrOutput {
+	return o
+}
+
+func (o MachineConfigPtrOutput) Elem() MachineConfigOutput {
+	return o.ApplyT(func(v *MachineConfig) MachineConfig {
+		if v != nil {
+			return *v
+		}
+		var ret MachineConfig
+		return ret
+	}).(MachineConfigOutput)
+}
+
+// Whether the Machine destroys itself once its main process has ended. Default: `false`.
+func (o MachineConfigPtrOutput) AutoDestroy() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.AutoDestroy
+	}).(pulumi.BoolPtrOutput)
+}
+
+// Drive for caches.
+func (o MachineConfigPtrOutput) CacheDrive() MachineCacheDrivePtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *MachineCacheDrive {
+		if v == nil {
+			return nil
+		}
+		return v.CacheDrive
+	}).(MachineCacheDrivePtrOutput)
+}
+
+// Checks of the Machine by name.
+func (o MachineConfigPtrOutput) Checks() MachineCheckMapOutput {
+	return o.ApplyT(func(v *MachineConfig) map[string]MachineCheck {
+		if v == nil {
+			return nil
+		}
+		return v.Checks
+	}).(MachineCheckMapOutput)
+}
+
+// Containers to run; open to some organizations only.
+func (o MachineConfigPtrOutput) Containers() MachineContainerArrayOutput {
+	return o.ApplyT(func(v *MachineConfig) []MachineContainer {
+		if v == nil {
+			return nil
+		}
+		return v.Containers
+	}).(MachineContainerArrayOutput)
+}
+
+// Whether the proxy never starts the Machine.
+//
+// Deprecated: Use `services[].autostart`.
+func (o MachineConfigPtrOutput) DisableMachineAutostart() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.DisableMachineAutostart
+	}).(pulumi.BoolPtrOutput)
+}
+
+// Name resolution in the Machine.
+func (o MachineConfigPtrOutput) Dns() MachineDnsPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *MachineDns {
+		if v == nil {
+			return nil
+		}
+		return v.Dns
+	}).(MachineDnsPtrOutput)
+}
+
+// Environment variables. Mark a value secret in the program to keep it out of sight.
+func (o MachineConfigPtrOutput) Env() pulumi.StringMapOutput {
+	return o.ApplyT(func(v *MachineConfig) map[string]string {
+		if v == nil {
+			return nil
+		}
+		return v.Env
+	}).(pulumi.StringMapOutput)
+}
+
+// Fields of the configuration this version does not know, in the wire's own names; merged in last, lists item by item.
+func (o MachineConfigPtrOutput) Extra() pulumi.MapOutput {
+	return o.ApplyT(func(v *MachineConfig) map[string]interface{} {
+		if v == nil {
+			return nil
+		}
+		return v.Extra
+	}).(pulumi.MapOutput)
+}
+
+// Files written before the Machine starts.
+func (o MachineConfigPtrOutput) Files() MachineFileArrayOutput {
+	return o.ApplyT(func(v *MachineConfig) []MachineFile {
+		if v == nil {
+			return nil
+		}
+		return v.Files
+	}).(MachineFileArrayOutput)
+}
+
+// CPU and memory.
+func (o MachineConfigPtrOutput) Guest() MachineGuestPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *MachineGuest {
+		if v == nil {
+			return nil
+		}
+		return v.Guest
+	}).(MachineGuestPtrOutput)
+}
+
+// Image reference in a registry.
+func (o MachineConfigPtrOutput) Image() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *string {
+		if v == nil {
+			return nil
+		}
+		return &v.Image
+	}).(pulumi.StringPtrOutput)
+}
+
+// What runs first in the Machine.
+func (o MachineConfigPtrOutput) Init() MachineInitPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *MachineInit {
+		if v == nil {
+			return nil
+		}
+		return v.Init
+	}).(MachineInitPtrOutput)
+}
+
+// Metadata by key. Keys that others set are kept.
+func (o MachineConfigPtrOutput) Metadata() pulumi.StringMapOutput {
+	return o.ApplyT(func(v *MachineConfig) map[string]string {
+		if v == nil {
+			return nil
+		}
+		return v.Metadata
+	}).(pulumi.StringMapOutput)
+}
+
+// Where the platform reads metrics.
+func (o MachineConfigPtrOutput) Metrics() MachineMetricsPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *MachineMetrics {
+		if v == nil {
+			return nil
+		}
+		return v.Metrics
+	}).(MachineMetricsPtrOutput)
+}
+
+// The volume the Machine mounts; one at most.
+func (o MachineConfigPtrOutput) Mounts() MachineMountArrayOutput {
+	return o.ApplyT(func(v *MachineConfig) []MachineMount {
+		if v == nil {
+			return nil
+		}
+		return v.Mounts
+	}).(MachineMountArrayOutput)
+}
+
+// Processes to run in place of the image's.
+func (o MachineConfigPtrOutput) Processes() MachineProcessArrayOutput {
+	return o.ApplyT(func(v *MachineConfig) []MachineProcess {
+		if v == nil {
+			return nil
+		}
+		return v.Processes
+	}).(MachineProcessArrayOutput)
+}
+
+// When the main process is started again after it ended.
+func (o MachineConfigPtrOutput) Restart() MachineRestartPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *MachineRestart {
+		if v == nil {
+			return nil
+		}
+		return v.Restart
+	}).(MachineRestartPtrOutput)
+}
+
+// Root file system.
+func (o MachineConfigPtrOutput) Rootfs() MachineRootfsPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *MachineRootfs {
+		if v == nil {
+			return nil
+		}
+		return v.Rootfs
+	}).(MachineRootfsPtrOutput)
+}
+
+// How often the Machine is started.
+func (o MachineConfigPtrOutput) Schedule() MachineSchedulePtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *MachineSchedule {
+		if v == nil {
+			return nil
+		}
+		return v.Schedule
+	}).(MachineSchedulePtrOutput)
+}
+
+// What the platform's proxy makes public.
+func (o MachineConfigPtrOutput) Services() MachineServiceArrayOutput {
+	return o.ApplyT(func(v *MachineConfig) []MachineService {
+		if v == nil {
+			return nil
+		}
+		return v.Services
+	}).(MachineServiceArrayOutput)
+}
+
+// Named size such as `shared-cpu-1x`; exclusive with `guest`.
+//
+// Deprecated: Use `guest`.
+func (o MachineConfigPtrOutput) Size() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Size
+	}).(pulumi.StringPtrOutput)
+}
+
+// Run on spare capacity.
+func (o MachineConfigPtrOutput) Spot() MachineSpotPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *MachineSpot {
+		if v == nil {
+			return nil
+		}
+		return v.Spot
+	}).(MachineSpotPtrOutput)
+}
+
+// Ids of Machines this one stands by for; only without services.
+func (o MachineConfigPtrOutput) Standbys() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *MachineConfig) []string {
+		if v == nil {
+			return nil
+		}
+		return v.Standbys
+	}).(pulumi.StringArrayOutput)
+}
+
+// Files the proxy serves itself.
+func (o MachineConfigPtrOutput) Statics() MachineStaticArrayOutput {
+	return o.ApplyT(func(v *MachineConfig) []MachineStatic {
+		if v == nil {
+			return nil
+		}
+		return v.Statics
+	}).(MachineStaticArrayOutput)
+}
+
+// How the Machine is stopped.
+func (o MachineConfigPtrOutput) StopConfig() MachineStopConfigPtrOutput {
+	return o.ApplyT(func(v *MachineConfig) *MachineStopConfig {
+		if v == nil {
+			return nil
+		}
+		return v.StopConfig
+	}).(MachineStopConfigPtrOutput)
+}
+
+// Directories and images that containers mount.
+func (o MachineConfigPtrOutput) Volumes() MachineVolumeArrayOutput {
+	return o.ApplyT(func(v *MachineConfig) []MachineVolume {
+		if v == nil {
+			return nil
+		}
+		return v.Volumes
+	}).(MachineVolumeArrayOutput)
 }
 
 // One of `MachineConfig.containers`. Containers to run; open to some organizations only.
@@ -2248,6 +3873,164 @@ func (o MachineContainerMountArrayOutput) Index(i pulumi.IntInput) MachineContai
 	}).(MachineContainerMountOutput)
 }
 
+// One of `getMachines.machines`. The Machines.
+type MachineDetails struct {
+	// App the Machine belongs to.
+	App string `pulumi:"app"`
+	// Results of the checks.
+	Checks []CheckResult `pulumi:"checks"`
+	// The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+	Config *MachineConfig `pulumi:"config"`
+	// State of every container.
+	Containers []ContainerDetails `pulumi:"containers"`
+	// Whether the proxy leaves the Machine out.
+	Cordoned *bool `pulumi:"cordoned"`
+	// RFC 3339 time of creation.
+	CreatedAt *string `pulumi:"createdAt"`
+	// Features of the host.
+	HostFeatures []string `pulumi:"hostFeatures"`
+	// `ok`, `unknown` or `unreachable`.
+	HostStatus *string `pulumi:"hostStatus"`
+	// Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+	Id string `pulumi:"id"`
+	// The image that runs.
+	ImageRef *ImageDetails `pulumi:"imageRef"`
+	// Identifier within the App; stable for life.
+	MachineId string `pulumi:"machineId"`
+	// Name, unique among the App's live Machines.
+	Name *string `pulumi:"name"`
+	// IPv6 address on the private network.
+	PrivateIp *string `pulumi:"privateIp"`
+	// Region the Machine runs in.
+	Region *string `pulumi:"region"`
+	// State (bodies 4.4).
+	State string `pulumi:"state"`
+	// RFC 3339 time of the last change.
+	UpdatedAt *string `pulumi:"updatedAt"`
+	// Identifier of the configuration's version, 26 characters.
+	Version *string `pulumi:"version"`
+}
+
+// One of `getMachines.machines`. The Machines.
+type MachineDetailsOutput struct{ *pulumi.OutputState }
+
+func (MachineDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*MachineDetails)(nil)).Elem()
+}
+
+func (o MachineDetailsOutput) ToMachineDetailsOutput() MachineDetailsOutput {
+	return o
+}
+
+func (o MachineDetailsOutput) ToMachineDetailsOutputWithContext(ctx context.Context) MachineDetailsOutput {
+	return o
+}
+
+// App the Machine belongs to.
+func (o MachineDetailsOutput) App() pulumi.StringOutput {
+	return o.ApplyT(func(v MachineDetails) string { return v.App }).(pulumi.StringOutput)
+}
+
+// Results of the checks.
+func (o MachineDetailsOutput) Checks() CheckResultArrayOutput {
+	return o.ApplyT(func(v MachineDetails) []CheckResult { return v.Checks }).(CheckResultArrayOutput)
+}
+
+// The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+func (o MachineDetailsOutput) Config() MachineConfigPtrOutput {
+	return o.ApplyT(func(v MachineDetails) *MachineConfig { return v.Config }).(MachineConfigPtrOutput)
+}
+
+// State of every container.
+func (o MachineDetailsOutput) Containers() ContainerDetailsArrayOutput {
+	return o.ApplyT(func(v MachineDetails) []ContainerDetails { return v.Containers }).(ContainerDetailsArrayOutput)
+}
+
+// Whether the proxy leaves the Machine out.
+func (o MachineDetailsOutput) Cordoned() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v MachineDetails) *bool { return v.Cordoned }).(pulumi.BoolPtrOutput)
+}
+
+// RFC 3339 time of creation.
+func (o MachineDetailsOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineDetails) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Features of the host.
+func (o MachineDetailsOutput) HostFeatures() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v MachineDetails) []string { return v.HostFeatures }).(pulumi.StringArrayOutput)
+}
+
+// `ok`, `unknown` or `unreachable`.
+func (o MachineDetailsOutput) HostStatus() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineDetails) *string { return v.HostStatus }).(pulumi.StringPtrOutput)
+}
+
+// Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+func (o MachineDetailsOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v MachineDetails) string { return v.Id }).(pulumi.StringOutput)
+}
+
+// The image that runs.
+func (o MachineDetailsOutput) ImageRef() ImageDetailsPtrOutput {
+	return o.ApplyT(func(v MachineDetails) *ImageDetails { return v.ImageRef }).(ImageDetailsPtrOutput)
+}
+
+// Identifier within the App; stable for life.
+func (o MachineDetailsOutput) MachineId() pulumi.StringOutput {
+	return o.ApplyT(func(v MachineDetails) string { return v.MachineId }).(pulumi.StringOutput)
+}
+
+// Name, unique among the App's live Machines.
+func (o MachineDetailsOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineDetails) *string { return v.Name }).(pulumi.StringPtrOutput)
+}
+
+// IPv6 address on the private network.
+func (o MachineDetailsOutput) PrivateIp() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineDetails) *string { return v.PrivateIp }).(pulumi.StringPtrOutput)
+}
+
+// Region the Machine runs in.
+func (o MachineDetailsOutput) Region() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineDetails) *string { return v.Region }).(pulumi.StringPtrOutput)
+}
+
+// State (bodies 4.4).
+func (o MachineDetailsOutput) State() pulumi.StringOutput {
+	return o.ApplyT(func(v MachineDetails) string { return v.State }).(pulumi.StringOutput)
+}
+
+// RFC 3339 time of the last change.
+func (o MachineDetailsOutput) UpdatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineDetails) *string { return v.UpdatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Identifier of the configuration's version, 26 characters.
+func (o MachineDetailsOutput) Version() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineDetails) *string { return v.Version }).(pulumi.StringPtrOutput)
+}
+
+type MachineDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (MachineDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]MachineDetails)(nil)).Elem()
+}
+
+func (o MachineDetailsArrayOutput) ToMachineDetailsArrayOutput() MachineDetailsArrayOutput {
+	return o
+}
+
+func (o MachineDetailsArrayOutput) ToMachineDetailsArrayOutputWithContext(ctx context.Context) MachineDetailsArrayOutput {
+	return o
+}
+
+func (o MachineDetailsArrayOutput) Index(i pulumi.IntInput) MachineDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) MachineDetails {
+		return vs[0].([]MachineDetails)[vs[1].(int)]
+	}).(MachineDetailsOutput)
+}
+
 // Name resolution in the Machine.
 type MachineDns struct {
 	// Domains forwarded to other servers.
@@ -2718,6 +4501,87 @@ func (o MachineDnsOptionArrayOutput) Index(i pulumi.IntInput) MachineDnsOptionOu
 	return pulumi.All(o, i).ApplyT(func(vs []interface{}) MachineDnsOption {
 		return vs[0].([]MachineDnsOption)[vs[1].(int)]
 	}).(MachineDnsOptionOutput)
+}
+
+// One of `getMachineEvents.events`. The events, newest first.
+type MachineEventDetails struct {
+	// Identifier of 26 characters.
+	Id *string `pulumi:"id"`
+	// Details; for an exit, `exit_event` with `exit_code` and more.
+	Request map[string]interface{} `pulumi:"request"`
+	// `user` (asked for through the API) or `flyd` (the host).
+	Source *string `pulumi:"source"`
+	// State of the Machine after the event.
+	Status *string `pulumi:"status"`
+	// Milliseconds since 1970.
+	Timestamp *int `pulumi:"timestamp"`
+	// `launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come.
+	Type *string `pulumi:"type"`
+}
+
+// One of `getMachineEvents.events`. The events, newest first.
+type MachineEventDetailsOutput struct{ *pulumi.OutputState }
+
+func (MachineEventDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*MachineEventDetails)(nil)).Elem()
+}
+
+func (o MachineEventDetailsOutput) ToMachineEventDetailsOutput() MachineEventDetailsOutput {
+	return o
+}
+
+func (o MachineEventDetailsOutput) ToMachineEventDetailsOutputWithContext(ctx context.Context) MachineEventDetailsOutput {
+	return o
+}
+
+// Identifier of 26 characters.
+func (o MachineEventDetailsOutput) Id() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineEventDetails) *string { return v.Id }).(pulumi.StringPtrOutput)
+}
+
+// Details; for an exit, `exit_event` with `exit_code` and more.
+func (o MachineEventDetailsOutput) Request() pulumi.MapOutput {
+	return o.ApplyT(func(v MachineEventDetails) map[string]interface{} { return v.Request }).(pulumi.MapOutput)
+}
+
+// `user` (asked for through the API) or `flyd` (the host).
+func (o MachineEventDetailsOutput) Source() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineEventDetails) *string { return v.Source }).(pulumi.StringPtrOutput)
+}
+
+// State of the Machine after the event.
+func (o MachineEventDetailsOutput) Status() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineEventDetails) *string { return v.Status }).(pulumi.StringPtrOutput)
+}
+
+// Milliseconds since 1970.
+func (o MachineEventDetailsOutput) Timestamp() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v MachineEventDetails) *int { return v.Timestamp }).(pulumi.IntPtrOutput)
+}
+
+// `launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come.
+func (o MachineEventDetailsOutput) Type() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineEventDetails) *string { return v.Type }).(pulumi.StringPtrOutput)
+}
+
+type MachineEventDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (MachineEventDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]MachineEventDetails)(nil)).Elem()
+}
+
+func (o MachineEventDetailsArrayOutput) ToMachineEventDetailsArrayOutput() MachineEventDetailsArrayOutput {
+	return o
+}
+
+func (o MachineEventDetailsArrayOutput) ToMachineEventDetailsArrayOutputWithContext(ctx context.Context) MachineEventDetailsArrayOutput {
+	return o
+}
+
+func (o MachineEventDetailsArrayOutput) Index(i pulumi.IntInput) MachineEventDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) MachineEventDetails {
+		return vs[0].([]MachineEventDetails)[vs[1].(int)]
+	}).(MachineEventDetailsOutput)
 }
 
 // One of `MachineConfig.files`, `MachineContainer.files`. Files written before the Machine starts.
@@ -6368,6 +8232,59 @@ func (o MachineStopConfigPtrOutput) Timeout() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
+// One of `getMachineVersions.versions`. The versions, newest first.
+type MachineVersionDetails struct {
+	// Configuration of that version, as a Machine takes it.
+	Config *MachineConfig `pulumi:"config"`
+	// Identifier of the version, 26 characters.
+	Version *string `pulumi:"version"`
+}
+
+// One of `getMachineVersions.versions`. The versions, newest first.
+type MachineVersionDetailsOutput struct{ *pulumi.OutputState }
+
+func (MachineVersionDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*MachineVersionDetails)(nil)).Elem()
+}
+
+func (o MachineVersionDetailsOutput) ToMachineVersionDetailsOutput() MachineVersionDetailsOutput {
+	return o
+}
+
+func (o MachineVersionDetailsOutput) ToMachineVersionDetailsOutputWithContext(ctx context.Context) MachineVersionDetailsOutput {
+	return o
+}
+
+// Configuration of that version, as a Machine takes it.
+func (o MachineVersionDetailsOutput) Config() MachineConfigPtrOutput {
+	return o.ApplyT(func(v MachineVersionDetails) *MachineConfig { return v.Config }).(MachineConfigPtrOutput)
+}
+
+// Identifier of the version, 26 characters.
+func (o MachineVersionDetailsOutput) Version() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v MachineVersionDetails) *string { return v.Version }).(pulumi.StringPtrOutput)
+}
+
+type MachineVersionDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (MachineVersionDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]MachineVersionDetails)(nil)).Elem()
+}
+
+func (o MachineVersionDetailsArrayOutput) ToMachineVersionDetailsArrayOutput() MachineVersionDetailsArrayOutput {
+	return o
+}
+
+func (o MachineVersionDetailsArrayOutput) ToMachineVersionDetailsArrayOutputWithContext(ctx context.Context) MachineVersionDetailsArrayOutput {
+	return o
+}
+
+func (o MachineVersionDetailsArrayOutput) Index(i pulumi.IntInput) MachineVersionDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) MachineVersionDetails {
+		return vs[0].([]MachineVersionDetails)[vs[1].(int)]
+	}).(MachineVersionDetailsOutput)
+}
+
 // One of `MachineConfig.volumes`. Directories and images that containers mount.
 type MachineVolume struct {
 	// Image whose contents are mounted.
@@ -6645,6 +8562,572 @@ func (o MachineVolumeTempDirPtrOutput) StorageType() MachineVolumeTempDirStorage
 	}).(MachineVolumeTempDirStorageTypePtrOutput)
 }
 
+// One of `getOrgMachines.machines`. The Machines.
+type OrgMachineDetails struct {
+	// App the Machine belongs to.
+	App string `pulumi:"app"`
+	// RFC 3339 time of creation.
+	CreatedAt *string `pulumi:"createdAt"`
+	// Size.
+	Guest *MachineGuest `pulumi:"guest"`
+	// Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+	Id string `pulumi:"id"`
+	// Image.
+	Image *string `pulumi:"image"`
+	// Identifier within the App; stable for life.
+	MachineId string `pulumi:"machineId"`
+	// Metadata.
+	Metadata map[string]string `pulumi:"metadata"`
+	// Name.
+	Name *string `pulumi:"name"`
+	// IPv6 address on the private network.
+	PrivateIp *string `pulumi:"privateIp"`
+	// Region.
+	Region *string `pulumi:"region"`
+	// State.
+	State *string `pulumi:"state"`
+	// RFC 3339 time of the last change.
+	UpdatedAt *string `pulumi:"updatedAt"`
+	// Identifier of the configuration's version.
+	Version *string `pulumi:"version"`
+}
+
+// One of `getOrgMachines.machines`. The Machines.
+type OrgMachineDetailsOutput struct{ *pulumi.OutputState }
+
+func (OrgMachineDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*OrgMachineDetails)(nil)).Elem()
+}
+
+func (o OrgMachineDetailsOutput) ToOrgMachineDetailsOutput() OrgMachineDetailsOutput {
+	return o
+}
+
+func (o OrgMachineDetailsOutput) ToOrgMachineDetailsOutputWithContext(ctx context.Context) OrgMachineDetailsOutput {
+	return o
+}
+
+// App the Machine belongs to.
+func (o OrgMachineDetailsOutput) App() pulumi.StringOutput {
+	return o.ApplyT(func(v OrgMachineDetails) string { return v.App }).(pulumi.StringOutput)
+}
+
+// RFC 3339 time of creation.
+func (o OrgMachineDetailsOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgMachineDetails) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Size.
+func (o OrgMachineDetailsOutput) Guest() MachineGuestPtrOutput {
+	return o.ApplyT(func(v OrgMachineDetails) *MachineGuest { return v.Guest }).(MachineGuestPtrOutput)
+}
+
+// Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+func (o OrgMachineDetailsOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v OrgMachineDetails) string { return v.Id }).(pulumi.StringOutput)
+}
+
+// Image.
+func (o OrgMachineDetailsOutput) Image() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgMachineDetails) *string { return v.Image }).(pulumi.StringPtrOutput)
+}
+
+// Identifier within the App; stable for life.
+func (o OrgMachineDetailsOutput) MachineId() pulumi.StringOutput {
+	return o.ApplyT(func(v OrgMachineDetails) string { return v.MachineId }).(pulumi.StringOutput)
+}
+
+// Metadata.
+func (o OrgMachineDetailsOutput) Metadata() pulumi.StringMapOutput {
+	return o.ApplyT(func(v OrgMachineDetails) map[string]string { return v.Metadata }).(pulumi.StringMapOutput)
+}
+
+// Name.
+func (o OrgMachineDetailsOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgMachineDetails) *string { return v.Name }).(pulumi.StringPtrOutput)
+}
+
+// IPv6 address on the private network.
+func (o OrgMachineDetailsOutput) PrivateIp() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgMachineDetails) *string { return v.PrivateIp }).(pulumi.StringPtrOutput)
+}
+
+// Region.
+func (o OrgMachineDetailsOutput) Region() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgMachineDetails) *string { return v.Region }).(pulumi.StringPtrOutput)
+}
+
+// State.
+func (o OrgMachineDetailsOutput) State() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgMachineDetails) *string { return v.State }).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time of the last change.
+func (o OrgMachineDetailsOutput) UpdatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgMachineDetails) *string { return v.UpdatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Identifier of the configuration's version.
+func (o OrgMachineDetailsOutput) Version() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgMachineDetails) *string { return v.Version }).(pulumi.StringPtrOutput)
+}
+
+type OrgMachineDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (OrgMachineDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]OrgMachineDetails)(nil)).Elem()
+}
+
+func (o OrgMachineDetailsArrayOutput) ToOrgMachineDetailsArrayOutput() OrgMachineDetailsArrayOutput {
+	return o
+}
+
+func (o OrgMachineDetailsArrayOutput) ToOrgMachineDetailsArrayOutputWithContext(ctx context.Context) OrgMachineDetailsArrayOutput {
+	return o
+}
+
+func (o OrgMachineDetailsArrayOutput) Index(i pulumi.IntInput) OrgMachineDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) OrgMachineDetails {
+		return vs[0].([]OrgMachineDetails)[vs[1].(int)]
+	}).(OrgMachineDetailsOutput)
+}
+
+// One of `getOrgVolumes.volumes`. The volumes.
+type OrgVolumeDetails struct {
+	// App that owns the volume.
+	App string `pulumi:"app"`
+	// Allocation that mounts the volume, if any.
+	AttachedAllocId *string `pulumi:"attachedAllocId"`
+	// Machine that mounts the volume, if any.
+	AttachedMachineId *string `pulumi:"attachedMachineId"`
+	// Whether snapshots are taken on a schedule.
+	AutoBackupEnabled *bool `pulumi:"autoBackupEnabled"`
+	// Bytes in a block; left out of a summary.
+	BlockSize *int `pulumi:"blockSize"`
+	// Blocks of the file system; left out of a summary.
+	Blocks *int `pulumi:"blocks"`
+	// Blocks open to ordinary users.
+	BlocksAvail *int `pulumi:"blocksAvail"`
+	// Free blocks.
+	BlocksFree *int `pulumi:"blocksFree"`
+	// Bytes of the volume.
+	BytesTotal *int `pulumi:"bytesTotal"`
+	// Bytes in use.
+	BytesUsed *int `pulumi:"bytesUsed"`
+	// RFC 3339 time of creation.
+	CreatedAt *string `pulumi:"createdAt"`
+	// Whether the volume is encrypted.
+	Encrypted *bool `pulumi:"encrypted"`
+	// File system; empty before the first mount.
+	Fstype *string `pulumi:"fstype"`
+	// Dedicated host group of the volume.
+	HostDedicationId *string `pulumi:"hostDedicationId"`
+	// Features of the host.
+	HostFeatures []string `pulumi:"hostFeatures"`
+	// `ok`, `unknown` or `unreachable`.
+	HostStatus *string `pulumi:"hostStatus"`
+	// Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+	Id string `pulumi:"id"`
+	// Name; several volumes may share one.
+	Name *string `pulumi:"name"`
+	// Region of the volume.
+	Region *string `pulumi:"region"`
+	// Features asked of the host.
+	RequiredHostFeatures []string `pulumi:"requiredHostFeatures"`
+	// Size in GB.
+	SizeGb *int `pulumi:"sizeGb"`
+	// Days a snapshot is kept.
+	SnapshotRetention *int `pulumi:"snapshotRetention"`
+	// `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
+	State *string `pulumi:"state"`
+	// `local` or `cache`.
+	Type *string `pulumi:"type"`
+	// RFC 3339 time of the last change.
+	UpdatedAt *string `pulumi:"updatedAt"`
+	// Identifier within the App.
+	VolumeId string `pulumi:"volumeId"`
+	// Hardware zone the volume is in.
+	Zone *string `pulumi:"zone"`
+}
+
+// One of `getOrgVolumes.volumes`. The volumes.
+type OrgVolumeDetailsOutput struct{ *pulumi.OutputState }
+
+func (OrgVolumeDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*OrgVolumeDetails)(nil)).Elem()
+}
+
+func (o OrgVolumeDetailsOutput) ToOrgVolumeDetailsOutput() OrgVolumeDetailsOutput {
+	return o
+}
+
+func (o OrgVolumeDetailsOutput) ToOrgVolumeDetailsOutputWithContext(ctx context.Context) OrgVolumeDetailsOutput {
+	return o
+}
+
+// App that owns the volume.
+func (o OrgVolumeDetailsOutput) App() pulumi.StringOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) string { return v.App }).(pulumi.StringOutput)
+}
+
+// Allocation that mounts the volume, if any.
+func (o OrgVolumeDetailsOutput) AttachedAllocId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.AttachedAllocId }).(pulumi.StringPtrOutput)
+}
+
+// Machine that mounts the volume, if any.
+func (o OrgVolumeDetailsOutput) AttachedMachineId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.AttachedMachineId }).(pulumi.StringPtrOutput)
+}
+
+// Whether snapshots are taken on a schedule.
+func (o OrgVolumeDetailsOutput) AutoBackupEnabled() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *bool { return v.AutoBackupEnabled }).(pulumi.BoolPtrOutput)
+}
+
+// Bytes in a block; left out of a summary.
+func (o OrgVolumeDetailsOutput) BlockSize() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *int { return v.BlockSize }).(pulumi.IntPtrOutput)
+}
+
+// Blocks of the file system; left out of a summary.
+func (o OrgVolumeDetailsOutput) Blocks() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *int { return v.Blocks }).(pulumi.IntPtrOutput)
+}
+
+// Blocks open to ordinary users.
+func (o OrgVolumeDetailsOutput) BlocksAvail() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *int { return v.BlocksAvail }).(pulumi.IntPtrOutput)
+}
+
+// Free blocks.
+func (o OrgVolumeDetailsOutput) BlocksFree() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *int { return v.BlocksFree }).(pulumi.IntPtrOutput)
+}
+
+// Bytes of the volume.
+func (o OrgVolumeDetailsOutput) BytesTotal() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *int { return v.BytesTotal }).(pulumi.IntPtrOutput)
+}
+
+// Bytes in use.
+func (o OrgVolumeDetailsOutput) BytesUsed() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *int { return v.BytesUsed }).(pulumi.IntPtrOutput)
+}
+
+// RFC 3339 time of creation.
+func (o OrgVolumeDetailsOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Whether the volume is encrypted.
+func (o OrgVolumeDetailsOutput) Encrypted() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *bool { return v.Encrypted }).(pulumi.BoolPtrOutput)
+}
+
+// File system; empty before the first mount.
+func (o OrgVolumeDetailsOutput) Fstype() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.Fstype }).(pulumi.StringPtrOutput)
+}
+
+// Dedicated host group of the volume.
+func (o OrgVolumeDetailsOutput) HostDedicationId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.HostDedicationId }).(pulumi.StringPtrOutput)
+}
+
+// Features of the host.
+func (o OrgVolumeDetailsOutput) HostFeatures() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) []string { return v.HostFeatures }).(pulumi.StringArrayOutput)
+}
+
+// `ok`, `unknown` or `unreachable`.
+func (o OrgVolumeDetailsOutput) HostStatus() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.HostStatus }).(pulumi.StringPtrOutput)
+}
+
+// Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+func (o OrgVolumeDetailsOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) string { return v.Id }).(pulumi.StringOutput)
+}
+
+// Name; several volumes may share one.
+func (o OrgVolumeDetailsOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.Name }).(pulumi.StringPtrOutput)
+}
+
+// Region of the volume.
+func (o OrgVolumeDetailsOutput) Region() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.Region }).(pulumi.StringPtrOutput)
+}
+
+// Features asked of the host.
+func (o OrgVolumeDetailsOutput) RequiredHostFeatures() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) []string { return v.RequiredHostFeatures }).(pulumi.StringArrayOutput)
+}
+
+// Size in GB.
+func (o OrgVolumeDetailsOutput) SizeGb() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *int { return v.SizeGb }).(pulumi.IntPtrOutput)
+}
+
+// Days a snapshot is kept.
+func (o OrgVolumeDetailsOutput) SnapshotRetention() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *int { return v.SnapshotRetention }).(pulumi.IntPtrOutput)
+}
+
+// `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
+func (o OrgVolumeDetailsOutput) State() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.State }).(pulumi.StringPtrOutput)
+}
+
+// `local` or `cache`.
+func (o OrgVolumeDetailsOutput) Type() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.Type }).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time of the last change.
+func (o OrgVolumeDetailsOutput) UpdatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.UpdatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Identifier within the App.
+func (o OrgVolumeDetailsOutput) VolumeId() pulumi.StringOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) string { return v.VolumeId }).(pulumi.StringOutput)
+}
+
+// Hardware zone the volume is in.
+func (o OrgVolumeDetailsOutput) Zone() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.Zone }).(pulumi.StringPtrOutput)
+}
+
+type OrgVolumeDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (OrgVolumeDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]OrgVolumeDetails)(nil)).Elem()
+}
+
+func (o OrgVolumeDetailsArrayOutput) ToOrgVolumeDetailsArrayOutput() OrgVolumeDetailsArrayOutput {
+	return o
+}
+
+func (o OrgVolumeDetailsArrayOutput) ToOrgVolumeDetailsArrayOutputWithContext(ctx context.Context) OrgVolumeDetailsArrayOutput {
+	return o
+}
+
+func (o OrgVolumeDetailsArrayOutput) Index(i pulumi.IntInput) OrgVolumeDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) OrgVolumeDetails {
+		return vs[0].([]OrgVolumeDetails)[vs[1].(int)]
+	}).(OrgVolumeDetailsOutput)
+}
+
+// One of `getPlacements.regions`. Regions with room, the preferred one first.
+type PlacementDetails struct {
+	// Machines that may be created there at the same time.
+	Concurrency int `pulumi:"concurrency"`
+	// Machines placed in the region.
+	Count int `pulumi:"count"`
+	// Code of the region.
+	Region string `pulumi:"region"`
+}
+
+// One of `getPlacements.regions`. Regions with room, the preferred one first.
+type PlacementDetailsOutput struct{ *pulumi.OutputState }
+
+func (PlacementDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PlacementDetails)(nil)).Elem()
+}
+
+func (o PlacementDetailsOutput) ToPlacementDetailsOutput() PlacementDetailsOutput {
+	return o
+}
+
+func (o PlacementDetailsOutput) ToPlacementDetailsOutputWithContext(ctx context.Context) PlacementDetailsOutput {
+	return o
+}
+
+// Machines that may be created there at the same time.
+func (o PlacementDetailsOutput) Concurrency() pulumi.IntOutput {
+	return o.ApplyT(func(v PlacementDetails) int { return v.Concurrency }).(pulumi.IntOutput)
+}
+
+// Machines placed in the region.
+func (o PlacementDetailsOutput) Count() pulumi.IntOutput {
+	return o.ApplyT(func(v PlacementDetails) int { return v.Count }).(pulumi.IntOutput)
+}
+
+// Code of the region.
+func (o PlacementDetailsOutput) Region() pulumi.StringOutput {
+	return o.ApplyT(func(v PlacementDetails) string { return v.Region }).(pulumi.StringOutput)
+}
+
+type PlacementDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (PlacementDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]PlacementDetails)(nil)).Elem()
+}
+
+func (o PlacementDetailsArrayOutput) ToPlacementDetailsArrayOutput() PlacementDetailsArrayOutput {
+	return o
+}
+
+func (o PlacementDetailsArrayOutput) ToPlacementDetailsArrayOutputWithContext(ctx context.Context) PlacementDetailsArrayOutput {
+	return o
+}
+
+func (o PlacementDetailsArrayOutput) Index(i pulumi.IntInput) PlacementDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) PlacementDetails {
+		return vs[0].([]PlacementDetails)[vs[1].(int)]
+	}).(PlacementDetailsOutput)
+}
+
+// One of `getMachineProcesses.processes`. The processes, in the order asked for.
+type ProcessDetails struct {
+	// Command line.
+	Command *string `pulumi:"command"`
+	// Processor use in percent.
+	Cpu *int `pulumi:"cpu"`
+	// Working directory.
+	Directory *string `pulumi:"directory"`
+	// Sockets it listens on.
+	ListenSockets []ProcessDetailsListenSocket `pulumi:"listenSockets"`
+	// Process id.
+	Pid *int `pulumi:"pid"`
+	// Bytes of resident memory.
+	Rss *int `pulumi:"rss"`
+	// Seconds since it began.
+	Rtime *int `pulumi:"rtime"`
+	// Processor time it used in the kernel, in milliseconds.
+	Stime *int `pulumi:"stime"`
+}
+
+// One of `getMachineProcesses.processes`. The processes, in the order asked for.
+type ProcessDetailsOutput struct{ *pulumi.OutputState }
+
+func (ProcessDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*ProcessDetails)(nil)).Elem()
+}
+
+func (o ProcessDetailsOutput) ToProcessDetailsOutput() ProcessDetailsOutput {
+	return o
+}
+
+func (o ProcessDetailsOutput) ToProcessDetailsOutputWithContext(ctx context.Context) ProcessDetailsOutput {
+	return o
+}
+
+// Command line.
+func (o ProcessDetailsOutput) Command() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ProcessDetails) *string { return v.Command }).(pulumi.StringPtrOutput)
+}
+
+// Processor use in percent.
+func (o ProcessDetailsOutput) Cpu() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v ProcessDetails) *int { return v.Cpu }).(pulumi.IntPtrOutput)
+}
+
+// Working directory.
+func (o ProcessDetailsOutput) Directory() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ProcessDetails) *string { return v.Directory }).(pulumi.StringPtrOutput)
+}
+
+// Sockets it listens on.
+func (o ProcessDetailsOutput) ListenSockets() ProcessDetailsListenSocketArrayOutput {
+	return o.ApplyT(func(v ProcessDetails) []ProcessDetailsListenSocket { return v.ListenSockets }).(ProcessDetailsListenSocketArrayOutput)
+}
+
+// Process id.
+func (o ProcessDetailsOutput) Pid() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v ProcessDetails) *int { return v.Pid }).(pulumi.IntPtrOutput)
+}
+
+// Bytes of resident memory.
+func (o ProcessDetailsOutput) Rss() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v ProcessDetails) *int { return v.Rss }).(pulumi.IntPtrOutput)
+}
+
+// Seconds since it began.
+func (o ProcessDetailsOutput) Rtime() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v ProcessDetails) *int { return v.Rtime }).(pulumi.IntPtrOutput)
+}
+
+// Processor time it used in the kernel, in milliseconds.
+func (o ProcessDetailsOutput) Stime() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v ProcessDetails) *int { return v.Stime }).(pulumi.IntPtrOutput)
+}
+
+type ProcessDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (ProcessDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]ProcessDetails)(nil)).Elem()
+}
+
+func (o ProcessDetailsArrayOutput) ToProcessDetailsArrayOutput() ProcessDetailsArrayOutput {
+	return o
+}
+
+func (o ProcessDetailsArrayOutput) ToProcessDetailsArrayOutputWithContext(ctx context.Context) ProcessDetailsArrayOutput {
+	return o
+}
+
+func (o ProcessDetailsArrayOutput) Index(i pulumi.IntInput) ProcessDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) ProcessDetails {
+		return vs[0].([]ProcessDetails)[vs[1].(int)]
+	}).(ProcessDetailsOutput)
+}
+
+// One of `ProcessDetails.listenSockets`. Sockets it listens on.
+type ProcessDetailsListenSocket struct {
+	// Address and port.
+	Address *string `pulumi:"address"`
+	// `tcp` or `udp`.
+	Proto *string `pulumi:"proto"`
+}
+
+// One of `ProcessDetails.listenSockets`. Sockets it listens on.
+type ProcessDetailsListenSocketOutput struct{ *pulumi.OutputState }
+
+func (ProcessDetailsListenSocketOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*ProcessDetailsListenSocket)(nil)).Elem()
+}
+
+func (o ProcessDetailsListenSocketOutput) ToProcessDetailsListenSocketOutput() ProcessDetailsListenSocketOutput {
+	return o
+}
+
+func (o ProcessDetailsListenSocketOutput) ToProcessDetailsListenSocketOutputWithContext(ctx context.Context) ProcessDetailsListenSocketOutput {
+	return o
+}
+
+// Address and port.
+func (o ProcessDetailsListenSocketOutput) Address() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ProcessDetailsListenSocket) *string { return v.Address }).(pulumi.StringPtrOutput)
+}
+
+// `tcp` or `udp`.
+func (o ProcessDetailsListenSocketOutput) Proto() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v ProcessDetailsListenSocket) *string { return v.Proto }).(pulumi.StringPtrOutput)
+}
+
+type ProcessDetailsListenSocketArrayOutput struct{ *pulumi.OutputState }
+
+func (ProcessDetailsListenSocketArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]ProcessDetailsListenSocket)(nil)).Elem()
+}
+
+func (o ProcessDetailsListenSocketArrayOutput) ToProcessDetailsListenSocketArrayOutput() ProcessDetailsListenSocketArrayOutput {
+	return o
+}
+
+func (o ProcessDetailsListenSocketArrayOutput) ToProcessDetailsListenSocketArrayOutputWithContext(ctx context.Context) ProcessDetailsListenSocketArrayOutput {
+	return o
+}
+
+func (o ProcessDetailsListenSocketArrayOutput) Index(i pulumi.IntInput) ProcessDetailsListenSocketOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) ProcessDetailsListenSocket {
+		return vs[0].([]ProcessDetailsListenSocket)[vs[1].(int)]
+	}).(ProcessDetailsListenSocketOutput)
+}
+
 // One of `MachineProcess.secrets`, `MachineContainer.secrets`. App secrets the process sees.
 type ProcessSecret struct {
 	// Variable that is set.
@@ -6754,6 +9237,477 @@ func (o ProcessSecretArrayOutput) Index(i pulumi.IntInput) ProcessSecretOutput {
 	}).(ProcessSecretOutput)
 }
 
+// One of `getSecrets.secrets`. The secrets, by name.
+type SecretDetails struct {
+	// RFC 3339 time of creation.
+	CreatedAt *string `pulumi:"createdAt"`
+	// Changes with the value; the value cannot be found from it.
+	Digest *string `pulumi:"digest"`
+	// Id of the secret, `app/name`: what `pulumi import` takes.
+	Id string `pulumi:"id"`
+	// Name.
+	Name string `pulumi:"name"`
+	// RFC 3339 time of the last change.
+	UpdatedAt *string `pulumi:"updatedAt"`
+}
+
+// One of `getSecrets.secrets`. The secrets, by name.
+type SecretDetailsOutput struct{ *pulumi.OutputState }
+
+func (SecretDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*SecretDetails)(nil)).Elem()
+}
+
+func (o SecretDetailsOutput) ToSecretDetailsOutput() SecretDetailsOutput {
+	return o
+}
+
+func (o SecretDetailsOutput) ToSecretDetailsOutputWithContext(ctx context.Context) SecretDetailsOutput {
+	return o
+}
+
+// RFC 3339 time of creation.
+func (o SecretDetailsOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v SecretDetails) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Changes with the value; the value cannot be found from it.
+func (o SecretDetailsOutput) Digest() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v SecretDetails) *string { return v.Digest }).(pulumi.StringPtrOutput)
+}
+
+// Id of the secret, `app/name`: what `pulumi import` takes.
+func (o SecretDetailsOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v SecretDetails) string { return v.Id }).(pulumi.StringOutput)
+}
+
+// Name.
+func (o SecretDetailsOutput) Name() pulumi.StringOutput {
+	return o.ApplyT(func(v SecretDetails) string { return v.Name }).(pulumi.StringOutput)
+}
+
+// RFC 3339 time of the last change.
+func (o SecretDetailsOutput) UpdatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v SecretDetails) *string { return v.UpdatedAt }).(pulumi.StringPtrOutput)
+}
+
+type SecretDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (SecretDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]SecretDetails)(nil)).Elem()
+}
+
+func (o SecretDetailsArrayOutput) ToSecretDetailsArrayOutput() SecretDetailsArrayOutput {
+	return o
+}
+
+func (o SecretDetailsArrayOutput) ToSecretDetailsArrayOutputWithContext(ctx context.Context) SecretDetailsArrayOutput {
+	return o
+}
+
+func (o SecretDetailsArrayOutput) Index(i pulumi.IntInput) SecretDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) SecretDetails {
+		return vs[0].([]SecretDetails)[vs[1].(int)]
+	}).(SecretDetailsOutput)
+}
+
+// One of `getSecretKeys.keys`. The keys, by name.
+type SecretKeyDetails struct {
+	// RFC 3339 time of creation.
+	CreatedAt *string `pulumi:"createdAt"`
+	// Id of the key, `app/name`: what inputs and `pulumi import` take.
+	Id string `pulumi:"id"`
+	// Name.
+	Name string `pulumi:"name"`
+	// Public half, of the kinds that have one (`es256`, `nacl_box`, `nacl_sign`).
+	PublicKey *string `pulumi:"publicKey"`
+	// Kind of key.
+	Type *string `pulumi:"type"`
+	// RFC 3339 time of the last change.
+	UpdatedAt *string `pulumi:"updatedAt"`
+}
+
+// One of `getSecretKeys.keys`. The keys, by name.
+type SecretKeyDetailsOutput struct{ *pulumi.OutputState }
+
+func (SecretKeyDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*SecretKeyDetails)(nil)).Elem()
+}
+
+func (o SecretKeyDetailsOutput) ToSecretKeyDetailsOutput() SecretKeyDetailsOutput {
+	return o
+}
+
+func (o SecretKeyDetailsOutput) ToSecretKeyDetailsOutputWithContext(ctx context.Context) SecretKeyDetailsOutput {
+	return o
+}
+
+// RFC 3339 time of creation.
+func (o SecretKeyDetailsOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v SecretKeyDetails) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Id of the key, `app/name`: what inputs and `pulumi import` take.
+func (o SecretKeyDetailsOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v SecretKeyDetails) string { return v.Id }).(pulumi.StringOutput)
+}
+
+// Name.
+func (o SecretKeyDetailsOutput) Name() pulumi.StringOutput {
+	return o.ApplyT(func(v SecretKeyDetails) string { return v.Name }).(pulumi.StringOutput)
+}
+
+// Public half, of the kinds that have one (`es256`, `nacl_box`, `nacl_sign`).
+func (o SecretKeyDetailsOutput) PublicKey() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v SecretKeyDetails) *string { return v.PublicKey }).(pulumi.StringPtrOutput)
+}
+
+// Kind of key.
+func (o SecretKeyDetailsOutput) Type() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v SecretKeyDetails) *string { return v.Type }).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time of the last change.
+func (o SecretKeyDetailsOutput) UpdatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v SecretKeyDetails) *string { return v.UpdatedAt }).(pulumi.StringPtrOutput)
+}
+
+type SecretKeyDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (SecretKeyDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]SecretKeyDetails)(nil)).Elem()
+}
+
+func (o SecretKeyDetailsArrayOutput) ToSecretKeyDetailsArrayOutput() SecretKeyDetailsArrayOutput {
+	return o
+}
+
+func (o SecretKeyDetailsArrayOutput) ToSecretKeyDetailsArrayOutputWithContext(ctx context.Context) SecretKeyDetailsArrayOutput {
+	return o
+}
+
+func (o SecretKeyDetailsArrayOutput) Index(i pulumi.IntInput) SecretKeyDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) SecretKeyDetails {
+		return vs[0].([]SecretKeyDetails)[vs[1].(int)]
+	}).(SecretKeyDetailsOutput)
+}
+
+// One of `getVolumes.volumes`. The volumes.
+type VolumeDetails struct {
+	// App that owns the volume.
+	App string `pulumi:"app"`
+	// Allocation that mounts the volume, if any.
+	AttachedAllocId *string `pulumi:"attachedAllocId"`
+	// Machine that mounts the volume, if any.
+	AttachedMachineId *string `pulumi:"attachedMachineId"`
+	// Whether snapshots are taken on a schedule.
+	AutoBackupEnabled *bool `pulumi:"autoBackupEnabled"`
+	// Bytes in a block; left out of a summary.
+	BlockSize *int `pulumi:"blockSize"`
+	// Blocks of the file system; left out of a summary.
+	Blocks *int `pulumi:"blocks"`
+	// Blocks open to ordinary users.
+	BlocksAvail *int `pulumi:"blocksAvail"`
+	// Free blocks.
+	BlocksFree *int `pulumi:"blocksFree"`
+	// Bytes of the volume.
+	BytesTotal *int `pulumi:"bytesTotal"`
+	// Bytes in use.
+	BytesUsed *int `pulumi:"bytesUsed"`
+	// RFC 3339 time of creation.
+	CreatedAt *string `pulumi:"createdAt"`
+	// Whether the volume is encrypted.
+	Encrypted *bool `pulumi:"encrypted"`
+	// File system; empty before the first mount.
+	Fstype *string `pulumi:"fstype"`
+	// Dedicated host group of the volume.
+	HostDedicationId *string `pulumi:"hostDedicationId"`
+	// Features of the host.
+	HostFeatures []string `pulumi:"hostFeatures"`
+	// `ok`, `unknown` or `unreachable`.
+	HostStatus *string `pulumi:"hostStatus"`
+	// Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+	Id string `pulumi:"id"`
+	// Name; several volumes may share one.
+	Name *string `pulumi:"name"`
+	// Region of the volume.
+	Region *string `pulumi:"region"`
+	// Features asked of the host.
+	RequiredHostFeatures []string `pulumi:"requiredHostFeatures"`
+	// Size in GB.
+	SizeGb *int `pulumi:"sizeGb"`
+	// Days a snapshot is kept.
+	SnapshotRetention *int `pulumi:"snapshotRetention"`
+	// `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
+	State *string `pulumi:"state"`
+	// `local` or `cache`.
+	Type *string `pulumi:"type"`
+	// Identifier within the App.
+	VolumeId string `pulumi:"volumeId"`
+	// Hardware zone the volume is in.
+	Zone *string `pulumi:"zone"`
+}
+
+// One of `getVolumes.volumes`. The volumes.
+type VolumeDetailsOutput struct{ *pulumi.OutputState }
+
+func (VolumeDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*VolumeDetails)(nil)).Elem()
+}
+
+func (o VolumeDetailsOutput) ToVolumeDetailsOutput() VolumeDetailsOutput {
+	return o
+}
+
+func (o VolumeDetailsOutput) ToVolumeDetailsOutputWithContext(ctx context.Context) VolumeDetailsOutput {
+	return o
+}
+
+// App that owns the volume.
+func (o VolumeDetailsOutput) App() pulumi.StringOutput {
+	return o.ApplyT(func(v VolumeDetails) string { return v.App }).(pulumi.StringOutput)
+}
+
+// Allocation that mounts the volume, if any.
+func (o VolumeDetailsOutput) AttachedAllocId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.AttachedAllocId }).(pulumi.StringPtrOutput)
+}
+
+// Machine that mounts the volume, if any.
+func (o VolumeDetailsOutput) AttachedMachineId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.AttachedMachineId }).(pulumi.StringPtrOutput)
+}
+
+// Whether snapshots are taken on a schedule.
+func (o VolumeDetailsOutput) AutoBackupEnabled() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *bool { return v.AutoBackupEnabled }).(pulumi.BoolPtrOutput)
+}
+
+// Bytes in a block; left out of a summary.
+func (o VolumeDetailsOutput) BlockSize() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *int { return v.BlockSize }).(pulumi.IntPtrOutput)
+}
+
+// Blocks of the file system; left out of a summary.
+func (o VolumeDetailsOutput) Blocks() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *int { return v.Blocks }).(pulumi.IntPtrOutput)
+}
+
+// Blocks open to ordinary users.
+func (o VolumeDetailsOutput) BlocksAvail() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *int { return v.BlocksAvail }).(pulumi.IntPtrOutput)
+}
+
+// Free blocks.
+func (o VolumeDetailsOutput) BlocksFree() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *int { return v.BlocksFree }).(pulumi.IntPtrOutput)
+}
+
+// Bytes of the volume.
+func (o VolumeDetailsOutput) BytesTotal() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *int { return v.BytesTotal }).(pulumi.IntPtrOutput)
+}
+
+// Bytes in use.
+func (o VolumeDetailsOutput) BytesUsed() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *int { return v.BytesUsed }).(pulumi.IntPtrOutput)
+}
+
+// RFC 3339 time of creation.
+func (o VolumeDetailsOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Whether the volume is encrypted.
+func (o VolumeDetailsOutput) Encrypted() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *bool { return v.Encrypted }).(pulumi.BoolPtrOutput)
+}
+
+// File system; empty before the first mount.
+func (o VolumeDetailsOutput) Fstype() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.Fstype }).(pulumi.StringPtrOutput)
+}
+
+// Dedicated host group of the volume.
+func (o VolumeDetailsOutput) HostDedicationId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.HostDedicationId }).(pulumi.StringPtrOutput)
+}
+
+// Features of the host.
+func (o VolumeDetailsOutput) HostFeatures() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v VolumeDetails) []string { return v.HostFeatures }).(pulumi.StringArrayOutput)
+}
+
+// `ok`, `unknown` or `unreachable`.
+func (o VolumeDetailsOutput) HostStatus() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.HostStatus }).(pulumi.StringPtrOutput)
+}
+
+// Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+func (o VolumeDetailsOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v VolumeDetails) string { return v.Id }).(pulumi.StringOutput)
+}
+
+// Name; several volumes may share one.
+func (o VolumeDetailsOutput) Name() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.Name }).(pulumi.StringPtrOutput)
+}
+
+// Region of the volume.
+func (o VolumeDetailsOutput) Region() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.Region }).(pulumi.StringPtrOutput)
+}
+
+// Features asked of the host.
+func (o VolumeDetailsOutput) RequiredHostFeatures() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v VolumeDetails) []string { return v.RequiredHostFeatures }).(pulumi.StringArrayOutput)
+}
+
+// Size in GB.
+func (o VolumeDetailsOutput) SizeGb() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *int { return v.SizeGb }).(pulumi.IntPtrOutput)
+}
+
+// Days a snapshot is kept.
+func (o VolumeDetailsOutput) SnapshotRetention() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *int { return v.SnapshotRetention }).(pulumi.IntPtrOutput)
+}
+
+// `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
+func (o VolumeDetailsOutput) State() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.State }).(pulumi.StringPtrOutput)
+}
+
+// `local` or `cache`.
+func (o VolumeDetailsOutput) Type() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.Type }).(pulumi.StringPtrOutput)
+}
+
+// Identifier within the App.
+func (o VolumeDetailsOutput) VolumeId() pulumi.StringOutput {
+	return o.ApplyT(func(v VolumeDetails) string { return v.VolumeId }).(pulumi.StringOutput)
+}
+
+// Hardware zone the volume is in.
+func (o VolumeDetailsOutput) Zone() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeDetails) *string { return v.Zone }).(pulumi.StringPtrOutput)
+}
+
+type VolumeDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (VolumeDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]VolumeDetails)(nil)).Elem()
+}
+
+func (o VolumeDetailsArrayOutput) ToVolumeDetailsArrayOutput() VolumeDetailsArrayOutput {
+	return o
+}
+
+func (o VolumeDetailsArrayOutput) ToVolumeDetailsArrayOutputWithContext(ctx context.Context) VolumeDetailsArrayOutput {
+	return o
+}
+
+func (o VolumeDetailsArrayOutput) Index(i pulumi.IntInput) VolumeDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) VolumeDetails {
+		return vs[0].([]VolumeDetails)[vs[1].(int)]
+	}).(VolumeDetailsOutput)
+}
+
+// One of `getVolumeSnapshots.snapshots`. The snapshots.
+type VolumeSnapshotDetails struct {
+	// RFC 3339 time of creation.
+	CreatedAt *string `pulumi:"createdAt"`
+	// Digest of the contents.
+	Digest *string `pulumi:"digest"`
+	// Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes.
+	Id *string `pulumi:"id"`
+	// Days the snapshot is kept.
+	RetentionDays *int `pulumi:"retentionDays"`
+	// Stored bytes.
+	Size *int `pulumi:"size"`
+	// Identifier; what a volume is restored from.
+	SnapshotId *string `pulumi:"snapshotId"`
+	// `pending` while it is written, then `created`.
+	Status *string `pulumi:"status"`
+	// Bytes of the volume.
+	VolumeSize *int `pulumi:"volumeSize"`
+}
+
+// One of `getVolumeSnapshots.snapshots`. The snapshots.
+type VolumeSnapshotDetailsOutput struct{ *pulumi.OutputState }
+
+func (VolumeSnapshotDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*VolumeSnapshotDetails)(nil)).Elem()
+}
+
+func (o VolumeSnapshotDetailsOutput) ToVolumeSnapshotDetailsOutput() VolumeSnapshotDetailsOutput {
+	return o
+}
+
+func (o VolumeSnapshotDetailsOutput) ToVolumeSnapshotDetailsOutputWithContext(ctx context.Context) VolumeSnapshotDetailsOutput {
+	return o
+}
+
+// RFC 3339 time of creation.
+func (o VolumeSnapshotDetailsOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeSnapshotDetails) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// Digest of the contents.
+func (o VolumeSnapshotDetailsOutput) Digest() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeSnapshotDetails) *string { return v.Digest }).(pulumi.StringPtrOutput)
+}
+
+// Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes.
+func (o VolumeSnapshotDetailsOutput) Id() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeSnapshotDetails) *string { return v.Id }).(pulumi.StringPtrOutput)
+}
+
+// Days the snapshot is kept.
+func (o VolumeSnapshotDetailsOutput) RetentionDays() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeSnapshotDetails) *int { return v.RetentionDays }).(pulumi.IntPtrOutput)
+}
+
+// Stored bytes.
+func (o VolumeSnapshotDetailsOutput) Size() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeSnapshotDetails) *int { return v.Size }).(pulumi.IntPtrOutput)
+}
+
+// Identifier; what a volume is restored from.
+func (o VolumeSnapshotDetailsOutput) SnapshotId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeSnapshotDetails) *string { return v.SnapshotId }).(pulumi.StringPtrOutput)
+}
+
+// `pending` while it is written, then `created`.
+func (o VolumeSnapshotDetailsOutput) Status() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v VolumeSnapshotDetails) *string { return v.Status }).(pulumi.StringPtrOutput)
+}
+
+// Bytes of the volume.
+func (o VolumeSnapshotDetailsOutput) VolumeSize() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v VolumeSnapshotDetails) *int { return v.VolumeSize }).(pulumi.IntPtrOutput)
+}
+
+type VolumeSnapshotDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (VolumeSnapshotDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]VolumeSnapshotDetails)(nil)).Elem()
+}
+
+func (o VolumeSnapshotDetailsArrayOutput) ToVolumeSnapshotDetailsArrayOutput() VolumeSnapshotDetailsArrayOutput {
+	return o
+}
+
+func (o VolumeSnapshotDetailsArrayOutput) ToVolumeSnapshotDetailsArrayOutputWithContext(ctx context.Context) VolumeSnapshotDetailsArrayOutput {
+	return o
+}
+
+func (o VolumeSnapshotDetailsArrayOutput) Index(i pulumi.IntInput) VolumeSnapshotDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) VolumeSnapshotDetails {
+		return vs[0].([]VolumeSnapshotDetails)[vs[1].(int)]
+	}).(VolumeSnapshotDetailsOutput)
+}
+
 func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*EnvFromInput)(nil)).Elem(), EnvFromArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*EnvFromArrayInput)(nil)).Elem(), EnvFromArray{})
@@ -6832,17 +9786,46 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*ProcessSecretArrayInput)(nil)).Elem(), ProcessSecretArray{})
 	pulumi.RegisterOutputType(AppDetailsOutput{})
 	pulumi.RegisterOutputType(AppDetailsArrayOutput{})
+	pulumi.RegisterOutputType(CertificateEntryOutput{})
+	pulumi.RegisterOutputType(CertificateEntryArrayOutput{})
+	pulumi.RegisterOutputType(CertificateEntryIssuedOutput{})
+	pulumi.RegisterOutputType(CertificateEntryIssuedArrayOutput{})
+	pulumi.RegisterOutputType(CertificateSummaryOutput{})
+	pulumi.RegisterOutputType(CertificateSummaryArrayOutput{})
+	pulumi.RegisterOutputType(CertificateValidationOutput{})
+	pulumi.RegisterOutputType(CertificateValidationPtrOutput{})
+	pulumi.RegisterOutputType(CertificateValidationErrorOutput{})
+	pulumi.RegisterOutputType(CertificateValidationErrorArrayOutput{})
+	pulumi.RegisterOutputType(CheckResultOutput{})
+	pulumi.RegisterOutputType(CheckResultArrayOutput{})
+	pulumi.RegisterOutputType(ContainerDetailsOutput{})
+	pulumi.RegisterOutputType(ContainerDetailsArrayOutput{})
+	pulumi.RegisterOutputType(DnsRecordsOutput{})
+	pulumi.RegisterOutputType(DnsRecordsPtrOutput{})
+	pulumi.RegisterOutputType(DnsRequirementsOutput{})
+	pulumi.RegisterOutputType(DnsRequirementsPtrOutput{})
+	pulumi.RegisterOutputType(DnsRequirementsAcmeChallengeOutput{})
+	pulumi.RegisterOutputType(DnsRequirementsAcmeChallengePtrOutput{})
+	pulumi.RegisterOutputType(DnsRequirementsOwnershipOutput{})
+	pulumi.RegisterOutputType(DnsRequirementsOwnershipPtrOutput{})
 	pulumi.RegisterOutputType(EnvFromOutput{})
 	pulumi.RegisterOutputType(EnvFromArrayOutput{})
 	pulumi.RegisterOutputType(GetRegionsRegionOutput{})
 	pulumi.RegisterOutputType(GetRegionsRegionArrayOutput{})
 	pulumi.RegisterOutputType(HttpHeaderOutput{})
 	pulumi.RegisterOutputType(HttpHeaderArrayOutput{})
+	pulumi.RegisterOutputType(ImageDetailsOutput{})
+	pulumi.RegisterOutputType(ImageDetailsPtrOutput{})
+	pulumi.RegisterOutputType(IpAssignmentDetailsOutput{})
+	pulumi.RegisterOutputType(IpAssignmentDetailsArrayOutput{})
+	pulumi.RegisterOutputType(IpNetworkDetailsOutput{})
+	pulumi.RegisterOutputType(IpNetworkDetailsPtrOutput{})
 	pulumi.RegisterOutputType(MachineCacheDriveOutput{})
 	pulumi.RegisterOutputType(MachineCacheDrivePtrOutput{})
 	pulumi.RegisterOutputType(MachineCheckOutput{})
 	pulumi.RegisterOutputType(MachineCheckMapOutput{})
 	pulumi.RegisterOutputType(MachineConfigOutput{})
+	pulumi.RegisterOutputType(MachineConfigPtrOutput{})
 	pulumi.RegisterOutputType(MachineContainerOutput{})
 	pulumi.RegisterOutputType(MachineContainerArrayOutput{})
 	pulumi.RegisterOutputType(MachineContainerDependsOnOutput{})
@@ -6857,12 +9840,16 @@ func init() {
 	pulumi.RegisterOutputType(MachineContainerHealthcheckTcpPtrOutput{})
 	pulumi.RegisterOutputType(MachineContainerMountOutput{})
 	pulumi.RegisterOutputType(MachineContainerMountArrayOutput{})
+	pulumi.RegisterOutputType(MachineDetailsOutput{})
+	pulumi.RegisterOutputType(MachineDetailsArrayOutput{})
 	pulumi.RegisterOutputType(MachineDnsOutput{})
 	pulumi.RegisterOutputType(MachineDnsPtrOutput{})
 	pulumi.RegisterOutputType(MachineDnsDnsForwardRuleOutput{})
 	pulumi.RegisterOutputType(MachineDnsDnsForwardRuleArrayOutput{})
 	pulumi.RegisterOutputType(MachineDnsOptionOutput{})
 	pulumi.RegisterOutputType(MachineDnsOptionArrayOutput{})
+	pulumi.RegisterOutputType(MachineEventDetailsOutput{})
+	pulumi.RegisterOutputType(MachineEventDetailsArrayOutput{})
 	pulumi.RegisterOutputType(MachineFileOutput{})
 	pulumi.RegisterOutputType(MachineFileArrayOutput{})
 	pulumi.RegisterOutputType(MachineGuestOutput{})
@@ -6905,10 +9892,30 @@ func init() {
 	pulumi.RegisterOutputType(MachineStaticArrayOutput{})
 	pulumi.RegisterOutputType(MachineStopConfigOutput{})
 	pulumi.RegisterOutputType(MachineStopConfigPtrOutput{})
+	pulumi.RegisterOutputType(MachineVersionDetailsOutput{})
+	pulumi.RegisterOutputType(MachineVersionDetailsArrayOutput{})
 	pulumi.RegisterOutputType(MachineVolumeOutput{})
 	pulumi.RegisterOutputType(MachineVolumeArrayOutput{})
 	pulumi.RegisterOutputType(MachineVolumeTempDirOutput{})
 	pulumi.RegisterOutputType(MachineVolumeTempDirPtrOutput{})
+	pulumi.RegisterOutputType(OrgMachineDetailsOutput{})
+	pulumi.RegisterOutputType(OrgMachineDetailsArrayOutput{})
+	pulumi.RegisterOutputType(OrgVolumeDetailsOutput{})
+	pulumi.RegisterOutputType(OrgVolumeDetailsArrayOutput{})
+	pulumi.RegisterOutputType(PlacementDetailsOutput{})
+	pulumi.RegisterOutputType(PlacementDetailsArrayOutput{})
+	pulumi.RegisterOutputType(ProcessDetailsOutput{})
+	pulumi.RegisterOutputType(ProcessDetailsArrayOutput{})
+	pulumi.RegisterOutputType(ProcessDetailsListenSocketOutput{})
+	pulumi.RegisterOutputType(ProcessDetailsListenSocketArrayOutput{})
 	pulumi.RegisterOutputType(ProcessSecretOutput{})
 	pulumi.RegisterOutputType(ProcessSecretArrayOutput{})
+	pulumi.RegisterOutputType(SecretDetailsOutput{})
+	pulumi.RegisterOutputType(SecretDetailsArrayOutput{})
+	pulumi.RegisterOutputType(SecretKeyDetailsOutput{})
+	pulumi.RegisterOutputType(SecretKeyDetailsArrayOutput{})
+	pulumi.RegisterOutputType(VolumeDetailsOutput{})
+	pulumi.RegisterOutputType(VolumeDetailsArrayOutput{})
+	pulumi.RegisterOutputType(VolumeSnapshotDetailsOutput{})
+	pulumi.RegisterOutputType(VolumeSnapshotDetailsArrayOutput{})
 }

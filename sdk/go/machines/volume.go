@@ -24,12 +24,18 @@ type Volume struct {
 	AttachedMachineId pulumi.StringPtrOutput `pulumi:"attachedMachineId"`
 	// Whether snapshots are taken every day.
 	AutoBackupEnabled pulumi.BoolOutput `pulumi:"autoBackupEnabled"`
+	// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+	Compute MachineGuestPtrOutput `pulumi:"compute"`
+	// Image of that Machine; used at creation.
+	ComputeImage pulumi.StringPtrOutput `pulumi:"computeImage"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
 	// Size now in GB; larger than asked for when the platform extended the volume.
 	CurrentSizeGb pulumi.IntPtrOutput `pulumi:"currentSizeGb"`
 	// Whether the volume is encrypted. Changing it replaces the volume.
 	Encrypted pulumi.BoolOutput `pulumi:"encrypted"`
+	// Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+	FinalSnapshot pulumi.BoolOutput `pulumi:"finalSnapshot"`
 	// File system. Changing it replaces the volume.
 	Fstype VolumeFstypeOutput `pulumi:"fstype"`
 	// Name of the volume.
@@ -44,8 +50,14 @@ type Volume struct {
 	RestartOnExtend pulumi.BoolOutput `pulumi:"restartOnExtend"`
 	// Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
 	SizeGb pulumi.IntOutput `pulumi:"sizeGb"`
+	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+	SnapshotId pulumi.StringPtrOutput `pulumi:"snapshotId"`
 	// Days a snapshot is kept, 1 to 60.
 	SnapshotRetention pulumi.IntOutput `pulumi:"snapshotRetention"`
+	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+	SourceVolumeId pulumi.StringPtrOutput `pulumi:"sourceVolumeId"`
+	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+	UniqueZoneAppWide pulumi.BoolOutput `pulumi:"uniqueZoneAppWide"`
 	// Identifier within the App.
 	VolumeId pulumi.StringOutput `pulumi:"volumeId"`
 	// Hardware zone the volume is in.
@@ -71,6 +83,9 @@ func NewVolume(ctx *pulumi.Context,
 	if args.Encrypted == nil {
 		args.Encrypted = pulumi.BoolPtr(true)
 	}
+	if args.FinalSnapshot == nil {
+		args.FinalSnapshot = pulumi.BoolPtr(false)
+	}
 	if args.Fstype == nil {
 		args.Fstype = VolumeFstype("ext4")
 	}
@@ -85,6 +100,9 @@ func NewVolume(ctx *pulumi.Context,
 	}
 	if args.SnapshotRetention == nil {
 		args.SnapshotRetention = pulumi.IntPtr(5)
+	}
+	if args.UniqueZoneAppWide == nil {
+		args.UniqueZoneAppWide = pulumi.BoolPtr(false)
 	}
 	aliases := pulumi.Aliases([]pulumi.Alias{
 		{
@@ -131,8 +149,14 @@ type volumeArgs struct {
 	App string `pulumi:"app"`
 	// Whether snapshots are taken every day.
 	AutoBackupEnabled *bool `pulumi:"autoBackupEnabled"`
+	// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+	Compute *MachineGuest `pulumi:"compute"`
+	// Image of that Machine; used at creation.
+	ComputeImage *string `pulumi:"computeImage"`
 	// Whether the volume is encrypted. Changing it replaces the volume.
 	Encrypted *bool `pulumi:"encrypted"`
+	// Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+	FinalSnapshot *bool `pulumi:"finalSnapshot"`
 	// File system. Changing it replaces the volume.
 	Fstype *VolumeFstype `pulumi:"fstype"`
 	// Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
@@ -145,8 +169,14 @@ type volumeArgs struct {
 	RestartOnExtend *bool `pulumi:"restartOnExtend"`
 	// Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
 	SizeGb *int `pulumi:"sizeGb"`
+	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+	SnapshotId *string `pulumi:"snapshotId"`
 	// Days a snapshot is kept, 1 to 60.
 	SnapshotRetention *int `pulumi:"snapshotRetention"`
+	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+	SourceVolumeId *string `pulumi:"sourceVolumeId"`
+	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+	UniqueZoneAppWide *bool `pulumi:"uniqueZoneAppWide"`
 }
 
 // The set of arguments for constructing a Volume resource.
@@ -157,8 +187,14 @@ type VolumeArgs struct {
 	App pulumi.StringInput
 	// Whether snapshots are taken every day.
 	AutoBackupEnabled pulumi.BoolPtrInput
+	// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+	Compute MachineGuestPtrInput
+	// Image of that Machine; used at creation.
+	ComputeImage pulumi.StringPtrInput
 	// Whether the volume is encrypted. Changing it replaces the volume.
 	Encrypted pulumi.BoolPtrInput
+	// Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+	FinalSnapshot pulumi.BoolPtrInput
 	// File system. Changing it replaces the volume.
 	Fstype VolumeFstypePtrInput
 	// Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
@@ -171,8 +207,14 @@ type VolumeArgs struct {
 	RestartOnExtend pulumi.BoolPtrInput
 	// Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
 	SizeGb pulumi.IntPtrInput
+	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+	SnapshotId pulumi.StringPtrInput
 	// Days a snapshot is kept, 1 to 60.
 	SnapshotRetention pulumi.IntPtrInput
+	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+	SourceVolumeId pulumi.StringPtrInput
+	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+	UniqueZoneAppWide pulumi.BoolPtrInput
 }
 
 func (VolumeArgs) ElementType() reflect.Type {
@@ -282,6 +324,16 @@ func (o VolumeOutput) AutoBackupEnabled() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.AutoBackupEnabled }).(pulumi.BoolOutput)
 }
 
+// CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+func (o VolumeOutput) Compute() MachineGuestPtrOutput {
+	return o.ApplyT(func(v *Volume) MachineGuestPtrOutput { return v.Compute }).(MachineGuestPtrOutput)
+}
+
+// Image of that Machine; used at creation.
+func (o VolumeOutput) ComputeImage() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.ComputeImage }).(pulumi.StringPtrOutput)
+}
+
 // RFC 3339 time of creation.
 func (o VolumeOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
@@ -295,6 +347,11 @@ func (o VolumeOutput) CurrentSizeGb() pulumi.IntPtrOutput {
 // Whether the volume is encrypted. Changing it replaces the volume.
 func (o VolumeOutput) Encrypted() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.Encrypted }).(pulumi.BoolOutput)
+}
+
+// Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+func (o VolumeOutput) FinalSnapshot() pulumi.BoolOutput {
+	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.FinalSnapshot }).(pulumi.BoolOutput)
 }
 
 // File system. Changing it replaces the volume.
@@ -332,9 +389,24 @@ func (o VolumeOutput) SizeGb() pulumi.IntOutput {
 	return o.ApplyT(func(v *Volume) pulumi.IntOutput { return v.SizeGb }).(pulumi.IntOutput)
 }
 
+// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+func (o VolumeOutput) SnapshotId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.SnapshotId }).(pulumi.StringPtrOutput)
+}
+
 // Days a snapshot is kept, 1 to 60.
 func (o VolumeOutput) SnapshotRetention() pulumi.IntOutput {
 	return o.ApplyT(func(v *Volume) pulumi.IntOutput { return v.SnapshotRetention }).(pulumi.IntOutput)
+}
+
+// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+func (o VolumeOutput) SourceVolumeId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.SourceVolumeId }).(pulumi.StringPtrOutput)
+}
+
+// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+func (o VolumeOutput) UniqueZoneAppWide() pulumi.BoolOutput {
+	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.UniqueZoneAppWide }).(pulumi.BoolOutput)
 }
 
 // Identifier within the App.

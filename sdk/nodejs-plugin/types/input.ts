@@ -501,6 +501,54 @@ export interface MachineFileArgs {
 /**
  * CPU and memory.
  */
+export interface MachineGuest {
+    /**
+     * Kind of CPU: `shared` or `performance`. Default: `"shared"`.
+     */
+    cpuKind?: enums.MachineGuestCpuKind;
+    /**
+     * Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16. Default: `1`.
+     */
+    cpus?: number;
+    /**
+     * Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
+     */
+    gpuKind?: string;
+    /**
+     * Number of GPUs.
+     */
+    gpus?: number;
+    /**
+     * Dedicated host group the Machine is placed in.
+     */
+    hostDedicationId?: string;
+    /**
+     * Arguments for the guest's kernel.
+     */
+    kernelArgs?: string[];
+    /**
+     * Ceiling in MiB for the memory limit operations.
+     */
+    maxMemoryMb?: number;
+    /**
+     * Memory in MiB, a multiple of 256: 256 to 2048 for each shared CPU, 2048 to 8192 for each performance CPU. Default: `256`.
+     */
+    memoryMb?: number;
+    /**
+     * Whether the root file system outlives the Machine's runs.
+     *
+     * @deprecated Use `rootfs.persist`.
+     */
+    persistRootfs?: enums.MachineGuestPersistRootfs;
+    /**
+     * Features the host must offer.
+     */
+    requiredHostFeatures?: string[];
+}
+
+/**
+ * CPU and memory.
+ */
 export interface MachineGuestArgs {
     /**
      * Kind of CPU: `shared` or `performance`. Default: `"shared"`.
@@ -1051,3 +1099,4 @@ export interface ProcessSecretArgs {
      */
     name?: pulumi.Input<string | undefined>;
 }
+

@@ -53,6 +53,288 @@ export interface AppDetails {
 }
 
 /**
+ * One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins.
+ */
+export interface CertificateEntry {
+    /**
+     * RFC 3339 time of creation.
+     */
+    createdAt?: string;
+    /**
+     * RFC 3339 time of expiry.
+     */
+    expiresAt?: string;
+    /**
+     * What has been issued.
+     */
+    issued?: outputs.CertificateEntryIssued[];
+    /**
+     * Who issued it.
+     */
+    issuer?: string;
+    /**
+     * `custom` or `fly`.
+     */
+    source?: string;
+    /**
+     * `active`, `pending_ownership` or `pending_validation`.
+     */
+    status?: string;
+}
+
+/**
+ * One of `CertificateEntry.issued`. What has been issued.
+ */
+export interface CertificateEntryIssued {
+    /**
+     * For example `lets_encrypt`.
+     */
+    certificateAuthority?: string;
+    /**
+     * RFC 3339 time of expiry.
+     */
+    expiresAt?: string;
+    /**
+     * `rsa` or `ecdsa`.
+     */
+    type?: string;
+}
+
+/**
+ * One of `getCertificates.certificates`. The hostnames.
+ */
+export interface CertificateSummary {
+    /**
+     * Whether the TLS-ALPN challenge can pass.
+     */
+    acmeAlpnConfigured?: boolean;
+    /**
+     * Whether the DNS challenge can pass.
+     */
+    acmeDnsConfigured?: boolean;
+    /**
+     * Whether the HTTP challenge can pass.
+     */
+    acmeHttpConfigured?: boolean;
+    /**
+     * Whether an ACME certificate was asked for.
+     */
+    acmeRequested?: boolean;
+    /**
+     * Whether the DNS leads to the App.
+     */
+    configured?: boolean;
+    /**
+     * RFC 3339 time of creation.
+     */
+    createdAt?: string;
+    /**
+     * Provider of the hostname's DNS.
+     */
+    dnsProvider?: string;
+    /**
+     * Whether there is an uploaded certificate.
+     */
+    hasCustomCertificate?: boolean;
+    /**
+     * Whether there is an issued certificate.
+     */
+    hasFlyCertificate?: boolean;
+    /**
+     * The hostname.
+     */
+    hostname: string;
+    /**
+     * Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+     */
+    id: string;
+    /**
+     * Whether the ownership record is there.
+     */
+    ownershipTxtConfigured?: boolean;
+    /**
+     * As in the detail.
+     */
+    status?: string;
+    /**
+     * RFC 3339 time of the last change.
+     */
+    updatedAt?: string;
+}
+
+/**
+ * What has been found so far.
+ */
+export interface CertificateValidation {
+    /**
+     * Whether the TLS-ALPN challenge can pass.
+     */
+    alpnConfigured?: boolean;
+    /**
+     * Whether the DNS challenge can pass.
+     */
+    dnsConfigured?: boolean;
+    /**
+     * Whether the HTTP challenge can pass.
+     */
+    httpConfigured?: boolean;
+    /**
+     * Whether the ownership record is there.
+     */
+    ownershipTxtConfigured?: boolean;
+}
+
+/**
+ * One of `checkCertificate.validationErrors`, `getCertificate.validationErrors`. What keeps the certificate from being valid.
+ */
+export interface CertificateValidationError {
+    /**
+     * Code of the problem.
+     */
+    code?: string;
+    /**
+     * What is wrong.
+     */
+    message?: string;
+    /**
+     * What to do.
+     */
+    remediation?: string;
+    /**
+     * RFC 3339 time it was found.
+     */
+    timestamp?: string;
+}
+
+/**
+ * One of `getMachine.checks`, `MachineDetails.checks`. Results of the checks.
+ */
+export interface CheckResult {
+    /**
+     * Name of the check.
+     */
+    name?: string;
+    /**
+     * What the check found.
+     */
+    output?: string;
+    /**
+     * `passing`, `warning` or `critical`.
+     */
+    status?: string;
+    /**
+     * RFC 3339 time of the last result.
+     */
+    updatedAt?: string;
+}
+
+/**
+ * One of `getMachine.containers`, `MachineDetails.containers`. State of every container.
+ */
+export interface ContainerDetails {
+    /**
+     * Name of the container.
+     */
+    name?: string;
+    /**
+     * Its state.
+     */
+    state?: string;
+}
+
+/**
+ * What is in the DNS now.
+ */
+export interface DnsRecords {
+    /**
+     * A records.
+     */
+    a?: string[];
+    /**
+     * AAAA records.
+     */
+    aaaa?: string[];
+    /**
+     * Target of the challenge record, if there is one.
+     */
+    acmeChallengeCname?: string;
+    /**
+     * CNAME records.
+     */
+    cname?: string[];
+    /**
+     * Value of the ownership record, if there is one.
+     */
+    ownershipTxt?: string;
+    /**
+     * Addresses the hostname leads to in the end.
+     */
+    resolvedAddresses?: string[];
+    /**
+     * Name server in charge, if there is one.
+     */
+    soa?: string;
+}
+
+/**
+ * What must be in the DNS.
+ */
+export interface DnsRequirements {
+    /**
+     * IPv4 addresses the hostname must lead to.
+     */
+    a?: string[];
+    /**
+     * IPv6 addresses the hostname must lead to.
+     */
+    aaaa?: string[];
+    /**
+     * CNAME record that answers the DNS challenge.
+     */
+    acmeChallenge?: outputs.DnsRequirementsAcmeChallenge;
+    /**
+     * Name a CNAME record may point at instead.
+     */
+    cname?: string;
+    /**
+     * TXT record that proves ownership.
+     */
+    ownership?: outputs.DnsRequirementsOwnership;
+}
+
+/**
+ * CNAME record that answers the DNS challenge.
+ */
+export interface DnsRequirementsAcmeChallenge {
+    /**
+     * Name of the record.
+     */
+    name?: string;
+    /**
+     * Its target.
+     */
+    target?: string;
+}
+
+/**
+ * TXT record that proves ownership.
+ */
+export interface DnsRequirementsOwnership {
+    /**
+     * Value that proves ownership for this App.
+     */
+    appValue?: string;
+    /**
+     * Name of the TXT record.
+     */
+    name?: string;
+    /**
+     * Value that proves ownership for the organization.
+     */
+    orgValue?: string;
+}
+
+/**
  * One of `MachineProcess.envFrom`, `MachineContainer.envFrom`. Variables set from fields of the Machine.
  */
 export interface EnvFrom {
@@ -124,6 +406,84 @@ export interface HttpHeader {
      * Values of the header.
      */
     values: string[];
+}
+
+/**
+ * The image that runs.
+ */
+export interface ImageDetails {
+    /**
+     * `sha256:` and the digest.
+     */
+    digest?: string;
+    /**
+     * Labels of the image.
+     */
+    labels?: {[key: string]: string};
+    /**
+     * Registry.
+     */
+    registry?: string;
+    /**
+     * Repository.
+     */
+    repository?: string;
+    /**
+     * Tag.
+     */
+    tag?: string;
+}
+
+/**
+ * One of `getIpAssignments.ips`. The addresses, oldest first.
+ */
+export interface IpAssignmentDetails {
+    /**
+     * RFC 3339 time of the assignment.
+     */
+    createdAt?: string;
+    /**
+     * Whether it is for connections the App opens.
+     */
+    egress?: boolean;
+    /**
+     * Id of the address, `app/ip`: what `pulumi import` takes.
+     */
+    id: string;
+    /**
+     * The address.
+     */
+    ip: string;
+    /**
+     * Private network of a `private_v6`.
+     */
+    network?: outputs.IpNetworkDetails;
+    /**
+     * Region the address leads to; `global` when it leads to all.
+     */
+    region?: string;
+    /**
+     * Service the address is for.
+     */
+    serviceName?: string;
+    /**
+     * Whether other Apps share the address.
+     */
+    shared?: boolean;
+}
+
+/**
+ * Private network of a `private_v6`.
+ */
+export interface IpNetworkDetails {
+    /**
+     * Name of the private network.
+     */
+    name?: string;
+    /**
+     * Organization that owns it.
+     */
+    orgSlug?: string;
 }
 
 /**
@@ -503,6 +863,80 @@ export interface MachineContainerMount {
 }
 
 /**
+ * One of `getMachines.machines`. The Machines.
+ */
+export interface MachineDetails {
+    /**
+     * App the Machine belongs to.
+     */
+    app: string;
+    /**
+     * Results of the checks.
+     */
+    checks?: outputs.CheckResult[];
+    /**
+     * The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+     */
+    config?: outputs.MachineConfig;
+    /**
+     * State of every container.
+     */
+    containers?: outputs.ContainerDetails[];
+    /**
+     * Whether the proxy leaves the Machine out.
+     */
+    cordoned?: boolean;
+    /**
+     * RFC 3339 time of creation.
+     */
+    createdAt?: string;
+    /**
+     * Features of the host.
+     */
+    hostFeatures?: string[];
+    /**
+     * `ok`, `unknown` or `unreachable`.
+     */
+    hostStatus?: string;
+    /**
+     * Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+     */
+    id: string;
+    /**
+     * The image that runs.
+     */
+    imageRef?: outputs.ImageDetails;
+    /**
+     * Identifier within the App; stable for life.
+     */
+    machineId: string;
+    /**
+     * Name, unique among the App's live Machines.
+     */
+    name?: string;
+    /**
+     * IPv6 address on the private network.
+     */
+    privateIp?: string;
+    /**
+     * Region the Machine runs in.
+     */
+    region?: string;
+    /**
+     * State (bodies 4.4).
+     */
+    state: string;
+    /**
+     * RFC 3339 time of the last change.
+     */
+    updatedAt?: string;
+    /**
+     * Identifier of the configuration's version, 26 characters.
+     */
+    version?: string;
+}
+
+/**
  * Name resolution in the Machine.
  */
 export interface MachineDns {
@@ -562,6 +996,36 @@ export interface MachineDnsOption {
      * Its value.
      */
     value?: string;
+}
+
+/**
+ * One of `getMachineEvents.events`. The events, newest first.
+ */
+export interface MachineEventDetails {
+    /**
+     * Identifier of 26 characters.
+     */
+    id?: string;
+    /**
+     * Details; for an exit, `exit_event` with `exit_code` and more.
+     */
+    request?: {[key: string]: any};
+    /**
+     * `user` (asked for through the API) or `flyd` (the host).
+     */
+    source?: string;
+    /**
+     * State of the Machine after the event.
+     */
+    status?: string;
+    /**
+     * Milliseconds since 1970.
+     */
+    timestamp?: number;
+    /**
+     * `launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come.
+     */
+    type?: string;
 }
 
 /**
@@ -1121,6 +1585,20 @@ export interface MachineStopConfig {
 }
 
 /**
+ * One of `getMachineVersions.versions`. The versions, newest first.
+ */
+export interface MachineVersionDetails {
+    /**
+     * Configuration of that version, as a Machine takes it.
+     */
+    config?: outputs.MachineConfig;
+    /**
+     * Identifier of the version, 26 characters.
+     */
+    version?: string;
+}
+
+/**
  * One of `MachineConfig.volumes`. Directories and images that containers mount.
  */
 export interface MachineVolume {
@@ -1153,6 +1631,248 @@ export interface MachineVolumeTempDir {
 }
 
 /**
+ * One of `getOrgMachines.machines`. The Machines.
+ */
+export interface OrgMachineDetails {
+    /**
+     * App the Machine belongs to.
+     */
+    app: string;
+    /**
+     * RFC 3339 time of creation.
+     */
+    createdAt?: string;
+    /**
+     * Size.
+     */
+    guest?: outputs.MachineGuest;
+    /**
+     * Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+     */
+    id: string;
+    /**
+     * Image.
+     */
+    image?: string;
+    /**
+     * Identifier within the App; stable for life.
+     */
+    machineId: string;
+    /**
+     * Metadata.
+     */
+    metadata?: {[key: string]: string};
+    /**
+     * Name.
+     */
+    name?: string;
+    /**
+     * IPv6 address on the private network.
+     */
+    privateIp?: string;
+    /**
+     * Region.
+     */
+    region?: string;
+    /**
+     * State.
+     */
+    state?: string;
+    /**
+     * RFC 3339 time of the last change.
+     */
+    updatedAt?: string;
+    /**
+     * Identifier of the configuration's version.
+     */
+    version?: string;
+}
+
+/**
+ * One of `getOrgVolumes.volumes`. The volumes.
+ */
+export interface OrgVolumeDetails {
+    /**
+     * App that owns the volume.
+     */
+    app: string;
+    /**
+     * Allocation that mounts the volume, if any.
+     */
+    attachedAllocId?: string;
+    /**
+     * Machine that mounts the volume, if any.
+     */
+    attachedMachineId?: string;
+    /**
+     * Whether snapshots are taken on a schedule.
+     */
+    autoBackupEnabled?: boolean;
+    /**
+     * Bytes in a block; left out of a summary.
+     */
+    blockSize?: number;
+    /**
+     * Blocks of the file system; left out of a summary.
+     */
+    blocks?: number;
+    /**
+     * Blocks open to ordinary users.
+     */
+    blocksAvail?: number;
+    /**
+     * Free blocks.
+     */
+    blocksFree?: number;
+    /**
+     * Bytes of the volume.
+     */
+    bytesTotal?: number;
+    /**
+     * Bytes in use.
+     */
+    bytesUsed?: number;
+    /**
+     * RFC 3339 time of creation.
+     */
+    createdAt?: string;
+    /**
+     * Whether the volume is encrypted.
+     */
+    encrypted?: boolean;
+    /**
+     * File system; empty before the first mount.
+     */
+    fstype?: string;
+    /**
+     * Dedicated host group of the volume.
+     */
+    hostDedicationId?: string;
+    /**
+     * Features of the host.
+     */
+    hostFeatures?: string[];
+    /**
+     * `ok`, `unknown` or `unreachable`.
+     */
+    hostStatus?: string;
+    /**
+     * Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+     */
+    id: string;
+    /**
+     * Name; several volumes may share one.
+     */
+    name?: string;
+    /**
+     * Region of the volume.
+     */
+    region?: string;
+    /**
+     * Features asked of the host.
+     */
+    requiredHostFeatures?: string[];
+    /**
+     * Size in GB.
+     */
+    sizeGb?: number;
+    /**
+     * Days a snapshot is kept.
+     */
+    snapshotRetention?: number;
+    /**
+     * `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
+     */
+    state?: string;
+    /**
+     * `local` or `cache`.
+     */
+    type?: string;
+    /**
+     * RFC 3339 time of the last change.
+     */
+    updatedAt?: string;
+    /**
+     * Identifier within the App.
+     */
+    volumeId: string;
+    /**
+     * Hardware zone the volume is in.
+     */
+    zone?: string;
+}
+
+/**
+ * One of `getPlacements.regions`. Regions with room, the preferred one first.
+ */
+export interface PlacementDetails {
+    /**
+     * Machines that may be created there at the same time.
+     */
+    concurrency: number;
+    /**
+     * Machines placed in the region.
+     */
+    count: number;
+    /**
+     * Code of the region.
+     */
+    region: string;
+}
+
+/**
+ * One of `getMachineProcesses.processes`. The processes, in the order asked for.
+ */
+export interface ProcessDetails {
+    /**
+     * Command line.
+     */
+    command?: string;
+    /**
+     * Processor use in percent.
+     */
+    cpu?: number;
+    /**
+     * Working directory.
+     */
+    directory?: string;
+    /**
+     * Sockets it listens on.
+     */
+    listenSockets?: outputs.ProcessDetailsListenSocket[];
+    /**
+     * Process id.
+     */
+    pid?: number;
+    /**
+     * Bytes of resident memory.
+     */
+    rss?: number;
+    /**
+     * Seconds since it began.
+     */
+    rtime?: number;
+    /**
+     * Processor time it used in the kernel, in milliseconds.
+     */
+    stime?: number;
+}
+
+/**
+ * One of `ProcessDetails.listenSockets`. Sockets it listens on.
+ */
+export interface ProcessDetailsListenSocket {
+    /**
+     * Address and port.
+     */
+    address?: string;
+    /**
+     * `tcp` or `udp`.
+     */
+    proto?: string;
+}
+
+/**
  * One of `MachineProcess.secrets`, `MachineContainer.secrets`. App secrets the process sees.
  */
 export interface ProcessSecret {
@@ -1164,5 +1884,209 @@ export interface ProcessSecret {
      * Name of the App secret; the variable's name when left out.
      */
     name?: string;
+}
+
+/**
+ * One of `getSecrets.secrets`. The secrets, by name.
+ */
+export interface SecretDetails {
+    /**
+     * RFC 3339 time of creation.
+     */
+    createdAt?: string;
+    /**
+     * Changes with the value; the value cannot be found from it.
+     */
+    digest?: string;
+    /**
+     * Id of the secret, `app/name`: what `pulumi import` takes.
+     */
+    id: string;
+    /**
+     * Name.
+     */
+    name: string;
+    /**
+     * RFC 3339 time of the last change.
+     */
+    updatedAt?: string;
+}
+
+/**
+ * One of `getSecretKeys.keys`. The keys, by name.
+ */
+export interface SecretKeyDetails {
+    /**
+     * RFC 3339 time of creation.
+     */
+    createdAt?: string;
+    /**
+     * Id of the key, `app/name`: what inputs and `pulumi import` take.
+     */
+    id: string;
+    /**
+     * Name.
+     */
+    name: string;
+    /**
+     * Public half, of the kinds that have one (`es256`, `nacl_box`, `nacl_sign`).
+     */
+    publicKey?: string;
+    /**
+     * Kind of key.
+     */
+    type?: string;
+    /**
+     * RFC 3339 time of the last change.
+     */
+    updatedAt?: string;
+}
+
+/**
+ * One of `getVolumes.volumes`. The volumes.
+ */
+export interface VolumeDetails {
+    /**
+     * App that owns the volume.
+     */
+    app: string;
+    /**
+     * Allocation that mounts the volume, if any.
+     */
+    attachedAllocId?: string;
+    /**
+     * Machine that mounts the volume, if any.
+     */
+    attachedMachineId?: string;
+    /**
+     * Whether snapshots are taken on a schedule.
+     */
+    autoBackupEnabled?: boolean;
+    /**
+     * Bytes in a block; left out of a summary.
+     */
+    blockSize?: number;
+    /**
+     * Blocks of the file system; left out of a summary.
+     */
+    blocks?: number;
+    /**
+     * Blocks open to ordinary users.
+     */
+    blocksAvail?: number;
+    /**
+     * Free blocks.
+     */
+    blocksFree?: number;
+    /**
+     * Bytes of the volume.
+     */
+    bytesTotal?: number;
+    /**
+     * Bytes in use.
+     */
+    bytesUsed?: number;
+    /**
+     * RFC 3339 time of creation.
+     */
+    createdAt?: string;
+    /**
+     * Whether the volume is encrypted.
+     */
+    encrypted?: boolean;
+    /**
+     * File system; empty before the first mount.
+     */
+    fstype?: string;
+    /**
+     * Dedicated host group of the volume.
+     */
+    hostDedicationId?: string;
+    /**
+     * Features of the host.
+     */
+    hostFeatures?: string[];
+    /**
+     * `ok`, `unknown` or `unreachable`.
+     */
+    hostStatus?: string;
+    /**
+     * Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+     */
+    id: string;
+    /**
+     * Name; several volumes may share one.
+     */
+    name?: string;
+    /**
+     * Region of the volume.
+     */
+    region?: string;
+    /**
+     * Features asked of the host.
+     */
+    requiredHostFeatures?: string[];
+    /**
+     * Size in GB.
+     */
+    sizeGb?: number;
+    /**
+     * Days a snapshot is kept.
+     */
+    snapshotRetention?: number;
+    /**
+     * `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
+     */
+    state?: string;
+    /**
+     * `local` or `cache`.
+     */
+    type?: string;
+    /**
+     * Identifier within the App.
+     */
+    volumeId: string;
+    /**
+     * Hardware zone the volume is in.
+     */
+    zone?: string;
+}
+
+/**
+ * One of `getVolumeSnapshots.snapshots`. The snapshots.
+ */
+export interface VolumeSnapshotDetails {
+    /**
+     * RFC 3339 time of creation.
+     */
+    createdAt?: string;
+    /**
+     * Digest of the contents.
+     */
+    digest?: string;
+    /**
+     * Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes.
+     */
+    id?: string;
+    /**
+     * Days the snapshot is kept.
+     */
+    retentionDays?: number;
+    /**
+     * Stored bytes.
+     */
+    size?: number;
+    /**
+     * Identifier; what a volume is restored from.
+     */
+    snapshotId?: string;
+    /**
+     * `pending` while it is written, then `created`.
+     */
+    status?: string;
+    /**
+     * Bytes of the volume.
+     */
+    volumeSize?: number;
 }
 

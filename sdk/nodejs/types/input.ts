@@ -25,6 +25,158 @@ export interface AppDetails {
   role?: pulumi.Input<string> | undefined;
 }
 
+/** One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins. */
+export interface CertificateEntry {
+  /** `custom` or `fly`. */
+  source?: pulumi.Input<string> | undefined;
+  /** `active`, `pending_ownership` or `pending_validation`. */
+  status?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of expiry. */
+  expiresAt?: pulumi.Input<string> | undefined;
+  /** Who issued it. */
+  issuer?: pulumi.Input<string> | undefined;
+  /** What has been issued. */
+  issued?: pulumi.Input<pulumi.Input<CertificateEntryIssued>[]> | undefined;
+}
+
+/** One of `CertificateEntry.issued`. What has been issued. */
+export interface CertificateEntryIssued {
+  /** For example `lets_encrypt`. */
+  certificateAuthority?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of expiry. */
+  expiresAt?: pulumi.Input<string> | undefined;
+  /** `rsa` or `ecdsa`. */
+  type?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getCertificates.certificates`. The hostnames. */
+export interface CertificateSummary {
+  /** The hostname. */
+  hostname: pulumi.Input<string>;
+  /** As in the detail. */
+  status?: pulumi.Input<string> | undefined;
+  /** Provider of the hostname's DNS. */
+  dnsProvider?: pulumi.Input<string> | undefined;
+  /** Whether the DNS challenge can pass. */
+  acmeDnsConfigured?: pulumi.Input<boolean> | undefined;
+  /** Whether the TLS-ALPN challenge can pass. */
+  acmeAlpnConfigured?: pulumi.Input<boolean> | undefined;
+  /** Whether the HTTP challenge can pass. */
+  acmeHttpConfigured?: pulumi.Input<boolean> | undefined;
+  /** Whether the ownership record is there. */
+  ownershipTxtConfigured?: pulumi.Input<boolean> | undefined;
+  /** Whether the DNS leads to the App. */
+  configured?: pulumi.Input<boolean> | undefined;
+  /** Whether an ACME certificate was asked for. */
+  acmeRequested?: pulumi.Input<boolean> | undefined;
+  /** Whether there is an uploaded certificate. */
+  hasCustomCertificate?: pulumi.Input<boolean> | undefined;
+  /** Whether there is an issued certificate. */
+  hasFlyCertificate?: pulumi.Input<boolean> | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: pulumi.Input<string> | undefined;
+  /** Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes. */
+  id: pulumi.Input<string>;
+}
+
+/** What has been found so far. */
+export interface CertificateValidation {
+  /** Whether the TLS-ALPN challenge can pass. */
+  alpnConfigured?: pulumi.Input<boolean> | undefined;
+  /** Whether the DNS challenge can pass. */
+  dnsConfigured?: pulumi.Input<boolean> | undefined;
+  /** Whether the HTTP challenge can pass. */
+  httpConfigured?: pulumi.Input<boolean> | undefined;
+  /** Whether the ownership record is there. */
+  ownershipTxtConfigured?: pulumi.Input<boolean> | undefined;
+}
+
+/** One of `checkCertificate.validationErrors`, `getCertificate.validationErrors`. What keeps the certificate from being valid. */
+export interface CertificateValidationError {
+  /** Code of the problem. */
+  code?: pulumi.Input<string> | undefined;
+  /** What is wrong. */
+  message?: pulumi.Input<string> | undefined;
+  /** What to do. */
+  remediation?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time it was found. */
+  timestamp?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getMachine.checks`, `MachineDetails.checks`. Results of the checks. */
+export interface CheckResult {
+  /** Name of the check. */
+  name?: pulumi.Input<string> | undefined;
+  /** `passing`, `warning` or `critical`. */
+  status?: pulumi.Input<string> | undefined;
+  /** What the check found. */
+  output?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of the last result. */
+  updatedAt?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getMachine.containers`, `MachineDetails.containers`. State of every container. */
+export interface ContainerDetails {
+  /** Name of the container. */
+  name?: pulumi.Input<string> | undefined;
+  /** Its state. */
+  state?: pulumi.Input<string> | undefined;
+}
+
+/** What is in the DNS now. */
+export interface DnsRecords {
+  /** A records. */
+  a?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** AAAA records. */
+  aaaa?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** CNAME records. */
+  cname?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** Target of the challenge record, if there is one. */
+  acmeChallengeCname?: pulumi.Input<string> | undefined;
+  /** Value of the ownership record, if there is one. */
+  ownershipTxt?: pulumi.Input<string> | undefined;
+  /** Addresses the hostname leads to in the end. */
+  resolvedAddresses?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** Name server in charge, if there is one. */
+  soa?: pulumi.Input<string> | undefined;
+}
+
+/** What must be in the DNS. */
+export interface DnsRequirements {
+  /** IPv4 addresses the hostname must lead to. */
+  a?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** IPv6 addresses the hostname must lead to. */
+  aaaa?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** Name a CNAME record may point at instead. */
+  cname?: pulumi.Input<string> | undefined;
+  /** CNAME record that answers the DNS challenge. */
+  acmeChallenge?: pulumi.Input<DnsRequirementsAcmeChallenge> | undefined;
+  /** TXT record that proves ownership. */
+  ownership?: pulumi.Input<DnsRequirementsOwnership> | undefined;
+}
+
+/** CNAME record that answers the DNS challenge. */
+export interface DnsRequirementsAcmeChallenge {
+  /** Name of the record. */
+  name?: pulumi.Input<string> | undefined;
+  /** Its target. */
+  target?: pulumi.Input<string> | undefined;
+}
+
+/** TXT record that proves ownership. */
+export interface DnsRequirementsOwnership {
+  /** Name of the TXT record. */
+  name?: pulumi.Input<string> | undefined;
+  /** Value that proves ownership for this App. */
+  appValue?: pulumi.Input<string> | undefined;
+  /** Value that proves ownership for the organization. */
+  orgValue?: pulumi.Input<string> | undefined;
+}
+
 /** One of `MachineProcess.envFrom`, `MachineContainer.envFrom`. Variables set from fields of the Machine. */
 export interface EnvFrom {
   /** Variable that is set. */
@@ -63,6 +215,48 @@ export interface HttpHeader {
   name: pulumi.Input<string>;
   /** Values of the header. */
   values: pulumi.Input<pulumi.Input<string>[]>;
+}
+
+/** The image that runs. */
+export interface ImageDetails {
+  /** Registry. */
+  registry?: pulumi.Input<string> | undefined;
+  /** Repository. */
+  repository?: pulumi.Input<string> | undefined;
+  /** Tag. */
+  tag?: pulumi.Input<string> | undefined;
+  /** `sha256:` and the digest. */
+  digest?: pulumi.Input<string> | undefined;
+  /** Labels of the image. */
+  labels?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
+}
+
+/** One of `getIpAssignments.ips`. The addresses, oldest first. */
+export interface IpAssignmentDetails {
+  /** Id of the address, `app/ip`: what `pulumi import` takes. */
+  id: pulumi.Input<string>;
+  /** The address. */
+  ip: pulumi.Input<string>;
+  /** Region the address leads to; `global` when it leads to all. */
+  region?: pulumi.Input<string> | undefined;
+  /** Whether other Apps share the address. */
+  shared?: pulumi.Input<boolean> | undefined;
+  /** Service the address is for. */
+  serviceName?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of the assignment. */
+  createdAt?: pulumi.Input<string> | undefined;
+  /** Whether it is for connections the App opens. */
+  egress?: pulumi.Input<boolean> | undefined;
+  /** Private network of a `private_v6`. */
+  network?: pulumi.Input<IpNetworkDetails> | undefined;
+}
+
+/** Private network of a `private_v6`. */
+export interface IpNetworkDetails {
+  /** Name of the private network. */
+  name?: pulumi.Input<string> | undefined;
+  /** Organization that owns it. */
+  orgSlug?: pulumi.Input<string> | undefined;
 }
 
 /** Drive for caches. */
@@ -267,6 +461,44 @@ export interface MachineContainerMount {
   path: pulumi.Input<string>;
 }
 
+/** One of `getMachines.machines`. The Machines. */
+export interface MachineDetails {
+  /** Id of the Machine, `app/machineId`: what inputs and `pulumi import` take. */
+  id: pulumi.Input<string>;
+  /** App the Machine belongs to. */
+  app: pulumi.Input<string>;
+  /** Identifier within the App; stable for life. */
+  machineId: pulumi.Input<string>;
+  /** Name, unique among the App's live Machines. */
+  name?: pulumi.Input<string> | undefined;
+  /** State (bodies 4.4). */
+  state: pulumi.Input<string>;
+  /** Region the Machine runs in. */
+  region?: pulumi.Input<string> | undefined;
+  /** Identifier of the configuration's version, 26 characters. */
+  version?: pulumi.Input<string> | undefined;
+  /** IPv6 address on the private network. */
+  privateIp?: pulumi.Input<string> | undefined;
+  /** Whether the proxy leaves the Machine out. */
+  cordoned?: pulumi.Input<boolean> | undefined;
+  /** `ok`, `unknown` or `unreachable`. */
+  hostStatus?: pulumi.Input<string> | undefined;
+  /** Features of the host. */
+  hostFeatures?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: pulumi.Input<string> | undefined;
+  /** The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable. */
+  config?: pulumi.Input<MachineConfig> | undefined;
+  /** The image that runs. */
+  imageRef?: pulumi.Input<ImageDetails> | undefined;
+  /** Results of the checks. */
+  checks?: pulumi.Input<pulumi.Input<CheckResult>[]> | undefined;
+  /** State of every container. */
+  containers?: pulumi.Input<pulumi.Input<ContainerDetails>[]> | undefined;
+}
+
 /** Name resolution in the Machine. */
 export interface MachineDns {
   /** Whether the Machine is left out of the internal DNS. */
@@ -299,6 +531,22 @@ export interface MachineDnsOption {
   name?: pulumi.Input<string> | undefined;
   /** Its value. */
   value?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getMachineEvents.events`. The events, newest first. */
+export interface MachineEventDetails {
+  /** Identifier of 26 characters. */
+  id?: pulumi.Input<string> | undefined;
+  /** `launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come. */
+  type?: pulumi.Input<string> | undefined;
+  /** State of the Machine after the event. */
+  status?: pulumi.Input<string> | undefined;
+  /** `user` (asked for through the API) or `flyd` (the host). */
+  source?: pulumi.Input<string> | undefined;
+  /** Milliseconds since 1970. */
+  timestamp?: pulumi.Input<number> | undefined;
+  /** Details; for an exit, `exit_event` with `exit_code` and more. */
+  request?: pulumi.Input<{ [key: string]: unknown }> | undefined;
 }
 
 /** One of `MachineConfig.files`, `MachineContainer.files`. Files written before the Machine starts. */
@@ -602,6 +850,14 @@ export interface MachineStopConfig {
   timeout?: pulumi.Input<string> | undefined;
 }
 
+/** One of `getMachineVersions.versions`. The versions, newest first. */
+export interface MachineVersionDetails {
+  /** Identifier of the version, 26 characters. */
+  version?: pulumi.Input<string> | undefined;
+  /** Configuration of that version, as a Machine takes it. */
+  config?: pulumi.Input<MachineConfig> | undefined;
+}
+
 /** One of `MachineConfig.volumes`. Directories and images that containers mount. */
 export interface MachineVolume {
   /** Name mounts refer to. */
@@ -620,10 +876,242 @@ export interface MachineVolumeTempDir {
   sizeMb?: pulumi.Input<number> | undefined;
 }
 
+/** One of `getOrgMachines.machines`. The Machines. */
+export interface OrgMachineDetails {
+  /** Id of the Machine, `app/machineId`: what inputs and `pulumi import` take. */
+  id: pulumi.Input<string>;
+  /** App the Machine belongs to. */
+  app: pulumi.Input<string>;
+  /** Identifier within the App; stable for life. */
+  machineId: pulumi.Input<string>;
+  /** Name. */
+  name?: pulumi.Input<string> | undefined;
+  /** Region. */
+  region?: pulumi.Input<string> | undefined;
+  /** State. */
+  state?: pulumi.Input<string> | undefined;
+  /** IPv6 address on the private network. */
+  privateIp?: pulumi.Input<string> | undefined;
+  /** Identifier of the configuration's version. */
+  version?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: pulumi.Input<string> | undefined;
+  /** Image. */
+  image?: pulumi.Input<string> | undefined;
+  /** Size. */
+  guest?: pulumi.Input<MachineGuest> | undefined;
+  /** Metadata. */
+  metadata?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
+}
+
+/** One of `getOrgVolumes.volumes`. The volumes. */
+export interface OrgVolumeDetails {
+  /** Id of the volume, `app/volumeId`: what inputs and `pulumi import` take. */
+  id: pulumi.Input<string>;
+  /** App that owns the volume. */
+  app: pulumi.Input<string>;
+  /** Identifier within the App. */
+  volumeId: pulumi.Input<string>;
+  /** Name; several volumes may share one. */
+  name?: pulumi.Input<string> | undefined;
+  /** `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`. */
+  state?: pulumi.Input<string> | undefined;
+  /** Region of the volume. */
+  region?: pulumi.Input<string> | undefined;
+  /** Hardware zone the volume is in. */
+  zone?: pulumi.Input<string> | undefined;
+  /** Size in GB. */
+  sizeGb?: pulumi.Input<number> | undefined;
+  /** Whether the volume is encrypted. */
+  encrypted?: pulumi.Input<boolean> | undefined;
+  /** File system; empty before the first mount. */
+  fstype?: pulumi.Input<string> | undefined;
+  /** `local` or `cache`. */
+  type?: pulumi.Input<string> | undefined;
+  /** Machine that mounts the volume, if any. */
+  attachedMachineId?: pulumi.Input<string> | undefined;
+  /** Allocation that mounts the volume, if any. */
+  attachedAllocId?: pulumi.Input<string> | undefined;
+  /** Whether snapshots are taken on a schedule. */
+  autoBackupEnabled?: pulumi.Input<boolean> | undefined;
+  /** Days a snapshot is kept. */
+  snapshotRetention?: pulumi.Input<number> | undefined;
+  /** `ok`, `unknown` or `unreachable`. */
+  hostStatus?: pulumi.Input<string> | undefined;
+  /** Dedicated host group of the volume. */
+  hostDedicationId?: pulumi.Input<string> | undefined;
+  /** Features of the host. */
+  hostFeatures?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** Features asked of the host. */
+  requiredHostFeatures?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** Bytes in a block; left out of a summary. */
+  blockSize?: pulumi.Input<number> | undefined;
+  /** Blocks of the file system; left out of a summary. */
+  blocks?: pulumi.Input<number> | undefined;
+  /** Blocks open to ordinary users. */
+  blocksAvail?: pulumi.Input<number> | undefined;
+  /** Free blocks. */
+  blocksFree?: pulumi.Input<number> | undefined;
+  /** Bytes of the volume. */
+  bytesTotal?: pulumi.Input<number> | undefined;
+  /** Bytes in use. */
+  bytesUsed?: pulumi.Input<number> | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getPlacements.regions`. Regions with room, the preferred one first. */
+export interface PlacementDetails {
+  /** Code of the region. */
+  region: pulumi.Input<string>;
+  /** Machines placed in the region. */
+  count: pulumi.Input<number>;
+  /** Machines that may be created there at the same time. */
+  concurrency: pulumi.Input<number>;
+}
+
+/** One of `getMachineProcesses.processes`. The processes, in the order asked for. */
+export interface ProcessDetails {
+  /** Process id. */
+  pid?: pulumi.Input<number> | undefined;
+  /** Command line. */
+  command?: pulumi.Input<string> | undefined;
+  /** Working directory. */
+  directory?: pulumi.Input<string> | undefined;
+  /** Processor use in percent. */
+  cpu?: pulumi.Input<number> | undefined;
+  /** Bytes of resident memory. */
+  rss?: pulumi.Input<number> | undefined;
+  /** Seconds since it began. */
+  rtime?: pulumi.Input<number> | undefined;
+  /** Processor time it used in the kernel, in milliseconds. */
+  stime?: pulumi.Input<number> | undefined;
+  /** Sockets it listens on. */
+  listenSockets?: pulumi.Input<pulumi.Input<ProcessDetailsListenSocket>[]> | undefined;
+}
+
+/** One of `ProcessDetails.listenSockets`. Sockets it listens on. */
+export interface ProcessDetailsListenSocket {
+  /** `tcp` or `udp`. */
+  proto?: pulumi.Input<string> | undefined;
+  /** Address and port. */
+  address?: pulumi.Input<string> | undefined;
+}
+
 /** One of `MachineProcess.secrets`, `MachineContainer.secrets`. App secrets the process sees. */
 export interface ProcessSecret {
   /** Variable that is set. */
   envVar: pulumi.Input<string>;
   /** Name of the App secret; the variable's name when left out. */
   name?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getSecrets.secrets`. The secrets, by name. */
+export interface SecretDetails {
+  /** Id of the secret, `app/name`: what `pulumi import` takes. */
+  id: pulumi.Input<string>;
+  /** Name. */
+  name: pulumi.Input<string>;
+  /** Changes with the value; the value cannot be found from it. */
+  digest?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getSecretKeys.keys`. The keys, by name. */
+export interface SecretKeyDetails {
+  /** Id of the key, `app/name`: what inputs and `pulumi import` take. */
+  id: pulumi.Input<string>;
+  /** Name. */
+  name: pulumi.Input<string>;
+  /** Kind of key. */
+  type?: pulumi.Input<string> | undefined;
+  /** Public half, of the kinds that have one (`es256`, `nacl_box`, `nacl_sign`). */
+  publicKey?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getVolumes.volumes`. The volumes. */
+export interface VolumeDetails {
+  /** Id of the volume, `app/volumeId`: what inputs and `pulumi import` take. */
+  id: pulumi.Input<string>;
+  /** App that owns the volume. */
+  app: pulumi.Input<string>;
+  /** Identifier within the App. */
+  volumeId: pulumi.Input<string>;
+  /** Name; several volumes may share one. */
+  name?: pulumi.Input<string> | undefined;
+  /** `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`. */
+  state?: pulumi.Input<string> | undefined;
+  /** Region of the volume. */
+  region?: pulumi.Input<string> | undefined;
+  /** Hardware zone the volume is in. */
+  zone?: pulumi.Input<string> | undefined;
+  /** Size in GB. */
+  sizeGb?: pulumi.Input<number> | undefined;
+  /** Whether the volume is encrypted. */
+  encrypted?: pulumi.Input<boolean> | undefined;
+  /** File system; empty before the first mount. */
+  fstype?: pulumi.Input<string> | undefined;
+  /** `local` or `cache`. */
+  type?: pulumi.Input<string> | undefined;
+  /** Machine that mounts the volume, if any. */
+  attachedMachineId?: pulumi.Input<string> | undefined;
+  /** Allocation that mounts the volume, if any. */
+  attachedAllocId?: pulumi.Input<string> | undefined;
+  /** Whether snapshots are taken on a schedule. */
+  autoBackupEnabled?: pulumi.Input<boolean> | undefined;
+  /** Days a snapshot is kept. */
+  snapshotRetention?: pulumi.Input<number> | undefined;
+  /** `ok`, `unknown` or `unreachable`. */
+  hostStatus?: pulumi.Input<string> | undefined;
+  /** Dedicated host group of the volume. */
+  hostDedicationId?: pulumi.Input<string> | undefined;
+  /** Features of the host. */
+  hostFeatures?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** Features asked of the host. */
+  requiredHostFeatures?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** Bytes in a block; left out of a summary. */
+  blockSize?: pulumi.Input<number> | undefined;
+  /** Blocks of the file system; left out of a summary. */
+  blocks?: pulumi.Input<number> | undefined;
+  /** Blocks open to ordinary users. */
+  blocksAvail?: pulumi.Input<number> | undefined;
+  /** Free blocks. */
+  blocksFree?: pulumi.Input<number> | undefined;
+  /** Bytes of the volume. */
+  bytesTotal?: pulumi.Input<number> | undefined;
+  /** Bytes in use. */
+  bytesUsed?: pulumi.Input<number> | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getVolumeSnapshots.snapshots`. The snapshots. */
+export interface VolumeSnapshotDetails {
+  /** Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes. */
+  id?: pulumi.Input<string> | undefined;
+  /** Identifier; what a volume is restored from. */
+  snapshotId?: pulumi.Input<string> | undefined;
+  /** `pending` while it is written, then `created`. */
+  status?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: pulumi.Input<string> | undefined;
+  /** Digest of the contents. */
+  digest?: pulumi.Input<string> | undefined;
+  /** Stored bytes. */
+  size?: pulumi.Input<number> | undefined;
+  /** Bytes of the volume. */
+  volumeSize?: pulumi.Input<number> | undefined;
+  /** Days the snapshot is kept. */
+  retentionDays?: pulumi.Input<number> | undefined;
 }

@@ -24,6 +24,158 @@ export interface AppDetails {
   role?: string | undefined;
 }
 
+/** One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins. */
+export interface CertificateEntry {
+  /** `custom` or `fly`. */
+  source?: string | undefined;
+  /** `active`, `pending_ownership` or `pending_validation`. */
+  status?: string | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: string | undefined;
+  /** RFC 3339 time of expiry. */
+  expiresAt?: string | undefined;
+  /** Who issued it. */
+  issuer?: string | undefined;
+  /** What has been issued. */
+  issued?: CertificateEntryIssued[] | undefined;
+}
+
+/** One of `CertificateEntry.issued`. What has been issued. */
+export interface CertificateEntryIssued {
+  /** For example `lets_encrypt`. */
+  certificateAuthority?: string | undefined;
+  /** RFC 3339 time of expiry. */
+  expiresAt?: string | undefined;
+  /** `rsa` or `ecdsa`. */
+  type?: string | undefined;
+}
+
+/** One of `getCertificates.certificates`. The hostnames. */
+export interface CertificateSummary {
+  /** The hostname. */
+  hostname: string;
+  /** As in the detail. */
+  status?: string | undefined;
+  /** Provider of the hostname's DNS. */
+  dnsProvider?: string | undefined;
+  /** Whether the DNS challenge can pass. */
+  acmeDnsConfigured?: boolean | undefined;
+  /** Whether the TLS-ALPN challenge can pass. */
+  acmeAlpnConfigured?: boolean | undefined;
+  /** Whether the HTTP challenge can pass. */
+  acmeHttpConfigured?: boolean | undefined;
+  /** Whether the ownership record is there. */
+  ownershipTxtConfigured?: boolean | undefined;
+  /** Whether the DNS leads to the App. */
+  configured?: boolean | undefined;
+  /** Whether an ACME certificate was asked for. */
+  acmeRequested?: boolean | undefined;
+  /** Whether there is an uploaded certificate. */
+  hasCustomCertificate?: boolean | undefined;
+  /** Whether there is an issued certificate. */
+  hasFlyCertificate?: boolean | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: string | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: string | undefined;
+  /** Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes. */
+  id: string;
+}
+
+/** What has been found so far. */
+export interface CertificateValidation {
+  /** Whether the TLS-ALPN challenge can pass. */
+  alpnConfigured?: boolean | undefined;
+  /** Whether the DNS challenge can pass. */
+  dnsConfigured?: boolean | undefined;
+  /** Whether the HTTP challenge can pass. */
+  httpConfigured?: boolean | undefined;
+  /** Whether the ownership record is there. */
+  ownershipTxtConfigured?: boolean | undefined;
+}
+
+/** One of `checkCertificate.validationErrors`, `getCertificate.validationErrors`. What keeps the certificate from being valid. */
+export interface CertificateValidationError {
+  /** Code of the problem. */
+  code?: string | undefined;
+  /** What is wrong. */
+  message?: string | undefined;
+  /** What to do. */
+  remediation?: string | undefined;
+  /** RFC 3339 time it was found. */
+  timestamp?: string | undefined;
+}
+
+/** One of `getMachine.checks`, `MachineDetails.checks`. Results of the checks. */
+export interface CheckResult {
+  /** Name of the check. */
+  name?: string | undefined;
+  /** `passing`, `warning` or `critical`. */
+  status?: string | undefined;
+  /** What the check found. */
+  output?: string | undefined;
+  /** RFC 3339 time of the last result. */
+  updatedAt?: string | undefined;
+}
+
+/** One of `getMachine.containers`, `MachineDetails.containers`. State of every container. */
+export interface ContainerDetails {
+  /** Name of the container. */
+  name?: string | undefined;
+  /** Its state. */
+  state?: string | undefined;
+}
+
+/** What is in the DNS now. */
+export interface DnsRecords {
+  /** A records. */
+  a?: string[] | undefined;
+  /** AAAA records. */
+  aaaa?: string[] | undefined;
+  /** CNAME records. */
+  cname?: string[] | undefined;
+  /** Target of the challenge record, if there is one. */
+  acmeChallengeCname?: string | undefined;
+  /** Value of the ownership record, if there is one. */
+  ownershipTxt?: string | undefined;
+  /** Addresses the hostname leads to in the end. */
+  resolvedAddresses?: string[] | undefined;
+  /** Name server in charge, if there is one. */
+  soa?: string | undefined;
+}
+
+/** What must be in the DNS. */
+export interface DnsRequirements {
+  /** IPv4 addresses the hostname must lead to. */
+  a?: string[] | undefined;
+  /** IPv6 addresses the hostname must lead to. */
+  aaaa?: string[] | undefined;
+  /** Name a CNAME record may point at instead. */
+  cname?: string | undefined;
+  /** CNAME record that answers the DNS challenge. */
+  acmeChallenge?: DnsRequirementsAcmeChallenge | undefined;
+  /** TXT record that proves ownership. */
+  ownership?: DnsRequirementsOwnership | undefined;
+}
+
+/** CNAME record that answers the DNS challenge. */
+export interface DnsRequirementsAcmeChallenge {
+  /** Name of the record. */
+  name?: string | undefined;
+  /** Its target. */
+  target?: string | undefined;
+}
+
+/** TXT record that proves ownership. */
+export interface DnsRequirementsOwnership {
+  /** Name of the TXT record. */
+  name?: string | undefined;
+  /** Value that proves ownership for this App. */
+  appValue?: string | undefined;
+  /** Value that proves ownership for the organization. */
+  orgValue?: string | undefined;
+}
+
 /** One of `MachineProcess.envFrom`, `MachineContainer.envFrom`. Variables set from fields of the Machine. */
 export interface EnvFrom {
   /** Variable that is set. */
@@ -62,6 +214,48 @@ export interface HttpHeader {
   name: string;
   /** Values of the header. */
   values: string[];
+}
+
+/** The image that runs. */
+export interface ImageDetails {
+  /** Registry. */
+  registry?: string | undefined;
+  /** Repository. */
+  repository?: string | undefined;
+  /** Tag. */
+  tag?: string | undefined;
+  /** `sha256:` and the digest. */
+  digest?: string | undefined;
+  /** Labels of the image. */
+  labels?: { [key: string]: string } | undefined;
+}
+
+/** One of `getIpAssignments.ips`. The addresses, oldest first. */
+export interface IpAssignmentDetails {
+  /** Id of the address, `app/ip`: what `pulumi import` takes. */
+  id: string;
+  /** The address. */
+  ip: string;
+  /** Region the address leads to; `global` when it leads to all. */
+  region?: string | undefined;
+  /** Whether other Apps share the address. */
+  shared?: boolean | undefined;
+  /** Service the address is for. */
+  serviceName?: string | undefined;
+  /** RFC 3339 time of the assignment. */
+  createdAt?: string | undefined;
+  /** Whether it is for connections the App opens. */
+  egress?: boolean | undefined;
+  /** Private network of a `private_v6`. */
+  network?: IpNetworkDetails | undefined;
+}
+
+/** Private network of a `private_v6`. */
+export interface IpNetworkDetails {
+  /** Name of the private network. */
+  name?: string | undefined;
+  /** Organization that owns it. */
+  orgSlug?: string | undefined;
 }
 
 /** Drive for caches. */
@@ -266,6 +460,44 @@ export interface MachineContainerMount {
   path: string;
 }
 
+/** One of `getMachines.machines`. The Machines. */
+export interface MachineDetails {
+  /** Id of the Machine, `app/machineId`: what inputs and `pulumi import` take. */
+  id: string;
+  /** App the Machine belongs to. */
+  app: string;
+  /** Identifier within the App; stable for life. */
+  machineId: string;
+  /** Name, unique among the App's live Machines. */
+  name?: string | undefined;
+  /** State (bodies 4.4). */
+  state: string;
+  /** Region the Machine runs in. */
+  region?: string | undefined;
+  /** Identifier of the configuration's version, 26 characters. */
+  version?: string | undefined;
+  /** IPv6 address on the private network. */
+  privateIp?: string | undefined;
+  /** Whether the proxy leaves the Machine out. */
+  cordoned?: boolean | undefined;
+  /** `ok`, `unknown` or `unreachable`. */
+  hostStatus?: string | undefined;
+  /** Features of the host. */
+  hostFeatures?: string[] | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: string | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: string | undefined;
+  /** The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable. */
+  config?: MachineConfig | undefined;
+  /** The image that runs. */
+  imageRef?: ImageDetails | undefined;
+  /** Results of the checks. */
+  checks?: CheckResult[] | undefined;
+  /** State of every container. */
+  containers?: ContainerDetails[] | undefined;
+}
+
 /** Name resolution in the Machine. */
 export interface MachineDns {
   /** Whether the Machine is left out of the internal DNS. */
@@ -298,6 +530,22 @@ export interface MachineDnsOption {
   name?: string | undefined;
   /** Its value. */
   value?: string | undefined;
+}
+
+/** One of `getMachineEvents.events`. The events, newest first. */
+export interface MachineEventDetails {
+  /** Identifier of 26 characters. */
+  id?: string | undefined;
+  /** `launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come. */
+  type?: string | undefined;
+  /** State of the Machine after the event. */
+  status?: string | undefined;
+  /** `user` (asked for through the API) or `flyd` (the host). */
+  source?: string | undefined;
+  /** Milliseconds since 1970. */
+  timestamp?: number | undefined;
+  /** Details; for an exit, `exit_event` with `exit_code` and more. */
+  request?: { [key: string]: unknown } | undefined;
 }
 
 /** One of `MachineConfig.files`, `MachineContainer.files`. Files written before the Machine starts. */
@@ -601,6 +849,14 @@ export interface MachineStopConfig {
   timeout?: string | undefined;
 }
 
+/** One of `getMachineVersions.versions`. The versions, newest first. */
+export interface MachineVersionDetails {
+  /** Identifier of the version, 26 characters. */
+  version?: string | undefined;
+  /** Configuration of that version, as a Machine takes it. */
+  config?: MachineConfig | undefined;
+}
+
 /** One of `MachineConfig.volumes`. Directories and images that containers mount. */
 export interface MachineVolume {
   /** Name mounts refer to. */
@@ -619,10 +875,242 @@ export interface MachineVolumeTempDir {
   sizeMb?: number | undefined;
 }
 
+/** One of `getOrgMachines.machines`. The Machines. */
+export interface OrgMachineDetails {
+  /** Id of the Machine, `app/machineId`: what inputs and `pulumi import` take. */
+  id: string;
+  /** App the Machine belongs to. */
+  app: string;
+  /** Identifier within the App; stable for life. */
+  machineId: string;
+  /** Name. */
+  name?: string | undefined;
+  /** Region. */
+  region?: string | undefined;
+  /** State. */
+  state?: string | undefined;
+  /** IPv6 address on the private network. */
+  privateIp?: string | undefined;
+  /** Identifier of the configuration's version. */
+  version?: string | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: string | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: string | undefined;
+  /** Image. */
+  image?: string | undefined;
+  /** Size. */
+  guest?: MachineGuest | undefined;
+  /** Metadata. */
+  metadata?: { [key: string]: string } | undefined;
+}
+
+/** One of `getOrgVolumes.volumes`. The volumes. */
+export interface OrgVolumeDetails {
+  /** Id of the volume, `app/volumeId`: what inputs and `pulumi import` take. */
+  id: string;
+  /** App that owns the volume. */
+  app: string;
+  /** Identifier within the App. */
+  volumeId: string;
+  /** Name; several volumes may share one. */
+  name?: string | undefined;
+  /** `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`. */
+  state?: string | undefined;
+  /** Region of the volume. */
+  region?: string | undefined;
+  /** Hardware zone the volume is in. */
+  zone?: string | undefined;
+  /** Size in GB. */
+  sizeGb?: number | undefined;
+  /** Whether the volume is encrypted. */
+  encrypted?: boolean | undefined;
+  /** File system; empty before the first mount. */
+  fstype?: string | undefined;
+  /** `local` or `cache`. */
+  type?: string | undefined;
+  /** Machine that mounts the volume, if any. */
+  attachedMachineId?: string | undefined;
+  /** Allocation that mounts the volume, if any. */
+  attachedAllocId?: string | undefined;
+  /** Whether snapshots are taken on a schedule. */
+  autoBackupEnabled?: boolean | undefined;
+  /** Days a snapshot is kept. */
+  snapshotRetention?: number | undefined;
+  /** `ok`, `unknown` or `unreachable`. */
+  hostStatus?: string | undefined;
+  /** Dedicated host group of the volume. */
+  hostDedicationId?: string | undefined;
+  /** Features of the host. */
+  hostFeatures?: string[] | undefined;
+  /** Features asked of the host. */
+  requiredHostFeatures?: string[] | undefined;
+  /** Bytes in a block; left out of a summary. */
+  blockSize?: number | undefined;
+  /** Blocks of the file system; left out of a summary. */
+  blocks?: number | undefined;
+  /** Blocks open to ordinary users. */
+  blocksAvail?: number | undefined;
+  /** Free blocks. */
+  blocksFree?: number | undefined;
+  /** Bytes of the volume. */
+  bytesTotal?: number | undefined;
+  /** Bytes in use. */
+  bytesUsed?: number | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: string | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: string | undefined;
+}
+
+/** One of `getPlacements.regions`. Regions with room, the preferred one first. */
+export interface PlacementDetails {
+  /** Code of the region. */
+  region: string;
+  /** Machines placed in the region. */
+  count: number;
+  /** Machines that may be created there at the same time. */
+  concurrency: number;
+}
+
+/** One of `getMachineProcesses.processes`. The processes, in the order asked for. */
+export interface ProcessDetails {
+  /** Process id. */
+  pid?: number | undefined;
+  /** Command line. */
+  command?: string | undefined;
+  /** Working directory. */
+  directory?: string | undefined;
+  /** Processor use in percent. */
+  cpu?: number | undefined;
+  /** Bytes of resident memory. */
+  rss?: number | undefined;
+  /** Seconds since it began. */
+  rtime?: number | undefined;
+  /** Processor time it used in the kernel, in milliseconds. */
+  stime?: number | undefined;
+  /** Sockets it listens on. */
+  listenSockets?: ProcessDetailsListenSocket[] | undefined;
+}
+
+/** One of `ProcessDetails.listenSockets`. Sockets it listens on. */
+export interface ProcessDetailsListenSocket {
+  /** `tcp` or `udp`. */
+  proto?: string | undefined;
+  /** Address and port. */
+  address?: string | undefined;
+}
+
 /** One of `MachineProcess.secrets`, `MachineContainer.secrets`. App secrets the process sees. */
 export interface ProcessSecret {
   /** Variable that is set. */
   envVar: string;
   /** Name of the App secret; the variable's name when left out. */
   name?: string | undefined;
+}
+
+/** One of `getSecrets.secrets`. The secrets, by name. */
+export interface SecretDetails {
+  /** Id of the secret, `app/name`: what `pulumi import` takes. */
+  id: string;
+  /** Name. */
+  name: string;
+  /** Changes with the value; the value cannot be found from it. */
+  digest?: string | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: string | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: string | undefined;
+}
+
+/** One of `getSecretKeys.keys`. The keys, by name. */
+export interface SecretKeyDetails {
+  /** Id of the key, `app/name`: what inputs and `pulumi import` take. */
+  id: string;
+  /** Name. */
+  name: string;
+  /** Kind of key. */
+  type?: string | undefined;
+  /** Public half, of the kinds that have one (`es256`, `nacl_box`, `nacl_sign`). */
+  publicKey?: string | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: string | undefined;
+  /** RFC 3339 time of the last change. */
+  updatedAt?: string | undefined;
+}
+
+/** One of `getVolumes.volumes`. The volumes. */
+export interface VolumeDetails {
+  /** Id of the volume, `app/volumeId`: what inputs and `pulumi import` take. */
+  id: string;
+  /** App that owns the volume. */
+  app: string;
+  /** Identifier within the App. */
+  volumeId: string;
+  /** Name; several volumes may share one. */
+  name?: string | undefined;
+  /** `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`. */
+  state?: string | undefined;
+  /** Region of the volume. */
+  region?: string | undefined;
+  /** Hardware zone the volume is in. */
+  zone?: string | undefined;
+  /** Size in GB. */
+  sizeGb?: number | undefined;
+  /** Whether the volume is encrypted. */
+  encrypted?: boolean | undefined;
+  /** File system; empty before the first mount. */
+  fstype?: string | undefined;
+  /** `local` or `cache`. */
+  type?: string | undefined;
+  /** Machine that mounts the volume, if any. */
+  attachedMachineId?: string | undefined;
+  /** Allocation that mounts the volume, if any. */
+  attachedAllocId?: string | undefined;
+  /** Whether snapshots are taken on a schedule. */
+  autoBackupEnabled?: boolean | undefined;
+  /** Days a snapshot is kept. */
+  snapshotRetention?: number | undefined;
+  /** `ok`, `unknown` or `unreachable`. */
+  hostStatus?: string | undefined;
+  /** Dedicated host group of the volume. */
+  hostDedicationId?: string | undefined;
+  /** Features of the host. */
+  hostFeatures?: string[] | undefined;
+  /** Features asked of the host. */
+  requiredHostFeatures?: string[] | undefined;
+  /** Bytes in a block; left out of a summary. */
+  blockSize?: number | undefined;
+  /** Blocks of the file system; left out of a summary. */
+  blocks?: number | undefined;
+  /** Blocks open to ordinary users. */
+  blocksAvail?: number | undefined;
+  /** Free blocks. */
+  blocksFree?: number | undefined;
+  /** Bytes of the volume. */
+  bytesTotal?: number | undefined;
+  /** Bytes in use. */
+  bytesUsed?: number | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: string | undefined;
+}
+
+/** One of `getVolumeSnapshots.snapshots`. The snapshots. */
+export interface VolumeSnapshotDetails {
+  /** Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes. */
+  id?: string | undefined;
+  /** Identifier; what a volume is restored from. */
+  snapshotId?: string | undefined;
+  /** `pending` while it is written, then `created`. */
+  status?: string | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: string | undefined;
+  /** Digest of the contents. */
+  digest?: string | undefined;
+  /** Stored bytes. */
+  size?: number | undefined;
+  /** Bytes of the volume. */
+  volumeSize?: number | undefined;
+  /** Days the snapshot is kept. */
+  retentionDays?: number | undefined;
 }

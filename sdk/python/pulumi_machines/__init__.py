@@ -8,12 +8,40 @@ import typing
 # Export this package's modules as members:
 from ._enums import *
 from .app import *
+from .app_secrets import *
+from .check_certificate import *
+from .decrypt import *
 from .get_app import *
 from .get_apps import *
+from .get_certificate import *
+from .get_certificates import *
+from .get_ip_assignments import *
+from .get_machine import *
+from .get_machine_events import *
+from .get_machine_lease import *
+from .get_machine_memory import *
+from .get_machine_metadata import *
+from .get_machine_processes import *
+from .get_machine_versions import *
+from .get_machines import *
+from .get_org_machines import *
+from .get_org_volumes import *
+from .get_placements import *
 from .get_regions import *
+from .get_secret import *
+from .get_secret_key import *
+from .get_secret_keys import *
+from .get_secrets import *
+from .get_volume import *
+from .get_volume_snapshots import *
+from .get_volumes import *
+from .ip_assignment import *
 from .machine import *
 from .provider import *
+from .secret import *
+from .verify import *
 from .volume import *
+from .wait_for_machine import *
 from ._inputs import *
 from . import outputs
 
@@ -33,7 +61,10 @@ _utilities.register(
   "fqn": "pulumi_machines",
   "classes": {
    "machines:index:App": "App",
+   "machines:index:AppSecrets": "AppSecrets",
+   "machines:index:IpAssignment": "IpAssignment",
    "machines:index:Machine": "Machine",
+   "machines:index:Secret": "Secret",
    "machines:index:Volume": "Volume"
   }
  }

@@ -7,7 +7,13 @@ import pulumi
 from enum import Enum
 
 __all__ = [
+    'AwaitedMachineState',
     'EnvFromFieldRef',
+    'GetMachineProcessesOrder',
+    'GetMachineProcessesSortBy',
+    'IpAssignmentType',
+    'ListedMachineState',
+    'ListedSecretKeyType',
     'MachineCheckKind',
     'MachineCheckProtocol',
     'MachineCheckType',
@@ -34,6 +40,19 @@ __all__ = [
 ]
 
 
+@pulumi.type_token("machines:index:AwaitedMachineState")
+class AwaitedMachineState(_builtins.str, Enum):
+    """
+    One of `waitForMachine.states`. States to wait for: the first that is reached ends the wait.
+    """
+    STARTED = "started"
+    STOPPED = "stopped"
+    SUSPENDED = "suspended"
+    DESTROYED = "destroyed"
+    FAILED = "failed"
+    SETTLED = "settled"
+
+
 @pulumi.type_token("machines:index:EnvFromFieldRef")
 class EnvFromFieldRef(_builtins.str, Enum):
     """
@@ -45,6 +64,69 @@ class EnvFromFieldRef(_builtins.str, Enum):
     PRIVATE_IP = "private_ip"
     REGION = "region"
     IMAGE = "image"
+
+
+@pulumi.type_token("machines:index:GetMachineProcessesOrder")
+class GetMachineProcessesOrder(_builtins.str, Enum):
+    """
+    `asc` or `desc`.
+    """
+    ASC = "asc"
+    DESC = "desc"
+
+
+@pulumi.type_token("machines:index:GetMachineProcessesSortBy")
+class GetMachineProcessesSortBy(_builtins.str, Enum):
+    """
+    Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`.
+    """
+    PID = "pid"
+    CPU = "cpu"
+    RSS = "rss"
+    RTIME = "rtime"
+    STIME = "stime"
+    COMMAND = "command"
+
+
+@pulumi.type_token("machines:index:IpAssignmentType")
+class IpAssignmentType(_builtins.str, Enum):
+    """
+    Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+    """
+    V4 = "v4"
+    V6 = "v6"
+    SHARED_V4 = "shared_v4"
+    PRIVATE_V6 = "private_v6"
+    EGRESS_V4 = "egress_v4"
+    EGRESS_V6 = "egress_v6"
+    EGRESS_PAIR = "egress_pair"
+
+
+@pulumi.type_token("machines:index:ListedMachineState")
+class ListedMachineState(_builtins.str, Enum):
+    """
+    One of `getMachines.states`, `getOrgMachines.states`. Only Machines in one of these states; in any when left out.
+    """
+    CREATED = "created"
+    STARTED = "started"
+    STOPPED = "stopped"
+    SUSPENDED = "suspended"
+
+
+@pulumi.type_token("machines:index:ListedSecretKeyType")
+class ListedSecretKeyType(_builtins.str, Enum):
+    """
+    One of `getSecretKeys.types`. Only keys of these kinds.
+    """
+    NACL_AUTH = "nacl_auth"
+    HS256 = "hs256"
+    HS384 = "hs384"
+    HS512 = "hs512"
+    ES256 = "es256"
+    NACL_SIGN = "nacl_sign"
+    NACL_SECRETBOX = "nacl_secretbox"
+    XAES256GCM = "xaes256gcm"
+    NACL_BOX = "nacl_box"
 
 
 @pulumi.type_token("machines:index:MachineCheckKind")

@@ -48,6 +48,8 @@ __all__ = [
     'MachineDnsOptionArgsDict',
     'MachineFileArgs',
     'MachineFileArgsDict',
+    'MachineGuest',
+    'MachineGuestDict',
     'MachineGuestArgs',
     'MachineGuestArgsDict',
     'MachineInitArgs',
@@ -2272,6 +2274,224 @@ class MachineFileArgs:
     @secret_name.setter
     def secret_name(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "secret_name", value)
+
+
+class MachineGuestDict(TypedDict):
+    """
+    CPU and memory.
+    """
+    cpu_kind: NotRequired[Union[_builtins.str, 'MachineGuestCpuKind']]
+    """
+    Kind of CPU: `shared` or `performance`. Default: `"shared"`.
+    """
+    cpus: NotRequired[_builtins.int]
+    """
+    Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16. Default: `1`.
+    """
+    gpu_kind: NotRequired[_builtins.str]
+    """
+    Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
+    """
+    gpus: NotRequired[_builtins.int]
+    """
+    Number of GPUs.
+    """
+    host_dedication_id: NotRequired[_builtins.str]
+    """
+    Dedicated host group the Machine is placed in.
+    """
+    kernel_args: NotRequired[Sequence[_builtins.str]]
+    """
+    Arguments for the guest's kernel.
+    """
+    max_memory_mb: NotRequired[_builtins.int]
+    """
+    Ceiling in MiB for the memory limit operations.
+    """
+    memory_mb: NotRequired[_builtins.int]
+    """
+    Memory in MiB, a multiple of 256: 256 to 2048 for each shared CPU, 2048 to 8192 for each performance CPU. Default: `256`.
+    """
+    persist_rootfs: NotRequired[Union[_builtins.str, 'MachineGuestPersistRootfs']]
+    """
+    Whether the root file system outlives the Machine's runs.
+    """
+    required_host_features: NotRequired[Sequence[_builtins.str]]
+    """
+    Features the host must offer.
+    """
+
+@pulumi.input_type
+class MachineGuest:
+    def __init__(__self__, *,
+                 cpu_kind: Optional[Union[_builtins.str, 'MachineGuestCpuKind']] = None,
+                 cpus: Optional[_builtins.int] = None,
+                 gpu_kind: Optional[_builtins.str] = None,
+                 gpus: Optional[_builtins.int] = None,
+                 host_dedication_id: Optional[_builtins.str] = None,
+                 kernel_args: Optional[Sequence[_builtins.str]] = None,
+                 max_memory_mb: Optional[_builtins.int] = None,
+                 memory_mb: Optional[_builtins.int] = None,
+                 persist_rootfs: Optional[Union[_builtins.str, 'MachineGuestPersistRootfs']] = None,
+                 required_host_features: Optional[Sequence[_builtins.str]] = None):
+        """
+        CPU and memory.
+
+        :param Union[_builtins.str, 'MachineGuestCpuKind'] cpu_kind: Kind of CPU: `shared` or `performance`. Default: `"shared"`.
+        :param _builtins.int cpus: Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16. Default: `1`.
+        :param _builtins.str gpu_kind: Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
+        :param _builtins.int gpus: Number of GPUs.
+        :param _builtins.str host_dedication_id: Dedicated host group the Machine is placed in.
+        :param Sequence[_builtins.str] kernel_args: Arguments for the guest's kernel.
+        :param _builtins.int max_memory_mb: Ceiling in MiB for the memory limit operations.
+        :param _builtins.int memory_mb: Memory in MiB, a multiple of 256: 256 to 2048 for each shared CPU, 2048 to 8192 for each performance CPU. Default: `256`.
+        :param Union[_builtins.str, 'MachineGuestPersistRootfs'] persist_rootfs: Whether the root file system outlives the Machine's runs.
+        :param Sequence[_builtins.str] required_host_features: Features the host must offer.
+        """
+        if cpu_kind is not None:
+            pulumi.set(__self__, "cpu_kind", cpu_kind)
+        if cpus is not None:
+            pulumi.set(__self__, "cpus", cpus)
+        if gpu_kind is not None:
+            pulumi.set(__self__, "gpu_kind", gpu_kind)
+        if gpus is not None:
+            pulumi.set(__self__, "gpus", gpus)
+        if host_dedication_id is not None:
+            pulumi.set(__self__, "host_dedication_id", host_dedication_id)
+        if kernel_args is not None:
+            pulumi.set(__self__, "kernel_args", kernel_args)
+        if max_memory_mb is not None:
+            pulumi.set(__self__, "max_memory_mb", max_memory_mb)
+        if memory_mb is not None:
+            pulumi.set(__self__, "memory_mb", memory_mb)
+        if persist_rootfs is not None:
+            warnings.warn("""Use `rootfs.persist`.""", DeprecationWarning)
+            pulumi.log.warn("""persist_rootfs is deprecated: Use `rootfs.persist`.""")
+        if persist_rootfs is not None:
+            pulumi.set(__self__, "persist_rootfs", persist_rootfs)
+        if required_host_features is not None:
+            pulumi.set(__self__, "required_host_features", required_host_features)
+
+    @_builtins.property
+    @pulumi.getter(name="cpuKind")
+    def cpu_kind(self) -> Optional[Union[_builtins.str, 'MachineGuestCpuKind']]:
+        """
+        Kind of CPU: `shared` or `performance`. Default: `"shared"`.
+        """
+        return pulumi.get(self, "cpu_kind")
+
+    @cpu_kind.setter
+    def cpu_kind(self, value: Optional[Union[_builtins.str, 'MachineGuestCpuKind']]):
+        pulumi.set(self, "cpu_kind", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def cpus(self) -> Optional[_builtins.int]:
+        """
+        Number of CPUs: 1, 2, 4, 6 or 8; `performance` also 10, 12, 14 or 16. Default: `1`.
+        """
+        return pulumi.get(self, "cpus")
+
+    @cpus.setter
+    def cpus(self, value: Optional[_builtins.int]):
+        pulumi.set(self, "cpus", value)
+
+    @_builtins.property
+    @pulumi.getter(name="gpuKind")
+    def gpu_kind(self) -> Optional[_builtins.str]:
+        """
+        Kind of GPU: `a10`, `l40s`, `a100-pcie-40gb` or `a100-sxm4-80gb`.
+        """
+        return pulumi.get(self, "gpu_kind")
+
+    @gpu_kind.setter
+    def gpu_kind(self, value: Optional[_builtins.str]):
+        pulumi.set(self, "gpu_kind", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def gpus(self) -> Optional[_builtins.int]:
+        """
+        Number of GPUs.
+        """
+        return pulumi.get(self, "gpus")
+
+    @gpus.setter
+    def gpus(self, value: Optional[_builtins.int]):
+        pulumi.set(self, "gpus", value)
+
+    @_builtins.property
+    @pulumi.getter(name="hostDedicationId")
+    def host_dedication_id(self) -> Optional[_builtins.str]:
+        """
+        Dedicated host group the Machine is placed in.
+        """
+        return pulumi.get(self, "host_dedication_id")
+
+    @host_dedication_id.setter
+    def host_dedication_id(self, value: Optional[_builtins.str]):
+        pulumi.set(self, "host_dedication_id", value)
+
+    @_builtins.property
+    @pulumi.getter(name="kernelArgs")
+    def kernel_args(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        Arguments for the guest's kernel.
+        """
+        return pulumi.get(self, "kernel_args")
+
+    @kernel_args.setter
+    def kernel_args(self, value: Optional[Sequence[_builtins.str]]):
+        pulumi.set(self, "kernel_args", value)
+
+    @_builtins.property
+    @pulumi.getter(name="maxMemoryMb")
+    def max_memory_mb(self) -> Optional[_builtins.int]:
+        """
+        Ceiling in MiB for the memory limit operations.
+        """
+        return pulumi.get(self, "max_memory_mb")
+
+    @max_memory_mb.setter
+    def max_memory_mb(self, value: Optional[_builtins.int]):
+        pulumi.set(self, "max_memory_mb", value)
+
+    @_builtins.property
+    @pulumi.getter(name="memoryMb")
+    def memory_mb(self) -> Optional[_builtins.int]:
+        """
+        Memory in MiB, a multiple of 256: 256 to 2048 for each shared CPU, 2048 to 8192 for each performance CPU. Default: `256`.
+        """
+        return pulumi.get(self, "memory_mb")
+
+    @memory_mb.setter
+    def memory_mb(self, value: Optional[_builtins.int]):
+        pulumi.set(self, "memory_mb", value)
+
+    @_builtins.property
+    @pulumi.getter(name="persistRootfs")
+    @_utilities.deprecated("""Use `rootfs.persist`.""")
+    def persist_rootfs(self) -> Optional[Union[_builtins.str, 'MachineGuestPersistRootfs']]:
+        """
+        Whether the root file system outlives the Machine's runs.
+        """
+        return pulumi.get(self, "persist_rootfs")
+
+    @persist_rootfs.setter
+    def persist_rootfs(self, value: Optional[Union[_builtins.str, 'MachineGuestPersistRootfs']]):
+        pulumi.set(self, "persist_rootfs", value)
+
+    @_builtins.property
+    @pulumi.getter(name="requiredHostFeatures")
+    def required_host_features(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        Features the host must offer.
+        """
+        return pulumi.get(self, "required_host_features")
+
+    @required_host_features.setter
+    def required_host_features(self, value: Optional[Sequence[_builtins.str]]):
+        pulumi.set(self, "required_host_features", value)
 
 
 class MachineGuestArgsDict(TypedDict):

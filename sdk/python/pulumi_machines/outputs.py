@@ -18,9 +18,23 @@ from ._enums import *
 
 __all__ = [
     'AppDetails',
+    'CertificateEntry',
+    'CertificateEntryIssued',
+    'CertificateSummary',
+    'CertificateValidation',
+    'CertificateValidationError',
+    'CheckResult',
+    'ContainerDetails',
+    'DnsRecords',
+    'DnsRequirements',
+    'DnsRequirementsAcmeChallenge',
+    'DnsRequirementsOwnership',
     'EnvFrom',
     'GetRegionsRegion',
     'HttpHeader',
+    'ImageDetails',
+    'IpAssignmentDetails',
+    'IpNetworkDetails',
     'MachineCacheDrive',
     'MachineCheck',
     'MachineConfig',
@@ -31,9 +45,11 @@ __all__ = [
     'MachineContainerHealthcheckHttp',
     'MachineContainerHealthcheckTcp',
     'MachineContainerMount',
+    'MachineDetails',
     'MachineDns',
     'MachineDnsDnsForwardRule',
     'MachineDnsOption',
+    'MachineEventDetails',
     'MachineFile',
     'MachineGuest',
     'MachineImageRef',
@@ -55,9 +71,19 @@ __all__ = [
     'MachineSpot',
     'MachineStatic',
     'MachineStopConfig',
+    'MachineVersionDetails',
     'MachineVolume',
     'MachineVolumeTempDir',
+    'OrgMachineDetails',
+    'OrgVolumeDetails',
+    'PlacementDetails',
+    'ProcessDetails',
+    'ProcessDetailsListenSocket',
     'ProcessSecret',
+    'SecretDetails',
+    'SecretKeyDetails',
+    'VolumeDetails',
+    'VolumeSnapshotDetails',
 ]
 
 @pulumi.output_type
@@ -189,6 +215,784 @@ class AppDetails(dict):
         Number of volumes.
         """
         return pulumi.get(self, "volume_count")
+
+
+@pulumi.output_type
+class CertificateEntry(dict):
+    """
+    One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins.
+    """
+    def __init__(__self__, *,
+                 created_at: Optional[_builtins.str] = None,
+                 expires_at: Optional[_builtins.str] = None,
+                 issued: Optional[Sequence['outputs.CertificateEntryIssued']] = None,
+                 issuer: Optional[_builtins.str] = None,
+                 source: Optional[_builtins.str] = None,
+                 status: Optional[_builtins.str] = None):
+        """
+        One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins.
+
+        :param _builtins.str created_at: RFC 3339 time of creation.
+        :param _builtins.str expires_at: RFC 3339 time of expiry.
+        :param Sequence['CertificateEntryIssued'] issued: What has been issued.
+        :param _builtins.str issuer: Who issued it.
+        :param _builtins.str source: `custom` or `fly`.
+        :param _builtins.str status: `active`, `pending_ownership` or `pending_validation`.
+        """
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if expires_at is not None:
+            pulumi.set(__self__, "expires_at", expires_at)
+        if issued is not None:
+            pulumi.set(__self__, "issued", issued)
+        if issuer is not None:
+            pulumi.set(__self__, "issuer", issuer)
+        if source is not None:
+            pulumi.set(__self__, "source", source)
+        if status is not None:
+            pulumi.set(__self__, "status", status)
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of creation.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter(name="expiresAt")
+    def expires_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of expiry.
+        """
+        return pulumi.get(self, "expires_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def issued(self) -> Optional[Sequence['outputs.CertificateEntryIssued']]:
+        """
+        What has been issued.
+        """
+        return pulumi.get(self, "issued")
+
+    @_builtins.property
+    @pulumi.getter
+    def issuer(self) -> Optional[_builtins.str]:
+        """
+        Who issued it.
+        """
+        return pulumi.get(self, "issuer")
+
+    @_builtins.property
+    @pulumi.getter
+    def source(self) -> Optional[_builtins.str]:
+        """
+        `custom` or `fly`.
+        """
+        return pulumi.get(self, "source")
+
+    @_builtins.property
+    @pulumi.getter
+    def status(self) -> Optional[_builtins.str]:
+        """
+        `active`, `pending_ownership` or `pending_validation`.
+        """
+        return pulumi.get(self, "status")
+
+
+@pulumi.output_type
+class CertificateEntryIssued(dict):
+    """
+    One of `CertificateEntry.issued`. What has been issued.
+    """
+    def __init__(__self__, *,
+                 certificate_authority: Optional[_builtins.str] = None,
+                 expires_at: Optional[_builtins.str] = None,
+                 type: Optional[_builtins.str] = None):
+        """
+        One of `CertificateEntry.issued`. What has been issued.
+
+        :param _builtins.str certificate_authority: For example `lets_encrypt`.
+        :param _builtins.str expires_at: RFC 3339 time of expiry.
+        :param _builtins.str type: `rsa` or `ecdsa`.
+        """
+        if certificate_authority is not None:
+            pulumi.set(__self__, "certificate_authority", certificate_authority)
+        if expires_at is not None:
+            pulumi.set(__self__, "expires_at", expires_at)
+        if type is not None:
+            pulumi.set(__self__, "type", type)
+
+    @_builtins.property
+    @pulumi.getter(name="certificateAuthority")
+    def certificate_authority(self) -> Optional[_builtins.str]:
+        """
+        For example `lets_encrypt`.
+        """
+        return pulumi.get(self, "certificate_authority")
+
+    @_builtins.property
+    @pulumi.getter(name="expiresAt")
+    def expires_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of expiry.
+        """
+        return pulumi.get(self, "expires_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def type(self) -> Optional[_builtins.str]:
+        """
+        `rsa` or `ecdsa`.
+        """
+        return pulumi.get(self, "type")
+
+
+@pulumi.output_type
+class CertificateSummary(dict):
+    """
+    One of `getCertificates.certificates`. The hostnames.
+    """
+    def __init__(__self__, *,
+                 hostname: _builtins.str,
+                 id: _builtins.str,
+                 acme_alpn_configured: Optional[_builtins.bool] = None,
+                 acme_dns_configured: Optional[_builtins.bool] = None,
+                 acme_http_configured: Optional[_builtins.bool] = None,
+                 acme_requested: Optional[_builtins.bool] = None,
+                 configured: Optional[_builtins.bool] = None,
+                 created_at: Optional[_builtins.str] = None,
+                 dns_provider: Optional[_builtins.str] = None,
+                 has_custom_certificate: Optional[_builtins.bool] = None,
+                 has_fly_certificate: Optional[_builtins.bool] = None,
+                 ownership_txt_configured: Optional[_builtins.bool] = None,
+                 status: Optional[_builtins.str] = None,
+                 updated_at: Optional[_builtins.str] = None):
+        """
+        One of `getCertificates.certificates`. The hostnames.
+
+        :param _builtins.str hostname: The hostname.
+        :param _builtins.str id: Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+        :param _builtins.bool acme_alpn_configured: Whether the TLS-ALPN challenge can pass.
+        :param _builtins.bool acme_dns_configured: Whether the DNS challenge can pass.
+        :param _builtins.bool acme_http_configured: Whether the HTTP challenge can pass.
+        :param _builtins.bool acme_requested: Whether an ACME certificate was asked for.
+        :param _builtins.bool configured: Whether the DNS leads to the App.
+        :param _builtins.str created_at: RFC 3339 time of creation.
+        :param _builtins.str dns_provider: Provider of the hostname's DNS.
+        :param _builtins.bool has_custom_certificate: Whether there is an uploaded certificate.
+        :param _builtins.bool has_fly_certificate: Whether there is an issued certificate.
+        :param _builtins.bool ownership_txt_configured: Whether the ownership record is there.
+        :param _builtins.str status: As in the detail.
+        :param _builtins.str updated_at: RFC 3339 time of the last change.
+        """
+        pulumi.set(__self__, "hostname", hostname)
+        pulumi.set(__self__, "id", id)
+        if acme_alpn_configured is not None:
+            pulumi.set(__self__, "acme_alpn_configured", acme_alpn_configured)
+        if acme_dns_configured is not None:
+            pulumi.set(__self__, "acme_dns_configured", acme_dns_configured)
+        if acme_http_configured is not None:
+            pulumi.set(__self__, "acme_http_configured", acme_http_configured)
+        if acme_requested is not None:
+            pulumi.set(__self__, "acme_requested", acme_requested)
+        if configured is not None:
+            pulumi.set(__self__, "configured", configured)
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if dns_provider is not None:
+            pulumi.set(__self__, "dns_provider", dns_provider)
+        if has_custom_certificate is not None:
+            pulumi.set(__self__, "has_custom_certificate", has_custom_certificate)
+        if has_fly_certificate is not None:
+            pulumi.set(__self__, "has_fly_certificate", has_fly_certificate)
+        if ownership_txt_configured is not None:
+            pulumi.set(__self__, "ownership_txt_configured", ownership_txt_configured)
+        if status is not None:
+            pulumi.set(__self__, "status", status)
+        if updated_at is not None:
+            pulumi.set(__self__, "updated_at", updated_at)
+
+    @_builtins.property
+    @pulumi.getter
+    def hostname(self) -> _builtins.str:
+        """
+        The hostname.
+        """
+        return pulumi.get(self, "hostname")
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> _builtins.str:
+        """
+        Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter(name="acmeAlpnConfigured")
+    def acme_alpn_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the TLS-ALPN challenge can pass.
+        """
+        return pulumi.get(self, "acme_alpn_configured")
+
+    @_builtins.property
+    @pulumi.getter(name="acmeDnsConfigured")
+    def acme_dns_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the DNS challenge can pass.
+        """
+        return pulumi.get(self, "acme_dns_configured")
+
+    @_builtins.property
+    @pulumi.getter(name="acmeHttpConfigured")
+    def acme_http_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the HTTP challenge can pass.
+        """
+        return pulumi.get(self, "acme_http_configured")
+
+    @_builtins.property
+    @pulumi.getter(name="acmeRequested")
+    def acme_requested(self) -> Optional[_builtins.bool]:
+        """
+        Whether an ACME certificate was asked for.
+        """
+        return pulumi.get(self, "acme_requested")
+
+    @_builtins.property
+    @pulumi.getter
+    def configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the DNS leads to the App.
+        """
+        return pulumi.get(self, "configured")
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of creation.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter(name="dnsProvider")
+    def dns_provider(self) -> Optional[_builtins.str]:
+        """
+        Provider of the hostname's DNS.
+        """
+        return pulumi.get(self, "dns_provider")
+
+    @_builtins.property
+    @pulumi.getter(name="hasCustomCertificate")
+    def has_custom_certificate(self) -> Optional[_builtins.bool]:
+        """
+        Whether there is an uploaded certificate.
+        """
+        return pulumi.get(self, "has_custom_certificate")
+
+    @_builtins.property
+    @pulumi.getter(name="hasFlyCertificate")
+    def has_fly_certificate(self) -> Optional[_builtins.bool]:
+        """
+        Whether there is an issued certificate.
+        """
+        return pulumi.get(self, "has_fly_certificate")
+
+    @_builtins.property
+    @pulumi.getter(name="ownershipTxtConfigured")
+    def ownership_txt_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the ownership record is there.
+        """
+        return pulumi.get(self, "ownership_txt_configured")
+
+    @_builtins.property
+    @pulumi.getter
+    def status(self) -> Optional[_builtins.str]:
+        """
+        As in the detail.
+        """
+        return pulumi.get(self, "status")
+
+    @_builtins.property
+    @pulumi.getter(name="updatedAt")
+    def updated_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of the last change.
+        """
+        return pulumi.get(self, "updated_at")
+
+
+@pulumi.output_type
+class CertificateValidation(dict):
+    """
+    What has been found so far.
+    """
+    def __init__(__self__, *,
+                 alpn_configured: Optional[_builtins.bool] = None,
+                 dns_configured: Optional[_builtins.bool] = None,
+                 http_configured: Optional[_builtins.bool] = None,
+                 ownership_txt_configured: Optional[_builtins.bool] = None):
+        """
+        What has been found so far.
+
+        :param _builtins.bool alpn_configured: Whether the TLS-ALPN challenge can pass.
+        :param _builtins.bool dns_configured: Whether the DNS challenge can pass.
+        :param _builtins.bool http_configured: Whether the HTTP challenge can pass.
+        :param _builtins.bool ownership_txt_configured: Whether the ownership record is there.
+        """
+        if alpn_configured is not None:
+            pulumi.set(__self__, "alpn_configured", alpn_configured)
+        if dns_configured is not None:
+            pulumi.set(__self__, "dns_configured", dns_configured)
+        if http_configured is not None:
+            pulumi.set(__self__, "http_configured", http_configured)
+        if ownership_txt_configured is not None:
+            pulumi.set(__self__, "ownership_txt_configured", ownership_txt_configured)
+
+    @_builtins.property
+    @pulumi.getter(name="alpnConfigured")
+    def alpn_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the TLS-ALPN challenge can pass.
+        """
+        return pulumi.get(self, "alpn_configured")
+
+    @_builtins.property
+    @pulumi.getter(name="dnsConfigured")
+    def dns_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the DNS challenge can pass.
+        """
+        return pulumi.get(self, "dns_configured")
+
+    @_builtins.property
+    @pulumi.getter(name="httpConfigured")
+    def http_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the HTTP challenge can pass.
+        """
+        return pulumi.get(self, "http_configured")
+
+    @_builtins.property
+    @pulumi.getter(name="ownershipTxtConfigured")
+    def ownership_txt_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the ownership record is there.
+        """
+        return pulumi.get(self, "ownership_txt_configured")
+
+
+@pulumi.output_type
+class CertificateValidationError(dict):
+    """
+    One of `checkCertificate.validationErrors`, `getCertificate.validationErrors`. What keeps the certificate from being valid.
+    """
+    def __init__(__self__, *,
+                 code: Optional[_builtins.str] = None,
+                 message: Optional[_builtins.str] = None,
+                 remediation: Optional[_builtins.str] = None,
+                 timestamp: Optional[_builtins.str] = None):
+        """
+        One of `checkCertificate.validationErrors`, `getCertificate.validationErrors`. What keeps the certificate from being valid.
+
+        :param _builtins.str code: Code of the problem.
+        :param _builtins.str message: What is wrong.
+        :param _builtins.str remediation: What to do.
+        :param _builtins.str timestamp: RFC 3339 time it was found.
+        """
+        if code is not None:
+            pulumi.set(__self__, "code", code)
+        if message is not None:
+            pulumi.set(__self__, "message", message)
+        if remediation is not None:
+            pulumi.set(__self__, "remediation", remediation)
+        if timestamp is not None:
+            pulumi.set(__self__, "timestamp", timestamp)
+
+    @_builtins.property
+    @pulumi.getter
+    def code(self) -> Optional[_builtins.str]:
+        """
+        Code of the problem.
+        """
+        return pulumi.get(self, "code")
+
+    @_builtins.property
+    @pulumi.getter
+    def message(self) -> Optional[_builtins.str]:
+        """
+        What is wrong.
+        """
+        return pulumi.get(self, "message")
+
+    @_builtins.property
+    @pulumi.getter
+    def remediation(self) -> Optional[_builtins.str]:
+        """
+        What to do.
+        """
+        return pulumi.get(self, "remediation")
+
+    @_builtins.property
+    @pulumi.getter
+    def timestamp(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time it was found.
+        """
+        return pulumi.get(self, "timestamp")
+
+
+@pulumi.output_type
+class CheckResult(dict):
+    """
+    One of `getMachine.checks`, `MachineDetails.checks`. Results of the checks.
+    """
+    def __init__(__self__, *,
+                 name: Optional[_builtins.str] = None,
+                 output: Optional[_builtins.str] = None,
+                 status: Optional[_builtins.str] = None,
+                 updated_at: Optional[_builtins.str] = None):
+        """
+        One of `getMachine.checks`, `MachineDetails.checks`. Results of the checks.
+
+        :param _builtins.str name: Name of the check.
+        :param _builtins.str output: What the check found.
+        :param _builtins.str status: `passing`, `warning` or `critical`.
+        :param _builtins.str updated_at: RFC 3339 time of the last result.
+        """
+        if name is not None:
+            pulumi.set(__self__, "name", name)
+        if output is not None:
+            pulumi.set(__self__, "output", output)
+        if status is not None:
+            pulumi.set(__self__, "status", status)
+        if updated_at is not None:
+            pulumi.set(__self__, "updated_at", updated_at)
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> Optional[_builtins.str]:
+        """
+        Name of the check.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter
+    def output(self) -> Optional[_builtins.str]:
+        """
+        What the check found.
+        """
+        return pulumi.get(self, "output")
+
+    @_builtins.property
+    @pulumi.getter
+    def status(self) -> Optional[_builtins.str]:
+        """
+        `passing`, `warning` or `critical`.
+        """
+        return pulumi.get(self, "status")
+
+    @_builtins.property
+    @pulumi.getter(name="updatedAt")
+    def updated_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of the last result.
+        """
+        return pulumi.get(self, "updated_at")
+
+
+@pulumi.output_type
+class ContainerDetails(dict):
+    """
+    One of `getMachine.containers`, `MachineDetails.containers`. State of every container.
+    """
+    def __init__(__self__, *,
+                 name: Optional[_builtins.str] = None,
+                 state: Optional[_builtins.str] = None):
+        """
+        One of `getMachine.containers`, `MachineDetails.containers`. State of every container.
+
+        :param _builtins.str name: Name of the container.
+        :param _builtins.str state: Its state.
+        """
+        if name is not None:
+            pulumi.set(__self__, "name", name)
+        if state is not None:
+            pulumi.set(__self__, "state", state)
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> Optional[_builtins.str]:
+        """
+        Name of the container.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter
+    def state(self) -> Optional[_builtins.str]:
+        """
+        Its state.
+        """
+        return pulumi.get(self, "state")
+
+
+@pulumi.output_type
+class DnsRecords(dict):
+    """
+    What is in the DNS now.
+    """
+    def __init__(__self__, *,
+                 a: Optional[Sequence[_builtins.str]] = None,
+                 aaaa: Optional[Sequence[_builtins.str]] = None,
+                 acme_challenge_cname: Optional[_builtins.str] = None,
+                 cname: Optional[Sequence[_builtins.str]] = None,
+                 ownership_txt: Optional[_builtins.str] = None,
+                 resolved_addresses: Optional[Sequence[_builtins.str]] = None,
+                 soa: Optional[_builtins.str] = None):
+        """
+        What is in the DNS now.
+
+        :param Sequence[_builtins.str] a: A records.
+        :param Sequence[_builtins.str] aaaa: AAAA records.
+        :param _builtins.str acme_challenge_cname: Target of the challenge record, if there is one.
+        :param Sequence[_builtins.str] cname: CNAME records.
+        :param _builtins.str ownership_txt: Value of the ownership record, if there is one.
+        :param Sequence[_builtins.str] resolved_addresses: Addresses the hostname leads to in the end.
+        :param _builtins.str soa: Name server in charge, if there is one.
+        """
+        if a is not None:
+            pulumi.set(__self__, "a", a)
+        if aaaa is not None:
+            pulumi.set(__self__, "aaaa", aaaa)
+        if acme_challenge_cname is not None:
+            pulumi.set(__self__, "acme_challenge_cname", acme_challenge_cname)
+        if cname is not None:
+            pulumi.set(__self__, "cname", cname)
+        if ownership_txt is not None:
+            pulumi.set(__self__, "ownership_txt", ownership_txt)
+        if resolved_addresses is not None:
+            pulumi.set(__self__, "resolved_addresses", resolved_addresses)
+        if soa is not None:
+            pulumi.set(__self__, "soa", soa)
+
+    @_builtins.property
+    @pulumi.getter
+    def a(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        A records.
+        """
+        return pulumi.get(self, "a")
+
+    @_builtins.property
+    @pulumi.getter
+    def aaaa(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        AAAA records.
+        """
+        return pulumi.get(self, "aaaa")
+
+    @_builtins.property
+    @pulumi.getter(name="acmeChallengeCname")
+    def acme_challenge_cname(self) -> Optional[_builtins.str]:
+        """
+        Target of the challenge record, if there is one.
+        """
+        return pulumi.get(self, "acme_challenge_cname")
+
+    @_builtins.property
+    @pulumi.getter
+    def cname(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        CNAME records.
+        """
+        return pulumi.get(self, "cname")
+
+    @_builtins.property
+    @pulumi.getter(name="ownershipTxt")
+    def ownership_txt(self) -> Optional[_builtins.str]:
+        """
+        Value of the ownership record, if there is one.
+        """
+        return pulumi.get(self, "ownership_txt")
+
+    @_builtins.property
+    @pulumi.getter(name="resolvedAddresses")
+    def resolved_addresses(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        Addresses the hostname leads to in the end.
+        """
+        return pulumi.get(self, "resolved_addresses")
+
+    @_builtins.property
+    @pulumi.getter
+    def soa(self) -> Optional[_builtins.str]:
+        """
+        Name server in charge, if there is one.
+        """
+        return pulumi.get(self, "soa")
+
+
+@pulumi.output_type
+class DnsRequirements(dict):
+    """
+    What must be in the DNS.
+    """
+    def __init__(__self__, *,
+                 a: Optional[Sequence[_builtins.str]] = None,
+                 aaaa: Optional[Sequence[_builtins.str]] = None,
+                 acme_challenge: Optional['outputs.DnsRequirementsAcmeChallenge'] = None,
+                 cname: Optional[_builtins.str] = None,
+                 ownership: Optional['outputs.DnsRequirementsOwnership'] = None):
+        """
+        What must be in the DNS.
+
+        :param Sequence[_builtins.str] a: IPv4 addresses the hostname must lead to.
+        :param Sequence[_builtins.str] aaaa: IPv6 addresses the hostname must lead to.
+        :param 'DnsRequirementsAcmeChallenge' acme_challenge: CNAME record that answers the DNS challenge.
+        :param _builtins.str cname: Name a CNAME record may point at instead.
+        :param 'DnsRequirementsOwnership' ownership: TXT record that proves ownership.
+        """
+        if a is not None:
+            pulumi.set(__self__, "a", a)
+        if aaaa is not None:
+            pulumi.set(__self__, "aaaa", aaaa)
+        if acme_challenge is not None:
+            pulumi.set(__self__, "acme_challenge", acme_challenge)
+        if cname is not None:
+            pulumi.set(__self__, "cname", cname)
+        if ownership is not None:
+            pulumi.set(__self__, "ownership", ownership)
+
+    @_builtins.property
+    @pulumi.getter
+    def a(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        IPv4 addresses the hostname must lead to.
+        """
+        return pulumi.get(self, "a")
+
+    @_builtins.property
+    @pulumi.getter
+    def aaaa(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        IPv6 addresses the hostname must lead to.
+        """
+        return pulumi.get(self, "aaaa")
+
+    @_builtins.property
+    @pulumi.getter(name="acmeChallenge")
+    def acme_challenge(self) -> Optional['outputs.DnsRequirementsAcmeChallenge']:
+        """
+        CNAME record that answers the DNS challenge.
+        """
+        return pulumi.get(self, "acme_challenge")
+
+    @_builtins.property
+    @pulumi.getter
+    def cname(self) -> Optional[_builtins.str]:
+        """
+        Name a CNAME record may point at instead.
+        """
+        return pulumi.get(self, "cname")
+
+    @_builtins.property
+    @pulumi.getter
+    def ownership(self) -> Optional['outputs.DnsRequirementsOwnership']:
+        """
+        TXT record that proves ownership.
+        """
+        return pulumi.get(self, "ownership")
+
+
+@pulumi.output_type
+class DnsRequirementsAcmeChallenge(dict):
+    """
+    CNAME record that answers the DNS challenge.
+    """
+    def __init__(__self__, *,
+                 name: Optional[_builtins.str] = None,
+                 target: Optional[_builtins.str] = None):
+        """
+        CNAME record that answers the DNS challenge.
+
+        :param _builtins.str name: Name of the record.
+        :param _builtins.str target: Its target.
+        """
+        if name is not None:
+            pulumi.set(__self__, "name", name)
+        if target is not None:
+            pulumi.set(__self__, "target", target)
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> Optional[_builtins.str]:
+        """
+        Name of the record.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter
+    def target(self) -> Optional[_builtins.str]:
+        """
+        Its target.
+        """
+        return pulumi.get(self, "target")
+
+
+@pulumi.output_type
+class DnsRequirementsOwnership(dict):
+    """
+    TXT record that proves ownership.
+    """
+    def __init__(__self__, *,
+                 app_value: Optional[_builtins.str] = None,
+                 name: Optional[_builtins.str] = None,
+                 org_value: Optional[_builtins.str] = None):
+        """
+        TXT record that proves ownership.
+
+        :param _builtins.str app_value: Value that proves ownership for this App.
+        :param _builtins.str name: Name of the TXT record.
+        :param _builtins.str org_value: Value that proves ownership for the organization.
+        """
+        if app_value is not None:
+            pulumi.set(__self__, "app_value", app_value)
+        if name is not None:
+            pulumi.set(__self__, "name", name)
+        if org_value is not None:
+            pulumi.set(__self__, "org_value", org_value)
+
+    @_builtins.property
+    @pulumi.getter(name="appValue")
+    def app_value(self) -> Optional[_builtins.str]:
+        """
+        Value that proves ownership for this App.
+        """
+        return pulumi.get(self, "app_value")
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> Optional[_builtins.str]:
+        """
+        Name of the TXT record.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="orgValue")
+    def org_value(self) -> Optional[_builtins.str]:
+        """
+        Value that proves ownership for the organization.
+        """
+        return pulumi.get(self, "org_value")
 
 
 @pulumi.output_type
@@ -407,6 +1211,220 @@ class HttpHeader(dict):
         Values of the header.
         """
         return pulumi.get(self, "values")
+
+
+@pulumi.output_type
+class ImageDetails(dict):
+    """
+    The image that runs.
+    """
+    def __init__(__self__, *,
+                 digest: Optional[_builtins.str] = None,
+                 labels: Optional[Mapping[str, _builtins.str]] = None,
+                 registry: Optional[_builtins.str] = None,
+                 repository: Optional[_builtins.str] = None,
+                 tag: Optional[_builtins.str] = None):
+        """
+        The image that runs.
+
+        :param _builtins.str digest: `sha256:` and the digest.
+        :param Mapping[str, _builtins.str] labels: Labels of the image.
+        :param _builtins.str registry: Registry.
+        :param _builtins.str repository: Repository.
+        :param _builtins.str tag: Tag.
+        """
+        if digest is not None:
+            pulumi.set(__self__, "digest", digest)
+        if labels is not None:
+            pulumi.set(__self__, "labels", labels)
+        if registry is not None:
+            pulumi.set(__self__, "registry", registry)
+        if repository is not None:
+            pulumi.set(__self__, "repository", repository)
+        if tag is not None:
+            pulumi.set(__self__, "tag", tag)
+
+    @_builtins.property
+    @pulumi.getter
+    def digest(self) -> Optional[_builtins.str]:
+        """
+        `sha256:` and the digest.
+        """
+        return pulumi.get(self, "digest")
+
+    @_builtins.property
+    @pulumi.getter
+    def labels(self) -> Optional[Mapping[str, _builtins.str]]:
+        """
+        Labels of the image.
+        """
+        return pulumi.get(self, "labels")
+
+    @_builtins.property
+    @pulumi.getter
+    def registry(self) -> Optional[_builtins.str]:
+        """
+        Registry.
+        """
+        return pulumi.get(self, "registry")
+
+    @_builtins.property
+    @pulumi.getter
+    def repository(self) -> Optional[_builtins.str]:
+        """
+        Repository.
+        """
+        return pulumi.get(self, "repository")
+
+    @_builtins.property
+    @pulumi.getter
+    def tag(self) -> Optional[_builtins.str]:
+        """
+        Tag.
+        """
+        return pulumi.get(self, "tag")
+
+
+@pulumi.output_type
+class IpAssignmentDetails(dict):
+    """
+    One of `getIpAssignments.ips`. The addresses, oldest first.
+    """
+    def __init__(__self__, *,
+                 id: _builtins.str,
+                 ip: _builtins.str,
+                 created_at: Optional[_builtins.str] = None,
+                 egress: Optional[_builtins.bool] = None,
+                 network: Optional['outputs.IpNetworkDetails'] = None,
+                 region: Optional[_builtins.str] = None,
+                 service_name: Optional[_builtins.str] = None,
+                 shared: Optional[_builtins.bool] = None):
+        """
+        One of `getIpAssignments.ips`. The addresses, oldest first.
+
+        :param _builtins.str id: Id of the address, `app/ip`: what `pulumi import` takes.
+        :param _builtins.str ip: The address.
+        :param _builtins.str created_at: RFC 3339 time of the assignment.
+        :param _builtins.bool egress: Whether it is for connections the App opens.
+        :param 'IpNetworkDetails' network: Private network of a `private_v6`.
+        :param _builtins.str region: Region the address leads to; `global` when it leads to all.
+        :param _builtins.str service_name: Service the address is for.
+        :param _builtins.bool shared: Whether other Apps share the address.
+        """
+        pulumi.set(__self__, "id", id)
+        pulumi.set(__self__, "ip", ip)
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if egress is not None:
+            pulumi.set(__self__, "egress", egress)
+        if network is not None:
+            pulumi.set(__self__, "network", network)
+        if region is not None:
+            pulumi.set(__self__, "region", region)
+        if service_name is not None:
+            pulumi.set(__self__, "service_name", service_name)
+        if shared is not None:
+            pulumi.set(__self__, "shared", shared)
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> _builtins.str:
+        """
+        Id of the address, `app/ip`: what `pulumi import` takes.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter
+    def ip(self) -> _builtins.str:
+        """
+        The address.
+        """
+        return pulumi.get(self, "ip")
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of the assignment.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def egress(self) -> Optional[_builtins.bool]:
+        """
+        Whether it is for connections the App opens.
+        """
+        return pulumi.get(self, "egress")
+
+    @_builtins.property
+    @pulumi.getter
+    def network(self) -> Optional['outputs.IpNetworkDetails']:
+        """
+        Private network of a `private_v6`.
+        """
+        return pulumi.get(self, "network")
+
+    @_builtins.property
+    @pulumi.getter
+    def region(self) -> Optional[_builtins.str]:
+        """
+        Region the address leads to; `global` when it leads to all.
+        """
+        return pulumi.get(self, "region")
+
+    @_builtins.property
+    @pulumi.getter(name="serviceName")
+    def service_name(self) -> Optional[_builtins.str]:
+        """
+        Service the address is for.
+        """
+        return pulumi.get(self, "service_name")
+
+    @_builtins.property
+    @pulumi.getter
+    def shared(self) -> Optional[_builtins.bool]:
+        """
+        Whether other Apps share the address.
+        """
+        return pulumi.get(self, "shared")
+
+
+@pulumi.output_type
+class IpNetworkDetails(dict):
+    """
+    Private network of a `private_v6`.
+    """
+    def __init__(__self__, *,
+                 name: Optional[_builtins.str] = None,
+                 org_slug: Optional[_builtins.str] = None):
+        """
+        Private network of a `private_v6`.
+
+        :param _builtins.str name: Name of the private network.
+        :param _builtins.str org_slug: Organization that owns it.
+        """
+        if name is not None:
+            pulumi.set(__self__, "name", name)
+        if org_slug is not None:
+            pulumi.set(__self__, "org_slug", org_slug)
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> Optional[_builtins.str]:
+        """
+        Name of the private network.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="orgSlug")
+    def org_slug(self) -> Optional[_builtins.str]:
+        """
+        Organization that owns it.
+        """
+        return pulumi.get(self, "org_slug")
 
 
 @pulumi.output_type
@@ -1585,6 +2603,218 @@ class MachineContainerMount(dict):
 
 
 @pulumi.output_type
+class MachineDetails(dict):
+    """
+    One of `getMachines.machines`. The Machines.
+    """
+    def __init__(__self__, *,
+                 app: _builtins.str,
+                 id: _builtins.str,
+                 machine_id: _builtins.str,
+                 state: _builtins.str,
+                 checks: Optional[Sequence['outputs.CheckResult']] = None,
+                 config: Optional['outputs.MachineConfig'] = None,
+                 containers: Optional[Sequence['outputs.ContainerDetails']] = None,
+                 cordoned: Optional[_builtins.bool] = None,
+                 created_at: Optional[_builtins.str] = None,
+                 host_features: Optional[Sequence[_builtins.str]] = None,
+                 host_status: Optional[_builtins.str] = None,
+                 image_ref: Optional['outputs.ImageDetails'] = None,
+                 name: Optional[_builtins.str] = None,
+                 private_ip: Optional[_builtins.str] = None,
+                 region: Optional[_builtins.str] = None,
+                 updated_at: Optional[_builtins.str] = None,
+                 version: Optional[_builtins.str] = None):
+        """
+        One of `getMachines.machines`. The Machines.
+
+        :param _builtins.str app: App the Machine belongs to.
+        :param _builtins.str id: Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+        :param _builtins.str machine_id: Identifier within the App; stable for life.
+        :param _builtins.str state: State (bodies 4.4).
+        :param Sequence['CheckResult'] checks: Results of the checks.
+        :param 'MachineConfig' config: The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+        :param Sequence['ContainerDetails'] containers: State of every container.
+        :param _builtins.bool cordoned: Whether the proxy leaves the Machine out.
+        :param _builtins.str created_at: RFC 3339 time of creation.
+        :param Sequence[_builtins.str] host_features: Features of the host.
+        :param _builtins.str host_status: `ok`, `unknown` or `unreachable`.
+        :param 'ImageDetails' image_ref: The image that runs.
+        :param _builtins.str name: Name, unique among the App's live Machines.
+        :param _builtins.str private_ip: IPv6 address on the private network.
+        :param _builtins.str region: Region the Machine runs in.
+        :param _builtins.str updated_at: RFC 3339 time of the last change.
+        :param _builtins.str version: Identifier of the configuration's version, 26 characters.
+        """
+        pulumi.set(__self__, "app", app)
+        pulumi.set(__self__, "id", id)
+        pulumi.set(__self__, "machine_id", machine_id)
+        pulumi.set(__self__, "state", state)
+        if checks is not None:
+            pulumi.set(__self__, "checks", checks)
+        if config is not None:
+            pulumi.set(__self__, "config", config)
+        if containers is not None:
+            pulumi.set(__self__, "containers", containers)
+        if cordoned is not None:
+            pulumi.set(__self__, "cordoned", cordoned)
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if host_features is not None:
+            pulumi.set(__self__, "host_features", host_features)
+        if host_status is not None:
+            pulumi.set(__self__, "host_status", host_status)
+        if image_ref is not None:
+            pulumi.set(__self__, "image_ref", image_ref)
+        if name is not None:
+            pulumi.set(__self__, "name", name)
+        if private_ip is not None:
+            pulumi.set(__self__, "private_ip", private_ip)
+        if region is not None:
+            pulumi.set(__self__, "region", region)
+        if updated_at is not None:
+            pulumi.set(__self__, "updated_at", updated_at)
+        if version is not None:
+            pulumi.set(__self__, "version", version)
+
+    @_builtins.property
+    @pulumi.getter
+    def app(self) -> _builtins.str:
+        """
+        App the Machine belongs to.
+        """
+        return pulumi.get(self, "app")
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> _builtins.str:
+        """
+        Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter(name="machineId")
+    def machine_id(self) -> _builtins.str:
+        """
+        Identifier within the App; stable for life.
+        """
+        return pulumi.get(self, "machine_id")
+
+    @_builtins.property
+    @pulumi.getter
+    def state(self) -> _builtins.str:
+        """
+        State (bodies 4.4).
+        """
+        return pulumi.get(self, "state")
+
+    @_builtins.property
+    @pulumi.getter
+    def checks(self) -> Optional[Sequence['outputs.CheckResult']]:
+        """
+        Results of the checks.
+        """
+        return pulumi.get(self, "checks")
+
+    @_builtins.property
+    @pulumi.getter
+    def config(self) -> Optional['outputs.MachineConfig']:
+        """
+        The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
+        """
+        return pulumi.get(self, "config")
+
+    @_builtins.property
+    @pulumi.getter
+    def containers(self) -> Optional[Sequence['outputs.ContainerDetails']]:
+        """
+        State of every container.
+        """
+        return pulumi.get(self, "containers")
+
+    @_builtins.property
+    @pulumi.getter
+    def cordoned(self) -> Optional[_builtins.bool]:
+        """
+        Whether the proxy leaves the Machine out.
+        """
+        return pulumi.get(self, "cordoned")
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of creation.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter(name="hostFeatures")
+    def host_features(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        Features of the host.
+        """
+        return pulumi.get(self, "host_features")
+
+    @_builtins.property
+    @pulumi.getter(name="hostStatus")
+    def host_status(self) -> Optional[_builtins.str]:
+        """
+        `ok`, `unknown` or `unreachable`.
+        """
+        return pulumi.get(self, "host_status")
+
+    @_builtins.property
+    @pulumi.getter(name="imageRef")
+    def image_ref(self) -> Optional['outputs.ImageDetails']:
+        """
+        The image that runs.
+        """
+        return pulumi.get(self, "image_ref")
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> Optional[_builtins.str]:
+        """
+        Name, unique among the App's live Machines.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="privateIp")
+    def private_ip(self) -> Optional[_builtins.str]:
+        """
+        IPv6 address on the private network.
+        """
+        return pulumi.get(self, "private_ip")
+
+    @_builtins.property
+    @pulumi.getter
+    def region(self) -> Optional[_builtins.str]:
+        """
+        Region the Machine runs in.
+        """
+        return pulumi.get(self, "region")
+
+    @_builtins.property
+    @pulumi.getter(name="updatedAt")
+    def updated_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of the last change.
+        """
+        return pulumi.get(self, "updated_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def version(self) -> Optional[_builtins.str]:
+        """
+        Identifier of the configuration's version, 26 characters.
+        """
+        return pulumi.get(self, "version")
+
+
+@pulumi.output_type
 class MachineDns(dict):
     """
     Name resolution in the Machine.
@@ -1771,6 +3001,90 @@ class MachineDnsOption(dict):
         Its value.
         """
         return pulumi.get(self, "value")
+
+
+@pulumi.output_type
+class MachineEventDetails(dict):
+    """
+    One of `getMachineEvents.events`. The events, newest first.
+    """
+    def __init__(__self__, *,
+                 id: Optional[_builtins.str] = None,
+                 request: Optional[Mapping[str, Any]] = None,
+                 source: Optional[_builtins.str] = None,
+                 status: Optional[_builtins.str] = None,
+                 timestamp: Optional[_builtins.int] = None,
+                 type: Optional[_builtins.str] = None):
+        """
+        One of `getMachineEvents.events`. The events, newest first.
+
+        :param _builtins.str id: Identifier of 26 characters.
+        :param Mapping[str, Any] request: Details; for an exit, `exit_event` with `exit_code` and more.
+        :param _builtins.str source: `user` (asked for through the API) or `flyd` (the host).
+        :param _builtins.str status: State of the Machine after the event.
+        :param _builtins.int timestamp: Milliseconds since 1970.
+        :param _builtins.str type: `launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come.
+        """
+        if id is not None:
+            pulumi.set(__self__, "id", id)
+        if request is not None:
+            pulumi.set(__self__, "request", request)
+        if source is not None:
+            pulumi.set(__self__, "source", source)
+        if status is not None:
+            pulumi.set(__self__, "status", status)
+        if timestamp is not None:
+            pulumi.set(__self__, "timestamp", timestamp)
+        if type is not None:
+            pulumi.set(__self__, "type", type)
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> Optional[_builtins.str]:
+        """
+        Identifier of 26 characters.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter
+    def request(self) -> Optional[Mapping[str, Any]]:
+        """
+        Details; for an exit, `exit_event` with `exit_code` and more.
+        """
+        return pulumi.get(self, "request")
+
+    @_builtins.property
+    @pulumi.getter
+    def source(self) -> Optional[_builtins.str]:
+        """
+        `user` (asked for through the API) or `flyd` (the host).
+        """
+        return pulumi.get(self, "source")
+
+    @_builtins.property
+    @pulumi.getter
+    def status(self) -> Optional[_builtins.str]:
+        """
+        State of the Machine after the event.
+        """
+        return pulumi.get(self, "status")
+
+    @_builtins.property
+    @pulumi.getter
+    def timestamp(self) -> Optional[_builtins.int]:
+        """
+        Milliseconds since 1970.
+        """
+        return pulumi.get(self, "timestamp")
+
+    @_builtins.property
+    @pulumi.getter
+    def type(self) -> Optional[_builtins.str]:
+        """
+        `launch`, `start`, `stop`, `exit`, `restart`, `update`, `suspend`, `cordon`, `uncordon`, `destroy`; others may come.
+        """
+        return pulumi.get(self, "type")
 
 
 @pulumi.output_type
@@ -3652,6 +4966,42 @@ class MachineStopConfig(dict):
 
 
 @pulumi.output_type
+class MachineVersionDetails(dict):
+    """
+    One of `getMachineVersions.versions`. The versions, newest first.
+    """
+    def __init__(__self__, *,
+                 config: Optional['outputs.MachineConfig'] = None,
+                 version: Optional[_builtins.str] = None):
+        """
+        One of `getMachineVersions.versions`. The versions, newest first.
+
+        :param 'MachineConfig' config: Configuration of that version, as a Machine takes it.
+        :param _builtins.str version: Identifier of the version, 26 characters.
+        """
+        if config is not None:
+            pulumi.set(__self__, "config", config)
+        if version is not None:
+            pulumi.set(__self__, "version", version)
+
+    @_builtins.property
+    @pulumi.getter
+    def config(self) -> Optional['outputs.MachineConfig']:
+        """
+        Configuration of that version, as a Machine takes it.
+        """
+        return pulumi.get(self, "config")
+
+    @_builtins.property
+    @pulumi.getter
+    def version(self) -> Optional[_builtins.str]:
+        """
+        Identifier of the version, 26 characters.
+        """
+        return pulumi.get(self, "version")
+
+
+@pulumi.output_type
 class MachineVolume(dict):
     """
     One of `MachineConfig.volumes`. Directories and images that containers mount.
@@ -3771,6 +5121,693 @@ class MachineVolumeTempDir(dict):
 
 
 @pulumi.output_type
+class OrgMachineDetails(dict):
+    """
+    One of `getOrgMachines.machines`. The Machines.
+    """
+    def __init__(__self__, *,
+                 app: _builtins.str,
+                 id: _builtins.str,
+                 machine_id: _builtins.str,
+                 created_at: Optional[_builtins.str] = None,
+                 guest: Optional['outputs.MachineGuest'] = None,
+                 image: Optional[_builtins.str] = None,
+                 metadata: Optional[Mapping[str, _builtins.str]] = None,
+                 name: Optional[_builtins.str] = None,
+                 private_ip: Optional[_builtins.str] = None,
+                 region: Optional[_builtins.str] = None,
+                 state: Optional[_builtins.str] = None,
+                 updated_at: Optional[_builtins.str] = None,
+                 version: Optional[_builtins.str] = None):
+        """
+        One of `getOrgMachines.machines`. The Machines.
+
+        :param _builtins.str app: App the Machine belongs to.
+        :param _builtins.str id: Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+        :param _builtins.str machine_id: Identifier within the App; stable for life.
+        :param _builtins.str created_at: RFC 3339 time of creation.
+        :param 'MachineGuest' guest: Size.
+        :param _builtins.str image: Image.
+        :param Mapping[str, _builtins.str] metadata: Metadata.
+        :param _builtins.str name: Name.
+        :param _builtins.str private_ip: IPv6 address on the private network.
+        :param _builtins.str region: Region.
+        :param _builtins.str state: State.
+        :param _builtins.str updated_at: RFC 3339 time of the last change.
+        :param _builtins.str version: Identifier of the configuration's version.
+        """
+        pulumi.set(__self__, "app", app)
+        pulumi.set(__self__, "id", id)
+        pulumi.set(__self__, "machine_id", machine_id)
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if guest is not None:
+            pulumi.set(__self__, "guest", guest)
+        if image is not None:
+            pulumi.set(__self__, "image", image)
+        if metadata is not None:
+            pulumi.set(__self__, "metadata", metadata)
+        if name is not None:
+            pulumi.set(__self__, "name", name)
+        if private_ip is not None:
+            pulumi.set(__self__, "private_ip", private_ip)
+        if region is not None:
+            pulumi.set(__self__, "region", region)
+        if state is not None:
+            pulumi.set(__self__, "state", state)
+        if updated_at is not None:
+            pulumi.set(__self__, "updated_at", updated_at)
+        if version is not None:
+            pulumi.set(__self__, "version", version)
+
+    @_builtins.property
+    @pulumi.getter
+    def app(self) -> _builtins.str:
+        """
+        App the Machine belongs to.
+        """
+        return pulumi.get(self, "app")
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> _builtins.str:
+        """
+        Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter(name="machineId")
+    def machine_id(self) -> _builtins.str:
+        """
+        Identifier within the App; stable for life.
+        """
+        return pulumi.get(self, "machine_id")
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of creation.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def guest(self) -> Optional['outputs.MachineGuest']:
+        """
+        Size.
+        """
+        return pulumi.get(self, "guest")
+
+    @_builtins.property
+    @pulumi.getter
+    def image(self) -> Optional[_builtins.str]:
+        """
+        Image.
+        """
+        return pulumi.get(self, "image")
+
+    @_builtins.property
+    @pulumi.getter
+    def metadata(self) -> Optional[Mapping[str, _builtins.str]]:
+        """
+        Metadata.
+        """
+        return pulumi.get(self, "metadata")
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> Optional[_builtins.str]:
+        """
+        Name.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="privateIp")
+    def private_ip(self) -> Optional[_builtins.str]:
+        """
+        IPv6 address on the private network.
+        """
+        return pulumi.get(self, "private_ip")
+
+    @_builtins.property
+    @pulumi.getter
+    def region(self) -> Optional[_builtins.str]:
+        """
+        Region.
+        """
+        return pulumi.get(self, "region")
+
+    @_builtins.property
+    @pulumi.getter
+    def state(self) -> Optional[_builtins.str]:
+        """
+        State.
+        """
+        return pulumi.get(self, "state")
+
+    @_builtins.property
+    @pulumi.getter(name="updatedAt")
+    def updated_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of the last change.
+        """
+        return pulumi.get(self, "updated_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def version(self) -> Optional[_builtins.str]:
+        """
+        Identifier of the configuration's version.
+        """
+        return pulumi.get(self, "version")
+
+
+@pulumi.output_type
+class OrgVolumeDetails(dict):
+    """
+    One of `getOrgVolumes.volumes`. The volumes.
+    """
+    def __init__(__self__, *,
+                 app: _builtins.str,
+                 id: _builtins.str,
+                 volume_id: _builtins.str,
+                 attached_alloc_id: Optional[_builtins.str] = None,
+                 attached_machine_id: Optional[_builtins.str] = None,
+                 auto_backup_enabled: Optional[_builtins.bool] = None,
+                 block_size: Optional[_builtins.int] = None,
+                 blocks: Optional[_builtins.int] = None,
+                 blocks_avail: Optional[_builtins.int] = None,
+                 blocks_free: Optional[_builtins.int] = None,
+                 bytes_total: Optional[_builtins.int] = None,
+                 bytes_used: Optional[_builtins.int] = None,
+                 created_at: Optional[_builtins.str] = None,
+                 encrypted: Optional[_builtins.bool] = None,
+                 fstype: Optional[_builtins.str] = None,
+                 host_dedication_id: Optional[_builtins.str] = None,
+                 host_features: Optional[Sequence[_builtins.str]] = None,
+                 host_status: Optional[_builtins.str] = None,
+                 name: Optional[_builtins.str] = None,
+                 region: Optional[_builtins.str] = None,
+                 required_host_features: Optional[Sequence[_builtins.str]] = None,
+                 size_gb: Optional[_builtins.int] = None,
+                 snapshot_retention: Optional[_builtins.int] = None,
+                 state: Optional[_builtins.str] = None,
+                 type: Optional[_builtins.str] = None,
+                 updated_at: Optional[_builtins.str] = None,
+                 zone: Optional[_builtins.str] = None):
+        """
+        One of `getOrgVolumes.volumes`. The volumes.
+
+        :param _builtins.str app: App that owns the volume.
+        :param _builtins.str id: Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+        :param _builtins.str volume_id: Identifier within the App.
+        :param _builtins.str attached_alloc_id: Allocation that mounts the volume, if any.
+        :param _builtins.str attached_machine_id: Machine that mounts the volume, if any.
+        :param _builtins.bool auto_backup_enabled: Whether snapshots are taken on a schedule.
+        :param _builtins.int block_size: Bytes in a block; left out of a summary.
+        :param _builtins.int blocks: Blocks of the file system; left out of a summary.
+        :param _builtins.int blocks_avail: Blocks open to ordinary users.
+        :param _builtins.int blocks_free: Free blocks.
+        :param _builtins.int bytes_total: Bytes of the volume.
+        :param _builtins.int bytes_used: Bytes in use.
+        :param _builtins.str created_at: RFC 3339 time of creation.
+        :param _builtins.bool encrypted: Whether the volume is encrypted.
+        :param _builtins.str fstype: File system; empty before the first mount.
+        :param _builtins.str host_dedication_id: Dedicated host group of the volume.
+        :param Sequence[_builtins.str] host_features: Features of the host.
+        :param _builtins.str host_status: `ok`, `unknown` or `unreachable`.
+        :param _builtins.str name: Name; several volumes may share one.
+        :param _builtins.str region: Region of the volume.
+        :param Sequence[_builtins.str] required_host_features: Features asked of the host.
+        :param _builtins.int size_gb: Size in GB.
+        :param _builtins.int snapshot_retention: Days a snapshot is kept.
+        :param _builtins.str state: `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
+        :param _builtins.str type: `local` or `cache`.
+        :param _builtins.str updated_at: RFC 3339 time of the last change.
+        :param _builtins.str zone: Hardware zone the volume is in.
+        """
+        pulumi.set(__self__, "app", app)
+        pulumi.set(__self__, "id", id)
+        pulumi.set(__self__, "volume_id", volume_id)
+        if attached_alloc_id is not None:
+            pulumi.set(__self__, "attached_alloc_id", attached_alloc_id)
+        if attached_machine_id is not None:
+            pulumi.set(__self__, "attached_machine_id", attached_machine_id)
+        if auto_backup_enabled is not None:
+            pulumi.set(__self__, "auto_backup_enabled", auto_backup_enabled)
+        if block_size is not None:
+            pulumi.set(__self__, "block_size", block_size)
+        if blocks is not None:
+            pulumi.set(__self__, "blocks", blocks)
+        if blocks_avail is not None:
+            pulumi.set(__self__, "blocks_avail", blocks_avail)
+        if blocks_free is not None:
+            pulumi.set(__self__, "blocks_free", blocks_free)
+        if bytes_total is not None:
+            pulumi.set(__self__, "bytes_total", bytes_total)
+        if bytes_used is not None:
+            pulumi.set(__self__, "bytes_used", bytes_used)
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if encrypted is not None:
+            pulumi.set(__self__, "encrypted", encrypted)
+        if fstype is not None:
+            pulumi.set(__self__, "fstype", fstype)
+        if host_dedication_id is not None:
+            pulumi.set(__self__, "host_dedication_id", host_dedication_id)
+        if host_features is not None:
+            pulumi.set(__self__, "host_features", host_features)
+        if host_status is not None:
+            pulumi.set(__self__, "host_status", host_status)
+        if name is not None:
+            pulumi.set(__self__, "name", name)
+        if region is not None:
+            pulumi.set(__self__, "region", region)
+        if required_host_features is not None:
+            pulumi.set(__self__, "required_host_features", required_host_features)
+        if size_gb is not None:
+            pulumi.set(__self__, "size_gb", size_gb)
+        if snapshot_retention is not None:
+            pulumi.set(__self__, "snapshot_retention", snapshot_retention)
+        if state is not None:
+            pulumi.set(__self__, "state", state)
+        if type is not None:
+            pulumi.set(__self__, "type", type)
+        if updated_at is not None:
+            pulumi.set(__self__, "updated_at", updated_at)
+        if zone is not None:
+            pulumi.set(__self__, "zone", zone)
+
+    @_builtins.property
+    @pulumi.getter
+    def app(self) -> _builtins.str:
+        """
+        App that owns the volume.
+        """
+        return pulumi.get(self, "app")
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> _builtins.str:
+        """
+        Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter(name="volumeId")
+    def volume_id(self) -> _builtins.str:
+        """
+        Identifier within the App.
+        """
+        return pulumi.get(self, "volume_id")
+
+    @_builtins.property
+    @pulumi.getter(name="attachedAllocId")
+    def attached_alloc_id(self) -> Optional[_builtins.str]:
+        """
+        Allocation that mounts the volume, if any.
+        """
+        return pulumi.get(self, "attached_alloc_id")
+
+    @_builtins.property
+    @pulumi.getter(name="attachedMachineId")
+    def attached_machine_id(self) -> Optional[_builtins.str]:
+        """
+        Machine that mounts the volume, if any.
+        """
+        return pulumi.get(self, "attached_machine_id")
+
+    @_builtins.property
+    @pulumi.getter(name="autoBackupEnabled")
+    def auto_backup_enabled(self) -> Optional[_builtins.bool]:
+        """
+        Whether snapshots are taken on a schedule.
+        """
+        return pulumi.get(self, "auto_backup_enabled")
+
+    @_builtins.property
+    @pulumi.getter(name="blockSize")
+    def block_size(self) -> Optional[_builtins.int]:
+        """
+        Bytes in a block; left out of a summary.
+        """
+        return pulumi.get(self, "block_size")
+
+    @_builtins.property
+    @pulumi.getter
+    def blocks(self) -> Optional[_builtins.int]:
+        """
+        Blocks of the file system; left out of a summary.
+        """
+        return pulumi.get(self, "blocks")
+
+    @_builtins.property
+    @pulumi.getter(name="blocksAvail")
+    def blocks_avail(self) -> Optional[_builtins.int]:
+        """
+        Blocks open to ordinary users.
+        """
+        return pulumi.get(self, "blocks_avail")
+
+    @_builtins.property
+    @pulumi.getter(name="blocksFree")
+    def blocks_free(self) -> Optional[_builtins.int]:
+        """
+        Free blocks.
+        """
+        return pulumi.get(self, "blocks_free")
+
+    @_builtins.property
+    @pulumi.getter(name="bytesTotal")
+    def bytes_total(self) -> Optional[_builtins.int]:
+        """
+        Bytes of the volume.
+        """
+        return pulumi.get(self, "bytes_total")
+
+    @_builtins.property
+    @pulumi.getter(name="bytesUsed")
+    def bytes_used(self) -> Optional[_builtins.int]:
+        """
+        Bytes in use.
+        """
+        return pulumi.get(self, "bytes_used")
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of creation.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def encrypted(self) -> Optional[_builtins.bool]:
+        """
+        Whether the volume is encrypted.
+        """
+        return pulumi.get(self, "encrypted")
+
+    @_builtins.property
+    @pulumi.getter
+    def fstype(self) -> Optional[_builtins.str]:
+        """
+        File system; empty before the first mount.
+        """
+        return pulumi.get(self, "fstype")
+
+    @_builtins.property
+    @pulumi.getter(name="hostDedicationId")
+    def host_dedication_id(self) -> Optional[_builtins.str]:
+        """
+        Dedicated host group of the volume.
+        """
+        return pulumi.get(self, "host_dedication_id")
+
+    @_builtins.property
+    @pulumi.getter(name="hostFeatures")
+    def host_features(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        Features of the host.
+        """
+        return pulumi.get(self, "host_features")
+
+    @_builtins.property
+    @pulumi.getter(name="hostStatus")
+    def host_status(self) -> Optional[_builtins.str]:
+        """
+        `ok`, `unknown` or `unreachable`.
+        """
+        return pulumi.get(self, "host_status")
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> Optional[_builtins.str]:
+        """
+        Name; several volumes may share one.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter
+    def region(self) -> Optional[_builtins.str]:
+        """
+        Region of the volume.
+        """
+        return pulumi.get(self, "region")
+
+    @_builtins.property
+    @pulumi.getter(name="requiredHostFeatures")
+    def required_host_features(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        Features asked of the host.
+        """
+        return pulumi.get(self, "required_host_features")
+
+    @_builtins.property
+    @pulumi.getter(name="sizeGb")
+    def size_gb(self) -> Optional[_builtins.int]:
+        """
+        Size in GB.
+        """
+        return pulumi.get(self, "size_gb")
+
+    @_builtins.property
+    @pulumi.getter(name="snapshotRetention")
+    def snapshot_retention(self) -> Optional[_builtins.int]:
+        """
+        Days a snapshot is kept.
+        """
+        return pulumi.get(self, "snapshot_retention")
+
+    @_builtins.property
+    @pulumi.getter
+    def state(self) -> Optional[_builtins.str]:
+        """
+        `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
+        """
+        return pulumi.get(self, "state")
+
+    @_builtins.property
+    @pulumi.getter
+    def type(self) -> Optional[_builtins.str]:
+        """
+        `local` or `cache`.
+        """
+        return pulumi.get(self, "type")
+
+    @_builtins.property
+    @pulumi.getter(name="updatedAt")
+    def updated_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of the last change.
+        """
+        return pulumi.get(self, "updated_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def zone(self) -> Optional[_builtins.str]:
+        """
+        Hardware zone the volume is in.
+        """
+        return pulumi.get(self, "zone")
+
+
+@pulumi.output_type
+class PlacementDetails(dict):
+    """
+    One of `getPlacements.regions`. Regions with room, the preferred one first.
+    """
+    def __init__(__self__, *,
+                 concurrency: _builtins.int,
+                 count: _builtins.int,
+                 region: _builtins.str):
+        """
+        One of `getPlacements.regions`. Regions with room, the preferred one first.
+
+        :param _builtins.int concurrency: Machines that may be created there at the same time.
+        :param _builtins.int count: Machines placed in the region.
+        :param _builtins.str region: Code of the region.
+        """
+        pulumi.set(__self__, "concurrency", concurrency)
+        pulumi.set(__self__, "count", count)
+        pulumi.set(__self__, "region", region)
+
+    @_builtins.property
+    @pulumi.getter
+    def concurrency(self) -> _builtins.int:
+        """
+        Machines that may be created there at the same time.
+        """
+        return pulumi.get(self, "concurrency")
+
+    @_builtins.property
+    @pulumi.getter
+    def count(self) -> _builtins.int:
+        """
+        Machines placed in the region.
+        """
+        return pulumi.get(self, "count")
+
+    @_builtins.property
+    @pulumi.getter
+    def region(self) -> _builtins.str:
+        """
+        Code of the region.
+        """
+        return pulumi.get(self, "region")
+
+
+@pulumi.output_type
+class ProcessDetails(dict):
+    """
+    One of `getMachineProcesses.processes`. The processes, in the order asked for.
+    """
+    def __init__(__self__, *,
+                 command: Optional[_builtins.str] = None,
+                 cpu: Optional[_builtins.int] = None,
+                 directory: Optional[_builtins.str] = None,
+                 listen_sockets: Optional[Sequence['outputs.ProcessDetailsListenSocket']] = None,
+                 pid: Optional[_builtins.int] = None,
+                 rss: Optional[_builtins.int] = None,
+                 rtime: Optional[_builtins.int] = None,
+                 stime: Optional[_builtins.int] = None):
+        """
+        One of `getMachineProcesses.processes`. The processes, in the order asked for.
+
+        :param _builtins.str command: Command line.
+        :param _builtins.int cpu: Processor use in percent.
+        :param _builtins.str directory: Working directory.
+        :param Sequence['ProcessDetailsListenSocket'] listen_sockets: Sockets it listens on.
+        :param _builtins.int pid: Process id.
+        :param _builtins.int rss: Bytes of resident memory.
+        :param _builtins.int rtime: Seconds since it began.
+        :param _builtins.int stime: Processor time it used in the kernel, in milliseconds.
+        """
+        if command is not None:
+            pulumi.set(__self__, "command", command)
+        if cpu is not None:
+            pulumi.set(__self__, "cpu", cpu)
+        if directory is not None:
+            pulumi.set(__self__, "directory", directory)
+        if listen_sockets is not None:
+            pulumi.set(__self__, "listen_sockets", listen_sockets)
+        if pid is not None:
+            pulumi.set(__self__, "pid", pid)
+        if rss is not None:
+            pulumi.set(__self__, "rss", rss)
+        if rtime is not None:
+            pulumi.set(__self__, "rtime", rtime)
+        if stime is not None:
+            pulumi.set(__self__, "stime", stime)
+
+    @_builtins.property
+    @pulumi.getter
+    def command(self) -> Optional[_builtins.str]:
+        """
+        Command line.
+        """
+        return pulumi.get(self, "command")
+
+    @_builtins.property
+    @pulumi.getter
+    def cpu(self) -> Optional[_builtins.int]:
+        """
+        Processor use in percent.
+        """
+        return pulumi.get(self, "cpu")
+
+    @_builtins.property
+    @pulumi.getter
+    def directory(self) -> Optional[_builtins.str]:
+        """
+        Working directory.
+        """
+        return pulumi.get(self, "directory")
+
+    @_builtins.property
+    @pulumi.getter(name="listenSockets")
+    def listen_sockets(self) -> Optional[Sequence['outputs.ProcessDetailsListenSocket']]:
+        """
+        Sockets it listens on.
+        """
+        return pulumi.get(self, "listen_sockets")
+
+    @_builtins.property
+    @pulumi.getter
+    def pid(self) -> Optional[_builtins.int]:
+        """
+        Process id.
+        """
+        return pulumi.get(self, "pid")
+
+    @_builtins.property
+    @pulumi.getter
+    def rss(self) -> Optional[_builtins.int]:
+        """
+        Bytes of resident memory.
+        """
+        return pulumi.get(self, "rss")
+
+    @_builtins.property
+    @pulumi.getter
+    def rtime(self) -> Optional[_builtins.int]:
+        """
+        Seconds since it began.
+        """
+        return pulumi.get(self, "rtime")
+
+    @_builtins.property
+    @pulumi.getter
+    def stime(self) -> Optional[_builtins.int]:
+        """
+        Processor time it used in the kernel, in milliseconds.
+        """
+        return pulumi.get(self, "stime")
+
+
+@pulumi.output_type
+class ProcessDetailsListenSocket(dict):
+    """
+    One of `ProcessDetails.listenSockets`. Sockets it listens on.
+    """
+    def __init__(__self__, *,
+                 address: Optional[_builtins.str] = None,
+                 proto: Optional[_builtins.str] = None):
+        """
+        One of `ProcessDetails.listenSockets`. Sockets it listens on.
+
+        :param _builtins.str address: Address and port.
+        :param _builtins.str proto: `tcp` or `udp`.
+        """
+        if address is not None:
+            pulumi.set(__self__, "address", address)
+        if proto is not None:
+            pulumi.set(__self__, "proto", proto)
+
+    @_builtins.property
+    @pulumi.getter
+    def address(self) -> Optional[_builtins.str]:
+        """
+        Address and port.
+        """
+        return pulumi.get(self, "address")
+
+    @_builtins.property
+    @pulumi.getter
+    def proto(self) -> Optional[_builtins.str]:
+        """
+        `tcp` or `udp`.
+        """
+        return pulumi.get(self, "proto")
+
+
+@pulumi.output_type
 class ProcessSecret(dict):
     """
     One of `MachineProcess.secrets`, `MachineContainer.secrets`. App secrets the process sees.
@@ -3820,5 +5857,586 @@ class ProcessSecret(dict):
         Name of the App secret; the variable's name when left out.
         """
         return pulumi.get(self, "name")
+
+
+@pulumi.output_type
+class SecretDetails(dict):
+    """
+    One of `getSecrets.secrets`. The secrets, by name.
+    """
+    def __init__(__self__, *,
+                 id: _builtins.str,
+                 name: _builtins.str,
+                 created_at: Optional[_builtins.str] = None,
+                 digest: Optional[_builtins.str] = None,
+                 updated_at: Optional[_builtins.str] = None):
+        """
+        One of `getSecrets.secrets`. The secrets, by name.
+
+        :param _builtins.str id: Id of the secret, `app/name`: what `pulumi import` takes.
+        :param _builtins.str name: Name.
+        :param _builtins.str created_at: RFC 3339 time of creation.
+        :param _builtins.str digest: Changes with the value; the value cannot be found from it.
+        :param _builtins.str updated_at: RFC 3339 time of the last change.
+        """
+        pulumi.set(__self__, "id", id)
+        pulumi.set(__self__, "name", name)
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if digest is not None:
+            pulumi.set(__self__, "digest", digest)
+        if updated_at is not None:
+            pulumi.set(__self__, "updated_at", updated_at)
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> _builtins.str:
+        """
+        Id of the secret, `app/name`: what `pulumi import` takes.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> _builtins.str:
+        """
+        Name.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of creation.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def digest(self) -> Optional[_builtins.str]:
+        """
+        Changes with the value; the value cannot be found from it.
+        """
+        return pulumi.get(self, "digest")
+
+    @_builtins.property
+    @pulumi.getter(name="updatedAt")
+    def updated_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of the last change.
+        """
+        return pulumi.get(self, "updated_at")
+
+
+@pulumi.output_type
+class SecretKeyDetails(dict):
+    """
+    One of `getSecretKeys.keys`. The keys, by name.
+    """
+    def __init__(__self__, *,
+                 id: _builtins.str,
+                 name: _builtins.str,
+                 created_at: Optional[_builtins.str] = None,
+                 public_key: Optional[_builtins.str] = None,
+                 type: Optional[_builtins.str] = None,
+                 updated_at: Optional[_builtins.str] = None):
+        """
+        One of `getSecretKeys.keys`. The keys, by name.
+
+        :param _builtins.str id: Id of the key, `app/name`: what inputs and `pulumi import` take.
+        :param _builtins.str name: Name.
+        :param _builtins.str created_at: RFC 3339 time of creation.
+        :param _builtins.str public_key: Public half, of the kinds that have one (`es256`, `nacl_box`, `nacl_sign`).
+        :param _builtins.str type: Kind of key.
+        :param _builtins.str updated_at: RFC 3339 time of the last change.
+        """
+        pulumi.set(__self__, "id", id)
+        pulumi.set(__self__, "name", name)
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if public_key is not None:
+            pulumi.set(__self__, "public_key", public_key)
+        if type is not None:
+            pulumi.set(__self__, "type", type)
+        if updated_at is not None:
+            pulumi.set(__self__, "updated_at", updated_at)
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> _builtins.str:
+        """
+        Id of the key, `app/name`: what inputs and `pulumi import` take.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> _builtins.str:
+        """
+        Name.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of creation.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter(name="publicKey")
+    def public_key(self) -> Optional[_builtins.str]:
+        """
+        Public half, of the kinds that have one (`es256`, `nacl_box`, `nacl_sign`).
+        """
+        return pulumi.get(self, "public_key")
+
+    @_builtins.property
+    @pulumi.getter
+    def type(self) -> Optional[_builtins.str]:
+        """
+        Kind of key.
+        """
+        return pulumi.get(self, "type")
+
+    @_builtins.property
+    @pulumi.getter(name="updatedAt")
+    def updated_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of the last change.
+        """
+        return pulumi.get(self, "updated_at")
+
+
+@pulumi.output_type
+class VolumeDetails(dict):
+    """
+    One of `getVolumes.volumes`. The volumes.
+    """
+    def __init__(__self__, *,
+                 app: _builtins.str,
+                 id: _builtins.str,
+                 volume_id: _builtins.str,
+                 attached_alloc_id: Optional[_builtins.str] = None,
+                 attached_machine_id: Optional[_builtins.str] = None,
+                 auto_backup_enabled: Optional[_builtins.bool] = None,
+                 block_size: Optional[_builtins.int] = None,
+                 blocks: Optional[_builtins.int] = None,
+                 blocks_avail: Optional[_builtins.int] = None,
+                 blocks_free: Optional[_builtins.int] = None,
+                 bytes_total: Optional[_builtins.int] = None,
+                 bytes_used: Optional[_builtins.int] = None,
+                 created_at: Optional[_builtins.str] = None,
+                 encrypted: Optional[_builtins.bool] = None,
+                 fstype: Optional[_builtins.str] = None,
+                 host_dedication_id: Optional[_builtins.str] = None,
+                 host_features: Optional[Sequence[_builtins.str]] = None,
+                 host_status: Optional[_builtins.str] = None,
+                 name: Optional[_builtins.str] = None,
+                 region: Optional[_builtins.str] = None,
+                 required_host_features: Optional[Sequence[_builtins.str]] = None,
+                 size_gb: Optional[_builtins.int] = None,
+                 snapshot_retention: Optional[_builtins.int] = None,
+                 state: Optional[_builtins.str] = None,
+                 type: Optional[_builtins.str] = None,
+                 zone: Optional[_builtins.str] = None):
+        """
+        One of `getVolumes.volumes`. The volumes.
+
+        :param _builtins.str app: App that owns the volume.
+        :param _builtins.str id: Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+        :param _builtins.str volume_id: Identifier within the App.
+        :param _builtins.str attached_alloc_id: Allocation that mounts the volume, if any.
+        :param _builtins.str attached_machine_id: Machine that mounts the volume, if any.
+        :param _builtins.bool auto_backup_enabled: Whether snapshots are taken on a schedule.
+        :param _builtins.int block_size: Bytes in a block; left out of a summary.
+        :param _builtins.int blocks: Blocks of the file system; left out of a summary.
+        :param _builtins.int blocks_avail: Blocks open to ordinary users.
+        :param _builtins.int blocks_free: Free blocks.
+        :param _builtins.int bytes_total: Bytes of the volume.
+        :param _builtins.int bytes_used: Bytes in use.
+        :param _builtins.str created_at: RFC 3339 time of creation.
+        :param _builtins.bool encrypted: Whether the volume is encrypted.
+        :param _builtins.str fstype: File system; empty before the first mount.
+        :param _builtins.str host_dedication_id: Dedicated host group of the volume.
+        :param Sequence[_builtins.str] host_features: Features of the host.
+        :param _builtins.str host_status: `ok`, `unknown` or `unreachable`.
+        :param _builtins.str name: Name; several volumes may share one.
+        :param _builtins.str region: Region of the volume.
+        :param Sequence[_builtins.str] required_host_features: Features asked of the host.
+        :param _builtins.int size_gb: Size in GB.
+        :param _builtins.int snapshot_retention: Days a snapshot is kept.
+        :param _builtins.str state: `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
+        :param _builtins.str type: `local` or `cache`.
+        :param _builtins.str zone: Hardware zone the volume is in.
+        """
+        pulumi.set(__self__, "app", app)
+        pulumi.set(__self__, "id", id)
+        pulumi.set(__self__, "volume_id", volume_id)
+        if attached_alloc_id is not None:
+            pulumi.set(__self__, "attached_alloc_id", attached_alloc_id)
+        if attached_machine_id is not None:
+            pulumi.set(__self__, "attached_machine_id", attached_machine_id)
+        if auto_backup_enabled is not None:
+            pulumi.set(__self__, "auto_backup_enabled", auto_backup_enabled)
+        if block_size is not None:
+            pulumi.set(__self__, "block_size", block_size)
+        if blocks is not None:
+            pulumi.set(__self__, "blocks", blocks)
+        if blocks_avail is not None:
+            pulumi.set(__self__, "blocks_avail", blocks_avail)
+        if blocks_free is not None:
+            pulumi.set(__self__, "blocks_free", blocks_free)
+        if bytes_total is not None:
+            pulumi.set(__self__, "bytes_total", bytes_total)
+        if bytes_used is not None:
+            pulumi.set(__self__, "bytes_used", bytes_used)
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if encrypted is not None:
+            pulumi.set(__self__, "encrypted", encrypted)
+        if fstype is not None:
+            pulumi.set(__self__, "fstype", fstype)
+        if host_dedication_id is not None:
+            pulumi.set(__self__, "host_dedication_id", host_dedication_id)
+        if host_features is not None:
+            pulumi.set(__self__, "host_features", host_features)
+        if host_status is not None:
+            pulumi.set(__self__, "host_status", host_status)
+        if name is not None:
+            pulumi.set(__self__, "name", name)
+        if region is not None:
+            pulumi.set(__self__, "region", region)
+        if required_host_features is not None:
+            pulumi.set(__self__, "required_host_features", required_host_features)
+        if size_gb is not None:
+            pulumi.set(__self__, "size_gb", size_gb)
+        if snapshot_retention is not None:
+            pulumi.set(__self__, "snapshot_retention", snapshot_retention)
+        if state is not None:
+            pulumi.set(__self__, "state", state)
+        if type is not None:
+            pulumi.set(__self__, "type", type)
+        if zone is not None:
+            pulumi.set(__self__, "zone", zone)
+
+    @_builtins.property
+    @pulumi.getter
+    def app(self) -> _builtins.str:
+        """
+        App that owns the volume.
+        """
+        return pulumi.get(self, "app")
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> _builtins.str:
+        """
+        Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter(name="volumeId")
+    def volume_id(self) -> _builtins.str:
+        """
+        Identifier within the App.
+        """
+        return pulumi.get(self, "volume_id")
+
+    @_builtins.property
+    @pulumi.getter(name="attachedAllocId")
+    def attached_alloc_id(self) -> Optional[_builtins.str]:
+        """
+        Allocation that mounts the volume, if any.
+        """
+        return pulumi.get(self, "attached_alloc_id")
+
+    @_builtins.property
+    @pulumi.getter(name="attachedMachineId")
+    def attached_machine_id(self) -> Optional[_builtins.str]:
+        """
+        Machine that mounts the volume, if any.
+        """
+        return pulumi.get(self, "attached_machine_id")
+
+    @_builtins.property
+    @pulumi.getter(name="autoBackupEnabled")
+    def auto_backup_enabled(self) -> Optional[_builtins.bool]:
+        """
+        Whether snapshots are taken on a schedule.
+        """
+        return pulumi.get(self, "auto_backup_enabled")
+
+    @_builtins.property
+    @pulumi.getter(name="blockSize")
+    def block_size(self) -> Optional[_builtins.int]:
+        """
+        Bytes in a block; left out of a summary.
+        """
+        return pulumi.get(self, "block_size")
+
+    @_builtins.property
+    @pulumi.getter
+    def blocks(self) -> Optional[_builtins.int]:
+        """
+        Blocks of the file system; left out of a summary.
+        """
+        return pulumi.get(self, "blocks")
+
+    @_builtins.property
+    @pulumi.getter(name="blocksAvail")
+    def blocks_avail(self) -> Optional[_builtins.int]:
+        """
+        Blocks open to ordinary users.
+        """
+        return pulumi.get(self, "blocks_avail")
+
+    @_builtins.property
+    @pulumi.getter(name="blocksFree")
+    def blocks_free(self) -> Optional[_builtins.int]:
+        """
+        Free blocks.
+        """
+        return pulumi.get(self, "blocks_free")
+
+    @_builtins.property
+    @pulumi.getter(name="bytesTotal")
+    def bytes_total(self) -> Optional[_builtins.int]:
+        """
+        Bytes of the volume.
+        """
+        return pulumi.get(self, "bytes_total")
+
+    @_builtins.property
+    @pulumi.getter(name="bytesUsed")
+    def bytes_used(self) -> Optional[_builtins.int]:
+        """
+        Bytes in use.
+        """
+        return pulumi.get(self, "bytes_used")
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of creation.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def encrypted(self) -> Optional[_builtins.bool]:
+        """
+        Whether the volume is encrypted.
+        """
+        return pulumi.get(self, "encrypted")
+
+    @_builtins.property
+    @pulumi.getter
+    def fstype(self) -> Optional[_builtins.str]:
+        """
+        File system; empty before the first mount.
+        """
+        return pulumi.get(self, "fstype")
+
+    @_builtins.property
+    @pulumi.getter(name="hostDedicationId")
+    def host_dedication_id(self) -> Optional[_builtins.str]:
+        """
+        Dedicated host group of the volume.
+        """
+        return pulumi.get(self, "host_dedication_id")
+
+    @_builtins.property
+    @pulumi.getter(name="hostFeatures")
+    def host_features(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        Features of the host.
+        """
+        return pulumi.get(self, "host_features")
+
+    @_builtins.property
+    @pulumi.getter(name="hostStatus")
+    def host_status(self) -> Optional[_builtins.str]:
+        """
+        `ok`, `unknown` or `unreachable`.
+        """
+        return pulumi.get(self, "host_status")
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> Optional[_builtins.str]:
+        """
+        Name; several volumes may share one.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter
+    def region(self) -> Optional[_builtins.str]:
+        """
+        Region of the volume.
+        """
+        return pulumi.get(self, "region")
+
+    @_builtins.property
+    @pulumi.getter(name="requiredHostFeatures")
+    def required_host_features(self) -> Optional[Sequence[_builtins.str]]:
+        """
+        Features asked of the host.
+        """
+        return pulumi.get(self, "required_host_features")
+
+    @_builtins.property
+    @pulumi.getter(name="sizeGb")
+    def size_gb(self) -> Optional[_builtins.int]:
+        """
+        Size in GB.
+        """
+        return pulumi.get(self, "size_gb")
+
+    @_builtins.property
+    @pulumi.getter(name="snapshotRetention")
+    def snapshot_retention(self) -> Optional[_builtins.int]:
+        """
+        Days a snapshot is kept.
+        """
+        return pulumi.get(self, "snapshot_retention")
+
+    @_builtins.property
+    @pulumi.getter
+    def state(self) -> Optional[_builtins.str]:
+        """
+        `creating`, `created`, `extending`, `restoring`, `enabling_remote_export`, `hydrating`, `recovering`, `scheduling_destroy`, `pending_destroy`.
+        """
+        return pulumi.get(self, "state")
+
+    @_builtins.property
+    @pulumi.getter
+    def type(self) -> Optional[_builtins.str]:
+        """
+        `local` or `cache`.
+        """
+        return pulumi.get(self, "type")
+
+    @_builtins.property
+    @pulumi.getter
+    def zone(self) -> Optional[_builtins.str]:
+        """
+        Hardware zone the volume is in.
+        """
+        return pulumi.get(self, "zone")
+
+
+@pulumi.output_type
+class VolumeSnapshotDetails(dict):
+    """
+    One of `getVolumeSnapshots.snapshots`. The snapshots.
+    """
+    def __init__(__self__, *,
+                 created_at: Optional[_builtins.str] = None,
+                 digest: Optional[_builtins.str] = None,
+                 id: Optional[_builtins.str] = None,
+                 retention_days: Optional[_builtins.int] = None,
+                 size: Optional[_builtins.int] = None,
+                 snapshot_id: Optional[_builtins.str] = None,
+                 status: Optional[_builtins.str] = None,
+                 volume_size: Optional[_builtins.int] = None):
+        """
+        One of `getVolumeSnapshots.snapshots`. The snapshots.
+
+        :param _builtins.str created_at: RFC 3339 time of creation.
+        :param _builtins.str digest: Digest of the contents.
+        :param _builtins.str id: Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes.
+        :param _builtins.int retention_days: Days the snapshot is kept.
+        :param _builtins.int size: Stored bytes.
+        :param _builtins.str snapshot_id: Identifier; what a volume is restored from.
+        :param _builtins.str status: `pending` while it is written, then `created`.
+        :param _builtins.int volume_size: Bytes of the volume.
+        """
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if digest is not None:
+            pulumi.set(__self__, "digest", digest)
+        if id is not None:
+            pulumi.set(__self__, "id", id)
+        if retention_days is not None:
+            pulumi.set(__self__, "retention_days", retention_days)
+        if size is not None:
+            pulumi.set(__self__, "size", size)
+        if snapshot_id is not None:
+            pulumi.set(__self__, "snapshot_id", snapshot_id)
+        if status is not None:
+            pulumi.set(__self__, "status", status)
+        if volume_size is not None:
+            pulumi.set(__self__, "volume_size", volume_size)
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of creation.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def digest(self) -> Optional[_builtins.str]:
+        """
+        Digest of the contents.
+        """
+        return pulumi.get(self, "digest")
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> Optional[_builtins.str]:
+        """
+        Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter(name="retentionDays")
+    def retention_days(self) -> Optional[_builtins.int]:
+        """
+        Days the snapshot is kept.
+        """
+        return pulumi.get(self, "retention_days")
+
+    @_builtins.property
+    @pulumi.getter
+    def size(self) -> Optional[_builtins.int]:
+        """
+        Stored bytes.
+        """
+        return pulumi.get(self, "size")
+
+    @_builtins.property
+    @pulumi.getter(name="snapshotId")
+    def snapshot_id(self) -> Optional[_builtins.str]:
+        """
+        Identifier; what a volume is restored from.
+        """
+        return pulumi.get(self, "snapshot_id")
+
+    @_builtins.property
+    @pulumi.getter
+    def status(self) -> Optional[_builtins.str]:
+        """
+        `pending` while it is written, then `created`.
+        """
+        return pulumi.get(self, "status")
+
+    @_builtins.property
+    @pulumi.getter(name="volumeSize")
+    def volume_size(self) -> Optional[_builtins.int]:
+        """
+        Bytes of the volume.
+        """
+        return pulumi.get(self, "volume_size")
 
 

@@ -13,7 +13,9 @@ if sys.version_info >= (3, 11):
 else:
     from typing_extensions import NotRequired, TypedDict, TypeAlias
 from . import _utilities
+from . import outputs
 from ._enums import *
+from ._inputs import *
 
 __all__ = ['VolumeArgs', 'Volume']
 
@@ -23,28 +25,40 @@ class VolumeArgs:
                  app: pulumi.Input[_builtins.str],
                  allow_data_loss: pulumi.Input[Optional[_builtins.bool]] = None,
                  auto_backup_enabled: pulumi.Input[Optional[_builtins.bool]] = None,
+                 compute: pulumi.Input[Optional['MachineGuestArgs']] = None,
+                 compute_image: pulumi.Input[Optional[_builtins.str]] = None,
                  encrypted: pulumi.Input[Optional[_builtins.bool]] = None,
+                 final_snapshot: pulumi.Input[Optional[_builtins.bool]] = None,
                  fstype: pulumi.Input[Optional[Union[_builtins.str, 'VolumeFstype']]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  region: pulumi.Input[Optional[_builtins.str]] = None,
                  require_unique_zone: pulumi.Input[Optional[_builtins.bool]] = None,
                  restart_on_extend: pulumi.Input[Optional[_builtins.bool]] = None,
                  size_gb: pulumi.Input[Optional[_builtins.int]] = None,
-                 snapshot_retention: pulumi.Input[Optional[_builtins.int]] = None):
+                 snapshot_id: pulumi.Input[Optional[_builtins.str]] = None,
+                 snapshot_retention: pulumi.Input[Optional[_builtins.int]] = None,
+                 source_volume_id: pulumi.Input[Optional[_builtins.str]] = None,
+                 unique_zone_app_wide: pulumi.Input[Optional[_builtins.bool]] = None):
         """
         The set of arguments for constructing a Volume resource.
 
         :param pulumi.Input[_builtins.str] app: App that owns the volume: the `id` of an App. Changing it replaces the volume.
         :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy what it holds.
         :param pulumi.Input[_builtins.bool] auto_backup_enabled: Whether snapshots are taken every day.
+        :param pulumi.Input['MachineGuestArgs'] compute: CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+        :param pulumi.Input[_builtins.str] compute_image: Image of that Machine; used at creation.
         :param pulumi.Input[_builtins.bool] encrypted: Whether the volume is encrypted. Changing it replaces the volume.
+        :param pulumi.Input[_builtins.bool] final_snapshot: Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
         :param pulumi.Input[Union[_builtins.str, 'VolumeFstype']] fstype: File system. Changing it replaces the volume.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
         :param pulumi.Input[_builtins.bool] restart_on_extend: Whether the Machine that mounts the volume is restarted when it sees a new size only then.
         :param pulumi.Input[_builtins.int] size_gb: Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+        :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
         :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60.
+        :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+        :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
         """
         pulumi.set(__self__, "app", app)
         if allow_data_loss is None:
@@ -55,10 +69,18 @@ class VolumeArgs:
             auto_backup_enabled = True
         if auto_backup_enabled is not None:
             pulumi.set(__self__, "auto_backup_enabled", auto_backup_enabled)
+        if compute is not None:
+            pulumi.set(__self__, "compute", compute)
+        if compute_image is not None:
+            pulumi.set(__self__, "compute_image", compute_image)
         if encrypted is None:
             encrypted = True
         if encrypted is not None:
             pulumi.set(__self__, "encrypted", encrypted)
+        if final_snapshot is None:
+            final_snapshot = False
+        if final_snapshot is not None:
+            pulumi.set(__self__, "final_snapshot", final_snapshot)
         if fstype is None:
             fstype = 'ext4'
         if fstype is not None:
@@ -79,10 +101,18 @@ class VolumeArgs:
             size_gb = 3
         if size_gb is not None:
             pulumi.set(__self__, "size_gb", size_gb)
+        if snapshot_id is not None:
+            pulumi.set(__self__, "snapshot_id", snapshot_id)
         if snapshot_retention is None:
             snapshot_retention = 5
         if snapshot_retention is not None:
             pulumi.set(__self__, "snapshot_retention", snapshot_retention)
+        if source_volume_id is not None:
+            pulumi.set(__self__, "source_volume_id", source_volume_id)
+        if unique_zone_app_wide is None:
+            unique_zone_app_wide = False
+        if unique_zone_app_wide is not None:
+            pulumi.set(__self__, "unique_zone_app_wide", unique_zone_app_wide)
 
     @_builtins.property
     @pulumi.getter
@@ -122,6 +152,30 @@ class VolumeArgs:
 
     @_builtins.property
     @pulumi.getter
+    def compute(self) -> pulumi.Input[Optional['MachineGuestArgs']]:
+        """
+        CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+        """
+        return pulumi.get(self, "compute")
+
+    @compute.setter
+    def compute(self, value: pulumi.Input[Optional['MachineGuestArgs']]):
+        pulumi.set(self, "compute", value)
+
+    @_builtins.property
+    @pulumi.getter(name="computeImage")
+    def compute_image(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        Image of that Machine; used at creation.
+        """
+        return pulumi.get(self, "compute_image")
+
+    @compute_image.setter
+    def compute_image(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "compute_image", value)
+
+    @_builtins.property
+    @pulumi.getter
     def encrypted(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
         Whether the volume is encrypted. Changing it replaces the volume.
@@ -131,6 +185,18 @@ class VolumeArgs:
     @encrypted.setter
     def encrypted(self, value: pulumi.Input[Optional[_builtins.bool]]):
         pulumi.set(self, "encrypted", value)
+
+    @_builtins.property
+    @pulumi.getter(name="finalSnapshot")
+    def final_snapshot(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+        """
+        return pulumi.get(self, "final_snapshot")
+
+    @final_snapshot.setter
+    def final_snapshot(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "final_snapshot", value)
 
     @_builtins.property
     @pulumi.getter
@@ -205,6 +271,18 @@ class VolumeArgs:
         pulumi.set(self, "size_gb", value)
 
     @_builtins.property
+    @pulumi.getter(name="snapshotId")
+    def snapshot_id(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+        """
+        return pulumi.get(self, "snapshot_id")
+
+    @snapshot_id.setter
+    def snapshot_id(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "snapshot_id", value)
+
+    @_builtins.property
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
@@ -216,6 +294,30 @@ class VolumeArgs:
     def snapshot_retention(self, value: pulumi.Input[Optional[_builtins.int]]):
         pulumi.set(self, "snapshot_retention", value)
 
+    @_builtins.property
+    @pulumi.getter(name="sourceVolumeId")
+    def source_volume_id(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+        """
+        return pulumi.get(self, "source_volume_id")
+
+    @source_volume_id.setter
+    def source_volume_id(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "source_volume_id", value)
+
+    @_builtins.property
+    @pulumi.getter(name="uniqueZoneAppWide")
+    def unique_zone_app_wide(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+        """
+        return pulumi.get(self, "unique_zone_app_wide")
+
+    @unique_zone_app_wide.setter
+    def unique_zone_app_wide(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "unique_zone_app_wide", value)
+
 
 @pulumi.type_token("machines:index:Volume")
 class Volume(pulumi.CustomResource):
@@ -226,14 +328,20 @@ class Volume(pulumi.CustomResource):
                  allow_data_loss: pulumi.Input[Optional[_builtins.bool]] = None,
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  auto_backup_enabled: pulumi.Input[Optional[_builtins.bool]] = None,
+                 compute: pulumi.Input[Optional[Union['MachineGuestArgs', 'MachineGuestArgsDict']]] = None,
+                 compute_image: pulumi.Input[Optional[_builtins.str]] = None,
                  encrypted: pulumi.Input[Optional[_builtins.bool]] = None,
+                 final_snapshot: pulumi.Input[Optional[_builtins.bool]] = None,
                  fstype: pulumi.Input[Optional[Union[_builtins.str, 'VolumeFstype']]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  region: pulumi.Input[Optional[_builtins.str]] = None,
                  require_unique_zone: pulumi.Input[Optional[_builtins.bool]] = None,
                  restart_on_extend: pulumi.Input[Optional[_builtins.bool]] = None,
                  size_gb: pulumi.Input[Optional[_builtins.int]] = None,
+                 snapshot_id: pulumi.Input[Optional[_builtins.str]] = None,
                  snapshot_retention: pulumi.Input[Optional[_builtins.int]] = None,
+                 source_volume_id: pulumi.Input[Optional[_builtins.str]] = None,
+                 unique_zone_app_wide: pulumi.Input[Optional[_builtins.bool]] = None,
                  __props__=None):
         """
         Block storage that one Machine at a time can mount.
@@ -243,14 +351,20 @@ class Volume(pulumi.CustomResource):
         :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy what it holds.
         :param pulumi.Input[_builtins.str] app: App that owns the volume: the `id` of an App. Changing it replaces the volume.
         :param pulumi.Input[_builtins.bool] auto_backup_enabled: Whether snapshots are taken every day.
+        :param pulumi.Input[Union['MachineGuestArgs', 'MachineGuestArgsDict']] compute: CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+        :param pulumi.Input[_builtins.str] compute_image: Image of that Machine; used at creation.
         :param pulumi.Input[_builtins.bool] encrypted: Whether the volume is encrypted. Changing it replaces the volume.
+        :param pulumi.Input[_builtins.bool] final_snapshot: Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
         :param pulumi.Input[Union[_builtins.str, 'VolumeFstype']] fstype: File system. Changing it replaces the volume.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
         :param pulumi.Input[_builtins.bool] restart_on_extend: Whether the Machine that mounts the volume is restarted when it sees a new size only then.
         :param pulumi.Input[_builtins.int] size_gb: Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+        :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
         :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60.
+        :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+        :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
         """
         ...
     @overload
@@ -279,14 +393,20 @@ class Volume(pulumi.CustomResource):
                  allow_data_loss: pulumi.Input[Optional[_builtins.bool]] = None,
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  auto_backup_enabled: pulumi.Input[Optional[_builtins.bool]] = None,
+                 compute: pulumi.Input[Optional[Union['MachineGuestArgs', 'MachineGuestArgsDict']]] = None,
+                 compute_image: pulumi.Input[Optional[_builtins.str]] = None,
                  encrypted: pulumi.Input[Optional[_builtins.bool]] = None,
+                 final_snapshot: pulumi.Input[Optional[_builtins.bool]] = None,
                  fstype: pulumi.Input[Optional[Union[_builtins.str, 'VolumeFstype']]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  region: pulumi.Input[Optional[_builtins.str]] = None,
                  require_unique_zone: pulumi.Input[Optional[_builtins.bool]] = None,
                  restart_on_extend: pulumi.Input[Optional[_builtins.bool]] = None,
                  size_gb: pulumi.Input[Optional[_builtins.int]] = None,
+                 snapshot_id: pulumi.Input[Optional[_builtins.str]] = None,
                  snapshot_retention: pulumi.Input[Optional[_builtins.int]] = None,
+                 source_volume_id: pulumi.Input[Optional[_builtins.str]] = None,
+                 unique_zone_app_wide: pulumi.Input[Optional[_builtins.bool]] = None,
                  __props__=None):
         opts = pulumi.ResourceOptions.merge(_utilities.get_resource_opts_defaults(), opts)
         if not isinstance(opts, pulumi.ResourceOptions):
@@ -305,9 +425,14 @@ class Volume(pulumi.CustomResource):
             if auto_backup_enabled is None:
                 auto_backup_enabled = True
             __props__.__dict__["auto_backup_enabled"] = auto_backup_enabled
+            __props__.__dict__["compute"] = compute
+            __props__.__dict__["compute_image"] = compute_image
             if encrypted is None:
                 encrypted = True
             __props__.__dict__["encrypted"] = encrypted
+            if final_snapshot is None:
+                final_snapshot = False
+            __props__.__dict__["final_snapshot"] = final_snapshot
             if fstype is None:
                 fstype = 'ext4'
             __props__.__dict__["fstype"] = fstype
@@ -322,9 +447,14 @@ class Volume(pulumi.CustomResource):
             if size_gb is None:
                 size_gb = 3
             __props__.__dict__["size_gb"] = size_gb
+            __props__.__dict__["snapshot_id"] = snapshot_id
             if snapshot_retention is None:
                 snapshot_retention = 5
             __props__.__dict__["snapshot_retention"] = snapshot_retention
+            __props__.__dict__["source_volume_id"] = source_volume_id
+            if unique_zone_app_wide is None:
+                unique_zone_app_wide = False
+            __props__.__dict__["unique_zone_app_wide"] = unique_zone_app_wide
             __props__.__dict__["attached_machine_id"] = None
             __props__.__dict__["created_at"] = None
             __props__.__dict__["current_size_gb"] = None
@@ -359,9 +489,12 @@ class Volume(pulumi.CustomResource):
         __props__.__dict__["app"] = None
         __props__.__dict__["attached_machine_id"] = None
         __props__.__dict__["auto_backup_enabled"] = None
+        __props__.__dict__["compute"] = None
+        __props__.__dict__["compute_image"] = None
         __props__.__dict__["created_at"] = None
         __props__.__dict__["current_size_gb"] = None
         __props__.__dict__["encrypted"] = None
+        __props__.__dict__["final_snapshot"] = None
         __props__.__dict__["fstype"] = None
         __props__.__dict__["name"] = None
         __props__.__dict__["needs_restart"] = None
@@ -369,7 +502,10 @@ class Volume(pulumi.CustomResource):
         __props__.__dict__["require_unique_zone"] = None
         __props__.__dict__["restart_on_extend"] = None
         __props__.__dict__["size_gb"] = None
+        __props__.__dict__["snapshot_id"] = None
         __props__.__dict__["snapshot_retention"] = None
+        __props__.__dict__["source_volume_id"] = None
+        __props__.__dict__["unique_zone_app_wide"] = None
         __props__.__dict__["volume_id"] = None
         __props__.__dict__["zone"] = None
         return Volume(resource_name, opts=opts, __props__=__props__)
@@ -407,6 +543,22 @@ class Volume(pulumi.CustomResource):
         return pulumi.get(self, "auto_backup_enabled")
 
     @_builtins.property
+    @pulumi.getter
+    def compute(self) -> pulumi.Output[Optional['outputs.MachineGuest']]:
+        """
+        CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
+        """
+        return pulumi.get(self, "compute")
+
+    @_builtins.property
+    @pulumi.getter(name="computeImage")
+    def compute_image(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        Image of that Machine; used at creation.
+        """
+        return pulumi.get(self, "compute_image")
+
+    @_builtins.property
     @pulumi.getter(name="createdAt")
     def created_at(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
@@ -429,6 +581,14 @@ class Volume(pulumi.CustomResource):
         Whether the volume is encrypted. Changing it replaces the volume.
         """
         return pulumi.get(self, "encrypted")
+
+    @_builtins.property
+    @pulumi.getter(name="finalSnapshot")
+    def final_snapshot(self) -> pulumi.Output[_builtins.bool]:
+        """
+        Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+        """
+        return pulumi.get(self, "final_snapshot")
 
     @_builtins.property
     @pulumi.getter
@@ -487,12 +647,36 @@ class Volume(pulumi.CustomResource):
         return pulumi.get(self, "size_gb")
 
     @_builtins.property
+    @pulumi.getter(name="snapshotId")
+    def snapshot_id(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+        """
+        return pulumi.get(self, "snapshot_id")
+
+    @_builtins.property
     @pulumi.getter(name="snapshotRetention")
     def snapshot_retention(self) -> pulumi.Output[_builtins.int]:
         """
         Days a snapshot is kept, 1 to 60.
         """
         return pulumi.get(self, "snapshot_retention")
+
+    @_builtins.property
+    @pulumi.getter(name="sourceVolumeId")
+    def source_volume_id(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+        """
+        return pulumi.get(self, "source_volume_id")
+
+    @_builtins.property
+    @pulumi.getter(name="uniqueZoneAppWide")
+    def unique_zone_app_wide(self) -> pulumi.Output[_builtins.bool]:
+        """
+        Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
+        """
+        return pulumi.get(self, "unique_zone_app_wide")
 
     @_builtins.property
     @pulumi.getter(name="volumeId")

@@ -2,6 +2,20 @@
 // *** Do not edit by hand unless you're certain you know what you are doing! ***
 
 
+export const AwaitedMachineState = {
+    Started: "started",
+    Stopped: "stopped",
+    Suspended: "suspended",
+    Destroyed: "destroyed",
+    Failed: "failed",
+    Settled: "settled",
+} as const;
+
+/**
+ * One of `waitForMachine.states`. States to wait for: the first that is reached ends the wait.
+ */
+export type AwaitedMachineState = (typeof AwaitedMachineState)[keyof typeof AwaitedMachineState];
+
 export const EnvFromFieldRef = {
     Id: "id",
     Version: "version",
@@ -15,6 +29,74 @@ export const EnvFromFieldRef = {
  * Field of the Machine it is set from.
  */
 export type EnvFromFieldRef = (typeof EnvFromFieldRef)[keyof typeof EnvFromFieldRef];
+
+export const GetMachineProcessesOrder = {
+    Asc: "asc",
+    Desc: "desc",
+} as const;
+
+/**
+ * `asc` or `desc`.
+ */
+export type GetMachineProcessesOrder = (typeof GetMachineProcessesOrder)[keyof typeof GetMachineProcessesOrder];
+
+export const GetMachineProcessesSortBy = {
+    Pid: "pid",
+    Cpu: "cpu",
+    Rss: "rss",
+    Rtime: "rtime",
+    Stime: "stime",
+    Command: "command",
+} as const;
+
+/**
+ * Field to sort by: `pid`, `cpu`, `rss`, `rtime`, `stime` or `command`.
+ */
+export type GetMachineProcessesSortBy = (typeof GetMachineProcessesSortBy)[keyof typeof GetMachineProcessesSortBy];
+
+export const IpAssignmentType = {
+    V4: "v4",
+    V6: "v6",
+    SharedV4: "shared_v4",
+    PrivateV6: "private_v6",
+    EgressV4: "egress_v4",
+    EgressV6: "egress_v6",
+    EgressPair: "egress_pair",
+} as const;
+
+/**
+ * Kind of address: `v4`, `v6`, `shared_v4` (one an App, shared with others), `private_v6` (on a private network), and for connections the App opens `egress_v4`, `egress_v6` or both at once, `egress_pair`. Changing it replaces the address.
+ */
+export type IpAssignmentType = (typeof IpAssignmentType)[keyof typeof IpAssignmentType];
+
+export const ListedMachineState = {
+    Created: "created",
+    Started: "started",
+    Stopped: "stopped",
+    Suspended: "suspended",
+} as const;
+
+/**
+ * One of `getMachines.states`, `getOrgMachines.states`. Only Machines in one of these states; in any when left out.
+ */
+export type ListedMachineState = (typeof ListedMachineState)[keyof typeof ListedMachineState];
+
+export const ListedSecretKeyType = {
+    NaclAuth: "nacl_auth",
+    Hs256: "hs256",
+    Hs384: "hs384",
+    Hs512: "hs512",
+    Es256: "es256",
+    NaclSign: "nacl_sign",
+    NaclSecretbox: "nacl_secretbox",
+    Xaes256gcm: "xaes256gcm",
+    NaclBox: "nacl_box",
+} as const;
+
+/**
+ * One of `getSecretKeys.types`. Only keys of these kinds.
+ */
+export type ListedSecretKeyType = (typeof ListedSecretKeyType)[keyof typeof ListedSecretKeyType];
 
 export const MachineCheckKind = {
     Informational: "informational",
