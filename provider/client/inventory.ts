@@ -66,6 +66,14 @@ export async function askIps(api: Api, appName: string): Promise<readonly Ip[]> 
 export const listIps = (api: Api, appName: string): Promise<readonly Ip[]> =>
   listed(api, `ips/${appName}`, () => askIps(api, appName));
 
+/** The snapshots of a volume; many who ask at a time share one list. */
+export const listSnapshots = (
+  api: Api,
+  appName: string,
+  volumeId: string,
+): Promise<Readonly<AnswerOf<"volumes", "listSnapshots">>> =>
+  listed(api, `snapshots/${volumeId}/${appName}`, () => api.volumes.listSnapshots({ appName, volumeId }));
+
 /** The answer to a question whose answer does not change during a run; asked once, however many resources want it. */
 export function fact<T>(api: Api, question: string, ask: () => Promise<T>): Promise<T> {
   const known = api.shared.facts.get(question);

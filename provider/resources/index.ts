@@ -6,6 +6,7 @@ import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
 import { secret } from "./secret.ts";
 import { volume } from "./volume.ts";
+import { volumeSnapshot } from "./volumeSnapshot.ts";
 
 /** The registry both bindings, the schema and the tests are made from. */
 export const resources: Readonly<Record<string, Resource>> = {
@@ -15,4 +16,5 @@ export const resources: Readonly<Record<string, Resource>> = {
   Machine: machine,
   Secret: secret,
   Volume: volume,
+  VolumeSnapshot: volumeSnapshot,
 };

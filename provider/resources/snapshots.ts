@@ -18,7 +18,7 @@ export interface VolumeKey {
 const longestPause = 1000;
 
 /** The snapshots of a list; one without an identifier could not be told from others. */
-export const identified = (snapshots: AnswerOf<"volumes", "listSnapshots">): Snapshot[] =>
+export const identified = (snapshots: Readonly<AnswerOf<"volumes", "listSnapshots">>): Snapshot[] =>
   snapshots.flatMap(({ id, ...rest }) => (id === undefined ? [] : [{ ...rest, id }]));
 
 const list = async (api: Api, key: VolumeKey): Promise<Snapshot[]> => identified(await api.volumes.listSnapshots(key));

@@ -1,0 +1,105 @@
+// Snapshots of volumes (spec 4.4, bodies 7.1).
+import { z } from "zod";
+import { appName } from "../../api/names.ts";
+import { optional, required } from "../../api/schema.ts";
+import { listSnapshots } from "../client/inventory.ts";
+import { isNotFound, PartialStateError } from "../core/errors.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource } from "../core/resource.ts";
+import { identified, takeSnapshot, untilWritten, type Snapshot, type VolumeKey } from "./snapshots.ts";
+
+const inputs = z.object({
+  app: required(appName, "App of the volume: the `id` of an App. Changing it takes a new snapshot.", {
+    format: "reference",
+  }),
+  volume: required(z.string(), "Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.", {
+    format: "reference",
+  }),
+  triggers: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe("Values of your choice, for example a version: when one changes, a new snapshot is taken."),
+});
+
+const outputs = z.object({
+  snapshotId: required(z.string(), "Identifier of the snapshot."),
+  status: optional(z.string(), "`created` once it is written."),
+  createdAt: optional(z.string(), "RFC 3339 time at which it was begun."),
+  size: optional(z.int(), "Bytes stored."),
+  volumeSize: optional(z.int(), "Bytes of the volume."),
+  digest: optional(z.string(), "Digest of the contents."),
+  retentionDays: optional(z.int(), "Days it is kept."),
+  expired: required(z.boolean(), "Whether it is gone: its retention is over. No new one is taken for that."),
+});
+
+const toLive = ({ appName: app, volumeId: volume }: VolumeKey, live: Snapshot) => ({
+  app,
+  volume,
+  snapshotId: live.id,
+  status: live.status,
+  createdAt: live.createdAt,
+  size: live.size,
+  volumeSize: live.volumeSize,
+  digest: live.digest,
+  retentionDays: live.retentionDays,
+  expired: false,
+});
+
+const keyOf = (id: { app: string; volume: string }): VolumeKey => ({ appName: id.app, volumeId: id.volume });
+
+export const volumeSnapshot = defineResource({
+  name: "VolumeSnapshot",
+  summary: "A snapshot of a Volume, taken when the resource is made.",
+  description:
+    "The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.",
+  inputs,
+  outputs,
+  id: pathId("app", "volume", "snapshotId"),
+  replaceOn: ["app", "volume", "triggers"],
+  moves: { status: "any", size: "any", digest: "any" },
+
+  async create({ inputs: { app, volume }, ...call }) {
+    const key = { appName: app, volumeId: volume };
+    const begun = await takeSnapshot(call, key);
+    try {
+      return toLive(key, await untilWritten(call, key, begun));
+    } catch (error) {
+      throw new PartialStateError(toLive(key, begun), error);
+    }
+  },
+
+  async read({ id, state, api }) {
+    const known = await listSnapshots(api, id.app, id.volume).catch(async (error: unknown) => {
+      if (!isNotFound(error)) throw error;
+      // The volume is gone and so are all its snapshots, but only where the App is there to say so.
+      await api.apps.get({ appName: id.app });
+      return [];
+    });
+    const live = identified(known).find((snapshot) => snapshot.id === id.snapshotId);
+    if (live) return toLive(keyOf(id), live);
+    return state && { ...state, snapshotId: id.snapshotId, expired: true };
+  },
+
+  // Every input replaces: what is left to do is to wait for one that was still being written.
+  async update({ id, old, ...call }) {
+    const key = keyOf(id);
+    const begun = { ...old, id: id.snapshotId };
+    try {
+      return toLive(key, await untilWritten(call, key, begun));
+    } catch (error) {
+      throw new PartialStateError(toLive(key, begun), error);
+    }
+  },
+
+  delete({ id, state, warn }) {
+    const after =
+      state.retentionDays === undefined
+        ? ""
+        : ` ${state.retentionDays} days after ${state.createdAt ?? "it was taken"}`;
+    if (state.expired !== true)
+      warn(
+        `snapshot ${id.app}/${id.volume}/${id.snapshotId} cannot be deleted; it is forgotten here and expires by itself${after}`,
+      );
+    return Promise.resolve();
+  },
+});

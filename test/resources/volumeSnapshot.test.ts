@@ -1,0 +1,171 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { delayProfiles } from "../../service/lifecycle/delays.ts";
+import { ManualClock } from "../../service/index.ts";
+import { makeApp, makeVolume, send } from "../support/around.ts";
+import { bind } from "../support/binding.ts";
+import { handled, type Handled } from "../support/handled.ts";
+import { lifecycle } from "../support/lifecycle.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const others = new WeakMap<TestService, Promise<Record<"sibling" | "stranger", string>>>();
+/** Volumes of the same App and of another one. */
+const around = (service: TestService) => {
+  const known = others.get(service) ?? make(service);
+  others.set(service, known);
+  return known;
+};
+async function make(service: TestService): Promise<Record<"sibling" | "stranger", string>> {
+  const other = await makeApp(service, "snap-other");
+  return {
+    sibling: `snap-life/${await makeVolume(service, "snap-life", "ams")}`,
+    stranger: `${other}/${await makeVolume(service, other, "ams")}`,
+  };
+}
+
+lifecycle("VolumeSnapshot", {
+  writeOnly: ["triggers"],
+  survives: true,
+  given: async (service) => {
+    const app = await makeApp(service, "snap-life");
+    return { app, volume: `${app}/${await makeVolume(service, app, "ams")}` };
+  },
+  changes: async (service) => [
+    { set: { triggers: { version: "1" } }, expect: "replace" },
+    { set: { triggers: { version: "2" } }, expect: "replace" },
+    { set: { triggers: undefined }, expect: "replace" },
+    { set: { volume: (await around(service)).sibling }, expect: "replace" },
+    { set: { app: "snap-other", volume: (await around(service)).stranger }, expect: "replace" },
+  ],
+});
+
+describe("VolumeSnapshot", () => {
+  let service: TestService;
+  let snapshot: Handled;
+  let volume = "";
+  beforeEach(async () => {
+    service = await startService({ delays: { ...delayProfiles.none, snapshot: 300 } });
+    snapshot = handled("VolumeSnapshot", service);
+    await makeApp(service, "web");
+    volume = await makeVolume(service, "web", "ams");
+  });
+  afterEach(() => service.close());
+
+  const take = (from = snapshot) => from.create({ app: "web", volume: `web/${volume}` });
+  const list = () => send<{ id: string; status: string }[]>(service, "GET", `/v1/apps/web/volumes/${volume}/snapshots`);
+  const sent = (operation: string) =>
+    service.requests.filter((request) => request.operation === operation).map(({ status }) => status);
+
+  test("one is taken and waited for", async () => {
+    const { id, state } = await take();
+    const [live] = await list();
+    expect(id).toBe(`web/${volume}/${live?.id ?? ""}`);
+    expect(state).toMatchObject({
+      snapshotId: live?.id,
+      status: "created",
+      size: 0,
+      volumeSize: 2 ** 30,
+      digest: expect.stringMatching(/^sha256:/) as string,
+      retentionDays: 5,
+      createdAt: expect.stringMatching(/Z$/) as string,
+      expired: false,
+    });
+  });
+
+  test("while another one is being written it is waited for, and then ours is taken", async () => {
+    await send(service, "POST", `/v1/apps/web/volumes/${volume}/snapshots`);
+    const [theirs] = await list();
+    const { state } = await take();
+    expect(sent("volumes.createSnapshot")).toContain(412);
+    expect((await list()).map((one) => one.id)).toEqual([theirs?.id, state["snapshotId"]]);
+  });
+
+  test("several of one volume side by side are several", async () => {
+    const found = await Promise.all([take(), take(), take()]);
+    expect(new Set(found.map(({ id }) => id)).size).toBe(3);
+    expect(await list()).toHaveLength(3);
+  });
+
+  test.each([503, "reset"] as const)("an answer lost after it was taken (%s): it is found", async (status) => {
+    service.fail({ operation: "volumes.createSnapshot", when: "after", status });
+    const { state } = await take();
+    expect((await list()).map((one) => one.id)).toEqual([state["snapshotId"]]);
+  });
+
+  test("a request lost before it was applied is sent again after a look that shows nothing", async () => {
+    await service.close();
+    service = await startService();
+    await makeApp(service, "web");
+    volume = await makeVolume(service, "web", "ams");
+    service.fail({ operation: "volumes.createSnapshot", when: "before", status: 503 });
+    const { state } = await take(handled("VolumeSnapshot", service, { jump: true }));
+    expect((await list()).map((one) => one.id)).toEqual([state["snapshotId"]]);
+  });
+
+  test("one that is not written in time is kept, and the next up waits on", async () => {
+    const impatient = handled("VolumeSnapshot", service, { timeoutSeconds: 1 });
+    const failed = (await take(impatient).catch((error: unknown) => error)) as Error & {
+      id: string;
+      properties: Record<string, unknown>;
+    };
+    expect(failed.message).toMatch(/snapshot vs_\w+ of web\/vol_\w+ was not written within 1s: it is pending/);
+    const state = await snapshot.update({ id: failed.id, state: failed.properties }, { app: "web", volume });
+    expect(state).toMatchObject({ status: "created", expired: false });
+    expect(await list()).toHaveLength(1);
+  });
+
+  test("delete sends nothing and says that it expires by itself", async () => {
+    const found = await take();
+    const before = service.requests.length;
+    await snapshot.delete(found);
+    expect(service.requests.length).toBe(before);
+    expect(snapshot.warnings).toEqual([
+      `snapshot ${found.id} cannot be deleted; it is forgotten here and expires by itself 5 days after ${String(found.state["createdAt"])}`,
+    ]);
+    expect(await list()).toHaveLength(1);
+    await snapshot.delete({ ...found, state: { ...found.state, expired: true } });
+    expect(snapshot.warnings).toHaveLength(1);
+  });
+
+  test("several of a volume cost one request a refresh", async () => {
+    const found = [await take(), await take(), await take()];
+    const before = sent("volumes.listSnapshots").length;
+    await Promise.all(found.map((one) => snapshot.read(one)));
+    expect(sent("volumes.listSnapshots").length - before).toBe(1);
+  });
+});
+
+describe("a VolumeSnapshot whose retention is over", () => {
+  test("is kept as expired, makes no diff, and can no longer be imported", async () => {
+    const clock = new ManualClock();
+    const service = await startService({ clock });
+    await makeApp(service, "web");
+    const volume = await makeVolume(service, "web", "ams");
+    const snapshot = handled("VolumeSnapshot", service, { jump: true });
+    const taken = await snapshot.create({ app: "web", volume });
+    const bound = bind("VolumeSnapshot", service);
+    const { inputs } = await bound.check({}, { app: "web", volume });
+    expect((await bound.read(taken.id, {}))?.inputs).toEqual({ app: "web", volume });
+
+    clock.advance(6 * 24 * 3600_000);
+    const later = handled("VolumeSnapshot", service, { jump: true });
+    const expired = { ...taken.state, expired: true };
+    expect(await later.read(taken)).toEqual(expired);
+    expect(await bound.diff(taken.id, expired, inputs)).toBe("same");
+    const next = bind("VolumeSnapshot", service, { requestTimeoutSeconds: "31" });
+    await expect(next.read(taken.id, {})).rejects.toThrow(/there is no VolumeSnapshot/);
+
+    // The volume goes as well, and its list with it.
+    await send(service, "DELETE", `/v1/apps/web/volumes/${volume}`);
+    clock.advance(10 * 24 * 3600_000);
+    await expect(send(service, "GET", `/v1/apps/web/volumes/${volume}/snapshots`)).rejects.toThrow(/404/);
+    expect(await handled("VolumeSnapshot", service, { jump: true }).read(taken)).toEqual(expired);
+
+    // With its App it is gone.
+    await makeApp(service, "still-here");
+    await send(service, "DELETE", "/v1/apps/web?force=true");
+    clock.advance(1000);
+    const last = bind("VolumeSnapshot", service, { requestTimeoutSeconds: "32", allowMissingApps: "true" });
+    expect(await last.read(taken.id, taken.state)).toBeUndefined();
+    await service.close();
+  });
+});
