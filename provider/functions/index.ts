@@ -13,8 +13,8 @@ import { getMachineLease } from "./getMachineLease.ts";
 import { getMachineMemory } from "./getMachineMemory.ts";
 import { getMachineMetadata } from "./getMachineMetadata.ts";
 import { getMachineProcesses } from "./getMachineProcesses.ts";
-import { getMachineVersions } from "./getMachineVersions.ts";
 import { getMachines } from "./getMachines.ts";
+import { getMachineVersions } from "./getMachineVersions.ts";
 import { getOrgMachines } from "./getOrgMachines.ts";
 import { getOrgVolumes } from "./getOrgVolumes.ts";
 import { getPlacements } from "./getPlacements.ts";
@@ -24,11 +24,12 @@ import { getSecretKey } from "./getSecretKey.ts";
 import { getSecretKeys } from "./getSecretKeys.ts";
 import { getSecrets } from "./getSecrets.ts";
 import { getVolume } from "./getVolume.ts";
-import { getVolumeSnapshots } from "./getVolumeSnapshots.ts";
 import { getVolumes } from "./getVolumes.ts";
+import { getVolumeSnapshots } from "./getVolumeSnapshots.ts";
 import { verify } from "./verify.ts";
 import { waitForMachine } from "./waitForMachine.ts";
 
+/** The registry both bindings, the schema and the tests are made from. */
 export const functions: Readonly<Record<string, MachinesFunction>> = {
   checkCertificate,
   decrypt,
@@ -43,8 +44,8 @@ export const functions: Readonly<Record<string, MachinesFunction>> = {
   getMachineMemory,
   getMachineMetadata,
   getMachineProcesses,
-  getMachineVersions,
   getMachines,
+  getMachineVersions,
   getOrgMachines,
   getOrgVolumes,
   getPlacements,
@@ -54,8 +55,8 @@ export const functions: Readonly<Record<string, MachinesFunction>> = {
   getSecretKeys,
   getSecrets,
   getVolume,
-  getVolumeSnapshots,
   getVolumes,
+  getVolumeSnapshots,
   verify,
   waitForMachine,
 };

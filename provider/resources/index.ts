@@ -2,6 +2,7 @@
 import type { Resource } from "../core/resource.ts";
 import { app } from "./app.ts";
 import { appSecrets } from "./appSecrets.ts";
+import { deployToken } from "./deployToken.ts";
 import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
 import { secret } from "./secret.ts";
@@ -12,6 +13,7 @@ import { volumeSnapshot } from "./volumeSnapshot.ts";
 export const resources: Readonly<Record<string, Resource>> = {
   App: app,
   AppSecrets: appSecrets,
+  DeployToken: deployToken,
   IpAssignment: ipAssignment,
   Machine: machine,
   Secret: secret,
