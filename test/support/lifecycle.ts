@@ -214,12 +214,13 @@ export function lifecycle(
       expect(open.map(([name]) => name)).toEqual([]);
     });
 
+    const importTest = importRefused === undefined ? test : () => undefined;
     if (importRefused)
       test("an import is refused", async () => {
         await expect(bound.read(id, {})).rejects.toThrow(importRefused);
       });
 
-    test.skipIf(importRefused)("an import by id alone finds the same inputs", async () => {
+    importTest("an import by id alone finds the same inputs", async () => {
       const found = await bound.read(id, {});
       for (const [name, field] of Object.entries(resource.inputFields)) {
         if (field.meta["passing"] === true || kindOf(field) === "behaviour") continue;
@@ -228,7 +229,7 @@ export function lifecycle(
       }
     });
 
-    test.skipIf(importRefused)(
+    importTest(
       "an import writes down what a program would: no default, nothing that steers, nothing that passes",
       async () => {
         const found = await bound.read(id, {});
@@ -241,7 +242,7 @@ export function lifecycle(
       },
     );
 
-    test.skipIf(importRefused)("what an import wrote down passes its check and differs in nothing", async () => {
+    importTest("what an import wrote down passes its check and differs in nothing", async () => {
       const found = await bound.read(id, {});
       // What no read can find the user adds, where it is required: the next preview shows exactly that (R7).
       const added = writeOnly.filter((name) => isRequired(name)).map((name) => [name, program[name]]);
