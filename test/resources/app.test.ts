@@ -46,6 +46,41 @@ describe("App", () => {
     );
   });
 
+  test("network: the one asked for, the default one when left out, and another one replaces", async () => {
+    const app = bind("App", service);
+    const { inputs } = await app.check({}, { name: "on-default" });
+    const { id, state } = await app.create(inputs);
+    expect(state).toMatchObject({ network: "default" });
+    const said = await app.check(inputs, { name: "on-default", network: "default" });
+    expect(await app.diff(id, state, said.inputs), "to write down what the service chose changes nothing").toBe("same");
+    const moved = await app.check(inputs, { name: "on-default", network: "blue" });
+    expect(await app.diff(id, state, moved.inputs)).toBe("delete-replace");
+    await app.create((await app.check({}, { name: "on-blue", network: "blue" })).inputs);
+    expect(await send(service, "GET", "/v1/apps/on-blue")).toMatchObject({ network: "blue" });
+  });
+
+  test("one with a made name is replaced in another network or organization before the old one goes", async () => {
+    const app = bind("App", service);
+    const program = { __context: { name: "made", owner: "made-1" } };
+    const { inputs } = await app.check({}, program);
+    const { id, state } = await app.create(inputs);
+    for (const change of [{ network: "blue" }, { organization: "another" }]) {
+      const next = await app.check(inputs, { ...program, ...change });
+      expect(await app.diff(id, state, next.inputs)).toBe("replace");
+    }
+  });
+
+  test("organization: the one asked for, the provider's when left out, and one that is not ours is refused", async () => {
+    const app = bind("App", service);
+    const { inputs } = await app.check({}, { name: "ours", organization: "personal" });
+    expect((await app.create(inputs)).state).toMatchObject({ organization: "personal" });
+    const theirs = await app.check({}, { name: "theirs", organization: "another" });
+    await expect(app.create(theirs.inputs)).rejects.toThrow(/apps\.create answered 40[34]/);
+    const abroad = bind("App", service, { organization: "another" });
+    const left = await abroad.check({}, { name: "abroad" });
+    await expect(abroad.create(left.inputs)).rejects.toThrow(/apps\.create answered 40[34]/);
+  });
+
   test("get of an App that does not exist says so", async () => {
     // In a run that has seen no App yet: there is nothing a get could forget.
     const first = bind("App", service, { requestTimeoutSeconds: "25" });
