@@ -1,0 +1,97 @@
+// The move of a volume's data into another region, as examples/volumes and docs/volumes.md tell it, with the real CLI.
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { send } from "../support/around.ts";
+import { counts, Stack } from "../support/stack.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+interface Live {
+  id: string;
+  name: string;
+  state: string;
+  region: string;
+}
+
+describe("moving a volume", () => {
+  let service: TestService;
+  let stack: Stack;
+  let app = "";
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(inject("installed"), "volumes");
+    stack.example("volumes");
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+  });
+  afterAll(() => service.close());
+
+  const go = async (step: string) => {
+    await stack.ok("config", "set", "step", step);
+    const output = await stack.up();
+    expect(await stack.preview(), "and then there is nothing left to do").toEqual({});
+    return output;
+  };
+  const list = (what: "machines" | "volumes") => send<Live[]>(service, "GET", `/v1/apps/${app}/${what}`);
+  const machines = async () => (await list("machines")).map(({ state, region }) => `${state} ${region}`);
+  const volumes = async () =>
+    (await list("volumes"))
+      .filter(({ state }) => state === "created")
+      .map(({ name, region }) => `${name} ${region}`)
+      .sort();
+  const ids = async () =>
+    Object.fromEntries(Object.entries(await stack.state()).map(([name, { id }]) => [name, id])) as Record<
+      string,
+      string
+    >;
+
+  test("start: a volume, its snapshot, a copy from that and a fork", async () => {
+    expect(counts(await go("start"))).toEqual({ created: 7 });
+    app = (await stack.ok("stack", "output", "appName")).trim();
+    expect(await machines()).toEqual(["started ams"]);
+    expect(await volumes()).toEqual(["data ams", "restored ams", "staging ams"]);
+    const { data = "" } = await ids();
+    expect(await send(service, "GET", `/v1/apps/${data.replace("/", "/volumes/")}/snapshots`)).toHaveLength(1);
+  });
+
+  test("a changed region alone is refused at preview, with this recipe", async () => {
+    const program = stack.read();
+    stack.program(program.replace('region: "ams"', 'region: "fra"'));
+    const before = service.requests.length;
+    expect(await stack.fails("preview")).toMatch(
+      /region: changing it replaces the Volume and destroys what it holds; to keep the data, move it: stop its Machine, make a second Volume .*sourceVolumeId.*docs\/volumes\.md/,
+    );
+    expect(service.requests.slice(before).filter(({ method }) => method !== "GET")).toEqual([]);
+    stack.program(program);
+  });
+
+  test("copied: the Machine is stopped before its volume is forked into the new region", async () => {
+    const before = service.requests.length;
+    expect(counts(await go("copied"))).toEqual({ created: 1, updated: 1, unchanged: 6 });
+    expect(await machines()).toEqual(["stopped ams"]);
+    expect(await volumes()).toEqual(["data ams", "moved fra", "restored ams", "staging ams"]);
+    const writes = service.requests.slice(before).map(({ operation }) => operation);
+    expect(writes.indexOf("machines.stop")).toBeGreaterThan(-1);
+    expect(writes.indexOf("machines.stop")).toBeLessThan(writes.indexOf("volumes.create"));
+  });
+
+  test("switched: the Machine runs in the new region on the fork, and the old data is still there", async () => {
+    const { moved, data } = await ids();
+    expect(counts(await go("switched"))).toEqual({ replaced: 1, unchanged: 7 });
+    expect(await machines()).toEqual(["started fra"]);
+    expect(await ids()).toMatchObject({ moved, data });
+  });
+
+  test("removed: the old volume goes, and what was copied from it stays", async () => {
+    const { data: _, "before-release": __, ...kept } = await ids();
+    const output = await go("removed");
+    expect(counts(output)).toEqual({ deleted: 2, unchanged: 6 });
+    expect(output).toMatch(/snapshot \S+ cannot be deleted; it is forgotten here and expires by itself/);
+    expect(await ids()).toEqual(kept);
+    expect(await volumes()).toEqual(["moved fra", "restored ams", "staging ams"]);
+    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 6 });
+  });
+
+  test("destroy leaves the service empty", async () => {
+    await stack.ok("destroy", "--yes", "--skip-preview");
+    expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
+  });
+});
