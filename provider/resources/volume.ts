@@ -170,8 +170,7 @@ export const volume = defineResource({
 
 /** How to make the change and keep the data: the service forks a volume into any region, under any name, into any App. */
 function rescue(input: string): string {
-  if (input === "fstype")
-    return "to keep the data, make a second Volume and copy the files inside a Machine that mounts it";
+  if (input === "fstype") return "to keep the data, make a second Volume with a Machine of its own and copy the files";
   const second =
     input === "snapshotId" || input === "sourceVolumeId"
       ? "make a second Volume with it"

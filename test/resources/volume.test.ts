@@ -175,7 +175,7 @@ describe("Volume", () => {
       /stop its Machine, make a second Volume with the new region and with sourceVolumeId set to the id/,
     ],
     ["encrypted", false, /make a second Volume with the new encrypted and with sourceVolumeId/],
-    ["fstype", "raw", /make a second Volume and copy the files inside a Machine that mounts it/],
+    ["fstype", "raw", /make a second Volume with a Machine of its own and copy the files/],
   ])("the refusal of another %s says how to keep the data", async (name, value, recipe) => {
     const { id, inputs, state } = await make({});
     const { failures } = await volume.check(inputs, { ...inputs, [name]: value });

@@ -39,6 +39,21 @@ function problem(file: string, link: string): string | undefined {
   return undefined;
 }
 
+/** Code without its indentation and line breaks, which differ between a page and its program. */
+const compact = (code: string): string =>
+  code
+    .replaceAll(/\s+/g, " ")
+    .replaceAll(/[;,]? ?([)}\]]) ?/g, "$1")
+    .trim();
+
+// Programs run in the end-to-end tests; what a guide shows of one is there.
+test.each([["docs/volumes.md", "examples/volumes/index.ts"]])("the code in %s is part of %s", (guide, program) => {
+  const snippets = [...readFileSync(guide, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
+  expect(snippets.length).toBeGreaterThan(0);
+  const whole = compact(readFileSync(program, "utf8"));
+  expect(snippets.filter((code) => !whole.includes(compact(code).replace(/[;,]$/, "")))).toEqual([]);
+});
+
 describe.each(files)("%s", (file) => {
   const text = readFileSync(file, "utf8");
 
