@@ -26,7 +26,8 @@ type Arguments<Row> = Params<Row> &
   (Row extends { lease: string } ? { leaseNonce?: string | undefined } : unknown) &
   (Row extends { body: infer B } ? (Row extends { bodyOptional: true } ? { body?: In<B> } : { body: In<B> }) : unknown);
 type Answer<Row> = Row extends { answer: infer A } ? (A extends z.ZodType ? Camel<z.output<A>> : void) : void;
-type Methods = {
+/** Every operation of the interface as a method, by group. */
+export type Methods = {
   readonly [G in keyof Contract]: {
     readonly [M in keyof Contract[G]]: (args: Arguments<Contract[G][M]>) => Promise<Answer<Contract[G][M]>>;
   };
@@ -44,6 +45,8 @@ export interface Api extends Methods {
   readonly shared: Shared;
   /** The same service under another deadline. */
   within(deadline: Deadline): Api;
+  /** Ends the connections that are kept for later requests; what is under way goes on. */
+  close(): Promise<void>;
 }
 
 /** State of one client that all operations of the process share. */
@@ -108,6 +111,7 @@ export function createApi(parts: ClientParts): Api {
       deadline,
       shared,
       within: bind,
+      close: () => parts.transport.close(),
     };
   };
   return bind({ at: Number.POSITIVE_INFINITY, allowed: "no limit" });

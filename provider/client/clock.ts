@@ -60,4 +60,6 @@ export interface Deadline {
   /** What was allowed, for messages: "10m". */
   readonly allowed: string;
   readonly signal?: AbortSignal | undefined;
+  /** What to do when the time was not enough, as a sentence; the advice for an up when left out. */
+  readonly advice?: string | undefined;
 }

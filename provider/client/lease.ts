@@ -81,7 +81,7 @@ async function acquire(
 const notFree = (api: Api, key: MachineKey, holder: string, cause: unknown): MachinesError =>
   new MachinesError(
     "lease-held",
-    `the lease of Machine ${key.machineId} did not come free within ${api.deadline.allowed}: ${holder}. Nothing was changed; try again after it expired, or allow more time with customTimeouts.`,
+    `the lease of Machine ${key.machineId} did not come free within ${api.deadline.allowed}: ${holder}. Nothing was changed; try again after it expired. ${api.deadline.advice ?? "customTimeouts allow more time."}`,
     { cause },
   );
 
@@ -96,7 +96,7 @@ function hold(api: Api, key: MachineKey, nonce: string, { ttl, asked }: { ttl: n
       if (lost !== undefined || api.clock.now() >= validUntil - 500) {
         throw new MachinesError(
           "lease-held",
-          `our lease of Machine ${key.machineId} was lost while we worked${lost === undefined ? "" : `: ${lost}`}. What was written before is in place; run up again.`,
+          `our lease of Machine ${key.machineId} was lost while we worked${lost === undefined ? "" : `: ${lost}`}. What was written before is in place${api.deadline.advice === undefined ? "; run up again" : ""}.`,
         );
       }
       return nonce;

@@ -1,5 +1,5 @@
 // One request, one outcome: the only file that talks HTTP.
-import type { Dispatcher } from "undici";
+import type * as undici from "undici";
 
 /** What is sent. The headers hold the token: nothing may log them. */
 export interface Sent {
@@ -27,7 +27,7 @@ export type Outcome =
   /** The request may have been received and its answer lost. */
   | { readonly kind: "lost"; readonly cause: Error };
 
-/** Sends a request. */
+/** Sends a request. `close` ends the connections that are kept for later ones; a request after it makes new ones. */
 export type Transport = ((sent: Sent) => Promise<Outcome>) & { close(): Promise<void> };
 
 const largestAnswer = 32 * 1024 * 1024;
@@ -44,17 +44,25 @@ const unsentCodes = new Set([
   "ERR_SSL_WRONG_VERSION_NUMBER",
 ]);
 
+/** What requests are sent over: waits never use up the connections of calls. */
+interface Connections {
+  readonly request: typeof undici.request;
+  readonly calls: undici.Dispatcher;
+  readonly waits: undici.Dispatcher;
+}
+
 /** The transport over undici: connections are kept and reused, redirects are never followed. */
-export function httpTransport(dispatcher?: Dispatcher): Transport {
+export function httpTransport(dispatcher?: undici.Dispatcher): Transport {
   const options = { connect: { timeout: 10_000 }, keepAliveTimeout: 30_000, maxResponseSize: largestAnswer };
   // Loaded with the first request: much of what a provider is started for needs none.
-  const undici = once(async () => {
+  let opened: Promise<Connections> | undefined;
+  const open = async (): Promise<Connections> => {
     const { Agent, request } = await import("undici");
     const calls = dispatcher ?? new Agent({ ...options, connections: 64 });
     return { request, calls, waits: dispatcher ?? new Agent(options) };
-  });
+  };
   const send = async (sent: Sent): Promise<Outcome> => {
-    const { request, calls, waits } = await undici();
+    const { request, calls, waits } = await (opened ??= open());
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), sent.timeout);
     try {
@@ -80,16 +88,12 @@ export function httpTransport(dispatcher?: Dispatcher): Transport {
   };
   return Object.assign(send, {
     close: async () => {
-      const { calls, waits } = await undici();
-      await Promise.all([calls.close(), waits.close()]);
+      const closing = await opened;
+      opened = undefined;
+      await Promise.all([closing?.calls.close(), closing?.waits.close()]);
     },
   });
 }
-
-const once = <T>(make: () => Promise<T>): (() => Promise<T>) => {
-  let made: Promise<T> | undefined;
-  return () => (made ??= make());
-};
 
 /** A connection that is up can report an unreachable network too: only a failure to connect proves that nothing was sent. */
 function isUnsent(cause: NodeJS.ErrnoException): boolean {

@@ -115,7 +115,7 @@ async function timedOut(api: Api, key: MachineKey, states: readonly WaitState[])
   const last = live ? ` It is ${live.state}; ${lastEvent(live)}.` : "";
   return new MachinesError(
     "wait-timeout",
-    `Machine ${key.machineId} was not ${states[0]} within ${api.deadline.allowed}.${last} The next up goes on from here.`,
+    `Machine ${key.machineId} was not ${states[0]} within ${api.deadline.allowed}.${last} ${api.deadline.advice ?? "The next up goes on from here."}`,
   );
 }
 

@@ -87,6 +87,7 @@ export async function callFunction(
   });
   const known = Object.fromEntries(bare) as Values;
   const allowed = called.seconds(known);
-  const deadline = { at: api.clock.now() + allowed * 1000, allowed: formatDuration(allowed * 1e9), signal };
+  const advice = Object.hasOwn(inputFields, "timeoutSeconds") ? "timeoutSeconds allows more time." : "";
+  const deadline = { at: api.clock.now() + allowed * 1000, allowed: formatDuration(allowed * 1e9), signal, advice };
   return withoutUndefined(await called.call({ api: api.within(deadline), progress, inputs: known }));
 }

@@ -69,11 +69,12 @@ describe.each(callings)("functions about organizations, $name binding", ({ start
     const [first] = page.machines;
     const moved = { ...first, state: "stopped" };
     service.fail(
-      { operation: "orgs.machines", rewrite: () => ({ machines: [first], next_cursor: "more" }) },
-      { operation: "orgs.machines", status: 200, body: { machines: [moved], next_cursor: "" } },
+      { operation: "orgs.machines", status: 200, body: { machines: [first], next_cursor: "more" } },
+      { operation: "orgs.machines", nth: 2, status: 200, body: { machines: [moved], next_cursor: "" } },
     );
     const { answer } = await calling.call("getOrgMachines");
     expect(answer["machines"]).toMatchObject([{ id: machines[0], state: "stopped" }]);
+    expect(service.requests.slice(-2).map(({ operation }) => operation)).toEqual(["orgs.machines", "orgs.machines"]);
   });
 
   test("regions that did not answer are named", async () => {

@@ -1,37 +1,50 @@
 // Bundles both bindings, because what is one file starts several times faster: the dynamic one in place of what the compiler
-// made of it, the plugin with the schema beside it, in the layout that the clone, the npm package and the release archive
+// made of it, beside it the client for scripts, which has its code from the same file, so that a process has one of it; the plugin with the schema beside it, in the layout that the clone, the npm package and the release archive
 // share. Run by the build, after the compiler, with our own node.
 import fs from "node:fs";
 import path from "node:path";
 import { rolldown } from "rolldown";
 import { inRoot } from "../lib/paths.mjs";
 
-async function bundle(input, dir, file, { external = [], minify = false } = {}) {
+async function bundle(input, dir, { external = [], ...output } = {}) {
   const made = await rolldown({
-    input: inRoot(input),
+    input,
     platform: "node",
     external,
     onLog: (level, log, handle) => handle(level === "warn" ? "error" : level, log),
   });
-  await made.write({ dir, entryFileNames: file, format: "cjs", codeSplitting: false, minify });
+  const { output: files } = await made.write({ dir, entryFileNames: "[name].js", format: "cjs", ...output });
   await made.close();
+  return files.map(({ fileName }) => path.join(dir, fileName));
 }
 
 const sdk = inRoot("sdk/nodejs/dist");
-// Loaded with the first request only.
-await bundle("provider/dynamic/index.ts", path.join(sdk, "provider/dynamic"), "index.js", { external: ["undici"] });
+const bundles = await bundle(
+  { "dynamic/index": inRoot("provider/dynamic/index.ts"), "client/index": inRoot("provider/client/index.ts") },
+  path.join(sdk, "provider"),
+  // undici is loaded with the first request only.
+  {
+    external: ["undici"],
+    codeSplitting: { groups: [{ name: "shared", minShareCount: 2 }] },
+    chunkFileNames: "[name].js",
+  },
+);
 for (const folder of ["api", "provider"]) {
   for (const entry of fs.readdirSync(path.join(sdk, folder), { recursive: true, withFileTypes: true })) {
     const file = path.join(entry.parentPath, entry.name);
     // Types stay; the code is in the bundle.
-    if (file.endsWith(".js") && file !== path.join(sdk, "provider/dynamic/index.js")) fs.rmSync(file);
+    if (file.endsWith(".js") && !bundles.includes(file)) fs.rmSync(file);
   }
 }
 
 const dist = inRoot("provider/dist");
 fs.rmSync(dist, { recursive: true, force: true });
 // @grpc/proto-loader is read by a diagnostic service of grpc-js that nobody starts.
-await bundle("provider/main.ts", dist, "main.js", { external: ["@grpc/proto-loader"], minify: true });
+await bundle({ main: inRoot("provider/main.ts") }, dist, {
+  external: ["@grpc/proto-loader"],
+  codeSplitting: false,
+  minify: true,
+});
 // A single letter beyond ASCII makes V8 keep the whole text in twice the memory.
 const main = path.join(dist, "main.js");
 const ascii = fs

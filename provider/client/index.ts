@@ -1,0 +1,74 @@
+// `pulumi-machines/client`: the typed client for scripts. The resources use the same one, with the same retries and errors.
+import type { Lease } from "./lease.ts";
+import { withLease as leased } from "./lease.ts";
+import { reached, type Reached, type WaitState } from "./wait.ts";
+import { bareId } from "../core/values.ts";
+import { apiOf, type Client, type Limits } from "./script.ts";
+
+export { createClient, type Client, type ClientOptions, type Limits } from "./script.ts";
+export { changesSince, type Changes, type ChangesOptions, type Position } from "./changes.ts";
+export { eachApp, eachCertificate, eachOrgMachine, eachOrgVolume } from "./each.ts";
+export { pages } from "./pages.ts";
+export { ApiError, isNotFound, MachinesError, NetworkError, type ErrorCode } from "../core/errors.ts";
+export type { AnswerOf } from "./api.ts";
+export type { Lease } from "./lease.ts";
+export type { Machine, Reached, WaitState } from "./wait.ts";
+export type { Volume } from "./inventory.ts";
+
+/** One Machine: the `id` of a resource (`app/machine`) will do for `machine`, too. */
+export interface MachineRef {
+  readonly app: string;
+  readonly machine: string;
+}
+
+/** How a lease is held. */
+export interface LeaseOptions extends Limits {
+  /** Why; shown to others. */
+  readonly description: string;
+  /** Seconds it lasts when the script dies; it is renewed while the script works. 13 when left out. */
+  readonly ttlSeconds?: number | undefined;
+  /** Hears who is waited for. */
+  readonly onProgress?: ((message: string) => void) | undefined;
+}
+
+/** How a state is waited for. */
+export interface WaitOptions extends Limits {
+  /** Version of the configuration that must have reached the state. */
+  readonly version?: string | undefined;
+  /** Hears how the Machine is, every ten seconds. */
+  readonly onProgress?: ((message: string) => void) | undefined;
+}
+
+const keyOf = ({ app, machine }: MachineRef) => ({ appName: bareId(app), machineId: bareId(machine) });
+const nobody = (): void => undefined;
+
+/**
+ * Holds a Machine's lease while `work` runs, and gives it back (spec 4.2, bodies 6). Send `leaseNonce: lease.nonce()` with
+ * what changes the Machine. A lease of somebody else is waited for, never taken: 300 s when no limit is given.
+ * @throws MachinesError `lease-held` when it does not come free, or when ours was lost while `work` ran
+ */
+export function withLease<T>(
+  client: Client,
+  machine: MachineRef,
+  { description, ttlSeconds, onProgress = nobody, ...limits }: LeaseOptions,
+  work: (lease: Lease) => Promise<T>,
+): Promise<T> {
+  const ttl = ttlSeconds === undefined ? {} : { ttl: ttlSeconds };
+  const api = apiOf(client, { timeoutSeconds: 300, ...limits });
+  return leased(api, keyOf(machine), { description, progress: onProgress, ...ttl }, work);
+}
+
+/**
+ * Waits until a Machine is in one of the states, `started` if none is given (spec 4.2 wait); 300 s when no limit is given.
+ * @throws MachinesError `wait-timeout` with the Machine's last event, `stale-version` when another version took over
+ */
+export function waitUntil(
+  client: Client,
+  machine: MachineRef,
+  states: WaitState | readonly WaitState[] = "started",
+  { version, onProgress = nobody, ...limits }: WaitOptions = {},
+): Promise<Reached> {
+  const wanted = typeof states === "string" ? [states] : states;
+  const api = apiOf(client, { timeoutSeconds: 300, ...limits });
+  return reached(api, keyOf(machine), wanted, { version, progress: onProgress });
+}

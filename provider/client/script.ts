@@ -1,0 +1,109 @@
+// A client as scripts hold it: the operations, and nothing of what resources need beside them.
+import { contract } from "../../api/index.ts";
+import { formatDuration } from "../../api/schema.ts";
+import { readConfig, type Config } from "../core/config.ts";
+import { MachinesError } from "../core/errors.ts";
+import type { Api, Methods } from "./api.ts";
+import { clientFor } from "./connect.ts";
+
+/** How a client is made. What is left out comes from the environment, as for the provider (`MACHINES_ENDPOINT`, …). */
+export interface ClientOptions {
+  /** Base URL of the service, or `local` for the embedded one. */
+  readonly endpoint?: string | undefined;
+  /** Access token; not needed with `local`. */
+  readonly token?: string | undefined;
+  /** Slug of the organization that lists are of unless they say otherwise; `personal` when nobody says. */
+  readonly organization?: string | undefined;
+  /** Name of the header that carries a lease's nonce. */
+  readonly leaseHeader?: string | undefined;
+  /** Times a request is repeated after a failure that allows it, 0 to 20; 5 when nobody says. */
+  readonly retries?: number | undefined;
+  /** Seconds until an answer must have come, 1 to 600; 30 when nobody says. */
+  readonly requestTimeoutSeconds?: number | undefined;
+  /** Hears what is worth a warning; standard error when left out. */
+  readonly onWarning?: ((message: string) => void) | undefined;
+}
+
+/** Until when something may go on. */
+export interface Limits {
+  /** Seconds it may take. */
+  readonly timeoutSeconds?: number | undefined;
+  /** Ends it: nothing more is sent, a read under way is given up, a change under way is heard out. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Every operation of the interface as a typed method: `client.machines.get({ appName, machineId })` (spec 4). */
+export interface Client extends Methods {
+  /** Base URL of the service, or `local`. */
+  readonly endpoint: string;
+  /** Slug of the organization that lists are of. */
+  readonly organization: string;
+  /** The same client for calls that together may take no longer. */
+  within(limits: Limits): Client;
+  /** Ends the connections that are kept for later requests, so that nothing keeps the script from ending. */
+  close(): Promise<void>;
+}
+
+const apis = new WeakMap<Client, Api>();
+
+/**
+ * Makes a client; nothing is sent before its first call. Clients that are made alike share
+ * connections.
+ * @throws MachinesError `configuration` for options, or an environment, that cannot work
+ */
+export function createClient(options: ClientOptions = {}): Client {
+  const { onWarning = console.error, ...settings } = options;
+  const given = new Map(
+    Object.entries(settings).flatMap(([key, value]) => (value === undefined ? [] : [[key, String(value)]])),
+  );
+  const env = process.env;
+  if (!given.get("endpoint") && !env["MACHINES_ENDPOINT"])
+    throw missing("endpoint", "give createClient an `endpoint`, or set MACHINES_ENDPOINT");
+  const isLocal = (given.get("endpoint") || env["MACHINES_ENDPOINT"]) === "local";
+  if (!isLocal && !given.get("token") && !env["MACHINES_TOKEN"])
+    throw missing("access token", "give createClient a `token`, or set MACHINES_TOKEN");
+  const config = configOf((key) => given.get(key));
+  return clientOf(clientFor(given.get("token") ? { ...config, tokenSource: "createClient" } : config, onWarning));
+}
+
+/** The configuration; what is wrong is said in the words of a script. */
+function configOf(get: (key: string) => string | undefined): Config {
+  try {
+    return readConfig(get, process.env);
+  } catch (error) {
+    if (!(error instanceof MachinesError)) throw error;
+    throw new MachinesError(error.code, error.message.replaceAll("machines:", "createClient: "), { cause: error });
+  }
+}
+
+const missing = (what: string, wayOut: string): MachinesError =>
+  new MachinesError("configuration", `no ${what}: ${wayOut}`);
+
+function clientOf(api: Api): Client {
+  const groups = Object.keys(contract).map((group) => [group, api[group as keyof Methods]]);
+  const client: Client = {
+    ...(Object.fromEntries(groups) as Methods),
+    endpoint: api.config.endpoint,
+    organization: api.config.organization,
+    within: (limits) => clientOf(apiOf(client, limits)),
+    close: () => api.close(),
+  };
+  apis.set(client, api);
+  return client;
+}
+
+/** What is behind a client, under limits of its own if there are any; a limit of the client's counts as well. */
+export function apiOf(client: Client, { timeoutSeconds, signal }: Limits = {}): Api {
+  const api = apis.get(client);
+  if (!api) throw new MachinesError("invalid-input", "this is no client that createClient made");
+  const { deadline, clock } = api;
+  const at = clock.now() + (timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000;
+  const signals = [deadline.signal, signal].filter((one) => one !== undefined);
+  return api.within({
+    advice: "Allow it more time with timeoutSeconds.",
+    ...(timeoutSeconds !== undefined && at < deadline.at
+      ? { at, allowed: formatDuration(timeoutSeconds * 1e9) }
+      : { at: deadline.at, allowed: deadline.allowed }),
+    signal: signals.length > 1 ? AbortSignal.any(signals) : signals[0],
+  });
+}

@@ -1,0 +1,98 @@
+// The built package in a script of its own: what somebody with nothing but Node.js runs.
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startService, type TestService } from "../support/startService.ts";
+
+let service: TestService;
+let folder: string;
+
+beforeAll(async () => {
+  service = await startService();
+  folder = mkdtempSync(join(tmpdir(), "machines-script-"));
+  symlinkSync(join(__dirname, "../../node_modules"), join(folder, "node_modules"));
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await service.close();
+});
+
+/** Runs a script until it ends by itself. */
+function run(text: string): Promise<{ code: number | null; out: unknown; err: string; ms: number }> {
+  const file = join(folder, "script.mjs");
+  writeFileSync(file, text);
+  const env = { ...process.env, MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token, PULUMI_HOME: folder };
+  return new Promise((resolve, reject) => {
+    const since = Date.now();
+    const child = spawn(process.execPath, [file], { cwd: folder, env, timeout: 20_000 });
+    let [out, err] = ["", ""];
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => (out += chunk));
+    child.stderr.setEncoding("utf8").on("data", (chunk: string) => (err += chunk));
+    child.on("error", reject).on("close", (code) => {
+      resolve({ code, out: out === "" ? undefined : JSON.parse(out), err, ms: Date.now() - since });
+    });
+  });
+}
+
+test.each(["await client.close();", ""])("a script does its work and ends by itself: %j", async (end) => {
+  const { code, out, err, ms } = await run(`
+    import { createClient, waitUntil, withLease } from "pulumi-machines/client";
+    const client = createClient();
+    const app = "script-${end.length}";
+    await client.apps.create({ body: { name: app, orgSlug: client.organization } });
+    const { id } = await client.machines.create({ appName: app, body: { config: { image: "registry.example.com/a:1" } } });
+    const machine = { app, machine: id };
+    const { state } = await waitUntil(client, machine, "started", { timeoutSeconds: 10 });
+    await withLease(client, machine, { description: "script" }, (lease) =>
+      client.machines.stop({ appName: app, machineId: id, leaseNonce: lease.nonce() }),
+    );
+    const after = await waitUntil(client, machine, "stopped");
+    console.log(JSON.stringify([state, after.state]));
+    ${end}
+  `);
+  expect([code, out, err]).toEqual([0, ["started", "stopped"], ""]);
+  // A connection that was kept would keep it for half a minute.
+  expect(ms).toBeLessThan(15_000);
+});
+
+test("undici is loaded with the first request only", async () => {
+  const { out, err } = await run(`
+    import { createRequire } from "node:module";
+    import { createClient } from "pulumi-machines/client";
+    const { cache } = createRequire(import.meta.url);
+    const isLoaded = () => Object.keys(cache).some((file) => /[\\\\/]undici[\\\\/]/.test(file));
+    const client = createClient();
+    const before = isLoaded();
+    await client.platform.regions({});
+    console.log(JSON.stringify([before, isLoaded()]));
+  `);
+  expect([out, err]).toEqual([[false, true], ""]);
+});
+
+test("a failure ends the script with what failed and what to do", async () => {
+  const { code, err } = await run(`
+    import { createClient } from "pulumi-machines/client";
+    await createClient({ token: "wr0ng" }).apps.get({ appName: "none" });
+  `);
+  expect(code).toBe(1);
+  expect(err).toMatch(/ApiError: apps.get answered 401: .*The token from createClient is missing, wrong or expired/);
+  expect(err).not.toContain("wr0ng");
+});
+
+test("the client and the dynamic binding are the same code, with one kind of error and one set of connections", async () => {
+  const { out, err } = await run(`
+    import { createRequire } from "node:module";
+    import { createClient, isNotFound } from "pulumi-machines/client";
+    const { invoke } = createRequire(import.meta.url)("pulumi-machines/dynamic");
+    const options = { isPreview: false, say: () => undefined };
+    const get = () => undefined;
+    const failure = await invoke("getApp", { name: "none" }, get, options).catch((error) => error);
+    const { answer } = await invoke("getRegions", {}, get, options);
+    const client = createClient();
+    console.log(JSON.stringify([isNotFound(failure), answer.regions.length > 0]));
+    await client.close();
+  `);
+  expect([out, err]).toEqual([[true, true], ""]);
+});
