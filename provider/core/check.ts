@@ -42,7 +42,9 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
   fillAndCheck(resource.inputFields, inputs, { problems, isSecret: around.isSecret });
   if (problems.length === 0)
     problems.push(
-      ...(resource.validate?.(known(inputs) as Values) ?? []).filter(({ path }) => !hasUnknown(holderOf(inputs, path))),
+      ...(resource.validate?.(known(inputs) as Values) ?? []).filter(
+        ({ path, about }) => !hasUnknown(about ? about.map((name) => inputs[name]) : holderOf(inputs, path)),
+      ),
     );
   if (problems.length === 0 && Object.keys(olds).some((name) => !name.startsWith("__")))
     problems.push(...refusals(resource, olds, inputs));

@@ -61,6 +61,8 @@ export interface Question<Inputs = Values> {
 export interface Problem {
   readonly path: readonly (string | number)[];
   readonly message: string;
+  /** Inputs it is about, for one that can be judged while others are not known yet. */
+  readonly about?: readonly string[];
 }
 
 /** What every handler gets. */

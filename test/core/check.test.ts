@@ -59,6 +59,23 @@ describe("check", () => {
     ]);
   });
 
+  test("a problem that says what it is about is told while other inputs are not known", () => {
+    const [first] = Object.values(resources);
+    if (!first) throw new Error("no resource");
+    const inputs = z.object({ a: z.string(), b: z.string(), c: z.string() });
+    const validate = () => [
+      { path: ["a"], message: "is wrong", about: ["a"] },
+      { path: ["a"], message: "does not fit b", about: ["a", "b"] },
+      { path: ["a"], message: "does not fit the rest" },
+    ];
+    const resource = { ...first, autoname: undefined, inputs, inputFields: fieldsOf(inputs), validate };
+    const around = { randomHex: random, nameBegun: () => undefined, nameInState: () => undefined };
+    const told = (news: Values) => check(resource, {}, { a: "x", b: "x", c: "x", ...news }, around).problems;
+    expect(told({})).toHaveLength(3);
+    expect(told({ c: UNKNOWN })).toEqual(["a: is wrong", "a: does not fit b"]);
+    expect(told({ b: UNKNOWN })).toEqual(["a: is wrong"]);
+  });
+
   test("a create that was cut off is tried again under the name it was begun with", () => {
     expect(run("App", { __context: { name: "web", owner: "cut-off" } }).inputs["name"]).toBe("begun-1234567");
     expect(run("App", { name: "fixed", __context: { owner: "cut-off" } }).inputs["name"]).toBe("fixed");
