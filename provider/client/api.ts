@@ -198,7 +198,8 @@ function pathOf(operation: Operation, args: Record<string, unknown>): string {
         `${operation.id}: ${name}: ${checked?.error.issues[0]?.message ?? "is missing"}`,
       );
     }
-    return encodeURIComponent(String(value));
+    // The star of a wildcard hostname is legal as it is, and the service wants it encoded (bodies 7.2).
+    return encodeURIComponent(String(value)).replaceAll("*", "%2A");
   });
   const query = new URLSearchParams();
   for (const name of Object.keys(operation.query?.shape ?? {})) {

@@ -237,4 +237,14 @@ describe("answers that are none", () => {
     await prefixed.platform.regions({});
     expect(asked).toBe("/some/prefix/v1/platform/regions");
   });
+
+  test("the star of a wildcard hostname is encoded", async () => {
+    let asked = "";
+    answer = (request, response) => {
+      asked = request.url ?? "";
+      response.end('{"hostname":"*.example.com"}');
+    };
+    await api.certificates.get({ appName: "a", hostname: "*.example.com" });
+    expect(asked).toBe("/v1/apps/a/certificates/%2A.example.com");
+  });
 });
