@@ -10,12 +10,12 @@ export interface Clock {
   random(): number;
 }
 
-/** Pauses between two looks at something that takes its time: short first, twice as long each time, up to a bound. */
-export function growingPause(first: number, most: number): () => number {
+/** Pauses between two looks at something that takes its time: short first, `factor` times as long each time, up to a bound. */
+export function growingPause(first: number, most: number, factor = 2): () => number {
   let next = first;
   return () => {
     const pause = next;
-    next = Math.min(most, next * 2);
+    next = Math.min(most, next * factor);
     return pause;
   };
 }

@@ -1,7 +1,10 @@
 // Every resource type, by name.
 import type { Resource } from "../core/resource.ts";
+import { acmeCertificate } from "./acmeCertificate.ts";
 import { app } from "./app.ts";
 import { appSecrets } from "./appSecrets.ts";
+import { certificateValidation } from "./certificateValidation.ts";
+import { customCertificate } from "./customCertificate.ts";
 import { deployToken } from "./deployToken.ts";
 import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
@@ -11,8 +14,11 @@ import { volumeSnapshot } from "./volumeSnapshot.ts";
 
 /** The registry both bindings, the schema and the tests are made from. */
 export const resources: Readonly<Record<string, Resource>> = {
+  AcmeCertificate: acmeCertificate,
   App: app,
   AppSecrets: appSecrets,
+  CertificateValidation: certificateValidation,
+  CustomCertificate: customCertificate,
   DeployToken: deployToken,
   IpAssignment: ipAssignment,
   Machine: machine,

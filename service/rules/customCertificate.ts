@@ -1,5 +1,5 @@
 // An uploaded certificate, read and checked: it must be PEM, not expired, for its key and for its hostname (bodies 7.2).
-import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
+import { certificatesIn, isFor, privateKeyIn } from "../../api/uploadedCertificate.ts";
 import { refuse } from "../refusal.ts";
 
 /** What the service keeps of an uploaded certificate beside its text. */
@@ -11,45 +11,16 @@ export interface Custom {
 
 // ASSUMED: the texts that refuse an uploaded certificate; 422 is known.
 const rejected = (text: string) => refuse(422, `Validation failed: ${text}`);
-const head = "-----BEGIN CERTIFICATE-----";
-const tail = "-----END CERTIFICATE-----";
-
-/** The first certificate of a chain, which is the one the hostname is served with. */
-function certificateIn(chain: string): X509Certificate | undefined {
-  const begin = chain.indexOf(head);
-  const end = chain.indexOf(tail, begin);
-  try {
-    return begin < 0 || end < 0 ? undefined : new X509Certificate(chain.slice(begin, end + tail.length));
-  } catch {
-    return undefined;
-  }
-}
-
-function keyIn(pem: string): KeyObject {
-  try {
-    return createPrivateKey(pem);
-  } catch {
-    throw rejected("private_key is not a private key in PEM");
-  }
-}
-
-/** Whether a certificate is for a hostname. One for a wildcard must name that wildcard. */
-function isFor(certificate: X509Certificate, hostname: string): boolean {
-  const name = hostname.toLowerCase();
-  if (!name.startsWith("*.")) return certificate.checkHost(name, { subject: "default" }) !== undefined;
-  const named = [...(certificate.subjectAltName ?? "").matchAll(/DNS:([^,\s]+)/g)].map(([, host = ""]) => host);
-  const common = /CN=([^\n,]+)/.exec(certificate.subject)?.[1] ?? "";
-  return [...named, common].some((host) => host.toLowerCase() === name);
-}
-
 /** Reads an upload, or refuses it. */
 export function readCustom(
   { fullchain, private_key, hostname }: { fullchain: string; private_key: string; hostname: string },
   now: number,
 ): Custom {
-  const certificate = certificateIn(fullchain);
+  // The first of the chain is the one the hostname is served with.
+  const certificate = certificatesIn(fullchain)?.[0];
   if (!certificate) throw rejected("fullchain is not a certificate in PEM");
-  const key = keyIn(private_key);
+  const key = privateKeyIn(private_key);
+  if (!key) throw rejected("private_key is not a private key in PEM");
   if (!certificate.checkPrivateKey(key)) throw rejected("private_key does not match the certificate");
   const expiresAt = Date.parse(certificate.validTo);
   if (expiresAt <= now) throw rejected(`the certificate expired at ${certificate.validTo}`);

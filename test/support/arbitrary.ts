@@ -48,7 +48,18 @@ function leaf({ shape }: Field): fc.Arbitrary<unknown> {
   if (shape.values) return fc.constantFrom(...shape.values);
   const candidates =
     shape.type === "string"
-      ? fc.oneof(word, fc.constantFrom("/data", "/var/lib/x", "registry.example.com/a:1", "ams", "fra"))
+      ? fc.oneof(
+          word,
+          fc.constantFrom(
+            "/data",
+            "/var/lib/x",
+            "registry.example.com/a:1",
+            "ams",
+            "fra",
+            "www.example.com",
+            "aGVsbG8=",
+          ),
+        )
       : shape.type === "integer"
         ? fc.integer({ min: 1, max: 600 })
         : shape.type === "number"

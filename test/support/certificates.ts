@@ -10,6 +10,8 @@ export interface CertificateOptions {
   readonly from?: Date;
   readonly until?: Date;
   readonly kind?: "rsa" | "ec";
+  /** Who signs it, with a key on P-256; its own key when left out. */
+  readonly by?: { readonly commonName: string; readonly private_key: string };
 }
 
 /** A certificate and its key as PEM, spelled as an upload spells them. */
@@ -56,23 +58,33 @@ export function makeCertificate({
   from = new Date(Date.UTC(2025, 11, 1)),
   until = new Date(Date.UTC(2027, 0, 1)),
   kind = "ec",
+  by,
 }: CertificateOptions): IssuedCertificate {
   const { publicKey, privateKey } = keys(kind);
   const names = sequence(...hosts.map((host) => der(0x82, Buffer.from(host))));
   const extensions = hosts.length > 0 ? [der(0xa3, sequence(sequence(oid("551d11"), der(0x04, names))))] : [];
+  const algorithm = algorithms[by ? "ec" : kind];
   const toSign = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))), // version 3
     der(0x02, Buffer.from([1])), // serial number
-    algorithms[kind],
-    name("Test Authority"),
+    algorithm,
+    name(by?.commonName ?? "Test Authority"),
     sequence(time(from), time(until)),
     name(commonName),
     publicKey.export({ format: "der", type: "spki" }),
     ...extensions,
   );
-  const signature = der(0x03, Buffer.from([0]), sign("sha256", toSign, privateKey));
+  const signature = der(0x03, Buffer.from([0]), sign("sha256", toSign, by?.private_key ?? privateKey));
   return {
-    fullchain: pem("CERTIFICATE", sequence(toSign, algorithms[kind], signature)),
+    fullchain: pem("CERTIFICATE", sequence(toSign, algorithm, signature)),
     private_key: String(privateKey.export({ format: "pem", type: "pkcs8" })),
   };
 }
+
+/** Makes a certificate that is valid by the computer's own clock. */
+export const currentCertificate = (options: CertificateOptions): IssuedCertificate =>
+  makeCertificate({
+    from: new Date(Date.now() - 3600_000),
+    until: new Date(Date.now() + 90 * 24 * 3600_000),
+    ...options,
+  });

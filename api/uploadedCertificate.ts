@@ -1,0 +1,37 @@
+// An uploaded certificate: PEM of a chain, and whom it is for (bodies 7.2). Pure; both sides judge an upload by it.
+import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
+
+const block = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
+
+/** The certificates of a chain as they stand in it, the hostname's own first; undefined when it is not PEM of any. */
+export function certificatesIn(chain: string): readonly X509Certificate[] | undefined {
+  try {
+    const found = (chain.match(block) ?? []).map((pem) => new X509Certificate(pem));
+    return found.length > 0 ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A private key in PEM; undefined when the text is none, or is encrypted. */
+export function privateKeyIn(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Names a certificate is for: those in its subject alternative name, and the common name. */
+export function namesOf(certificate: X509Certificate): readonly string[] {
+  const named = [...(certificate.subjectAltName ?? "").matchAll(/DNS:([^,\s]+)/g)].map(([, host = ""]) => host);
+  const common = /(?:^|\n)CN=([^\n]+)/.exec(certificate.subject)?.[1];
+  return [...new Set(common === undefined ? named : [...named, common])];
+}
+
+/** Whether a certificate is for a hostname. One for a wildcard must name that wildcard. */
+export function isFor(certificate: X509Certificate, hostname: string): boolean {
+  const name = hostname.toLowerCase();
+  if (!name.startsWith("*.")) return certificate.checkHost(name, { subject: "default" }) !== undefined;
+  return namesOf(certificate).some((host) => host.toLowerCase() === name);
+}

@@ -1,0 +1,59 @@
+// Certificates the platform has issued by ACME (spec 4.3, bodies 7.2).
+import { z } from "zod";
+import { isAmbiguous, MachinesError } from "../core/errors.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource } from "../core/resource.ts";
+import {
+  facts,
+  factsOf,
+  holds,
+  ifThere,
+  isThereAlready,
+  ofHostname,
+  removeKind,
+  type Detail,
+} from "./hostnameCertificates.ts";
+
+const inputs = z.object(ofHostname);
+const outputs = z.object(facts);
+
+const toLive = (app: string, hostname: string, detail: Detail) => ({ app, hostname, ...factsOf(detail, "acme") });
+
+export const acmeCertificate = defineResource({
+  name: "AcmeCertificate",
+  summary: "A certificate of a hostname that the platform has issued and renews.",
+  description:
+    "It is issued once the DNS is as `dnsRecords` says; creating it does not wait for that, a CertificateValidation does. " +
+    "A hostname may have a CustomCertificate besides, which then wins. The hostname is removed with its last certificate.",
+  inputs,
+  outputs,
+  id: pathId("app", "hostname"),
+  replaceOn: ["app", "hostname"],
+
+  async create({ inputs: { app, hostname }, api }) {
+    const key = { appName: app, hostname };
+    const before = await ifThere(() => api.certificates.get(key));
+    if (before && holds(before, "acme"))
+      throw new MachinesError("refused", isThereAlready("AcmeCertificate", app, hostname));
+    try {
+      return toLive(app, hostname, await api.certificates.createAcme({ appName: app, body: { hostname } }));
+    } catch (error) {
+      if (!isAmbiguous(error)) throw error;
+      const made = await ifThere(() => api.certificates.get(key));
+      if (!made || !holds(made, "acme")) throw error;
+      return toLive(app, hostname, made);
+    }
+  },
+
+  async read({ id, api }) {
+    const live = await api.certificates.get({ appName: id.app, hostname: id.hostname });
+    return holds(live, "acme") ? toLive(id.app, id.hostname, live) : undefined;
+  },
+
+  // Every input replaces: there is nothing to send.
+  async update({ id, api }) {
+    return toLive(id.app, id.hostname, await api.certificates.get({ appName: id.app, hostname: id.hostname }));
+  },
+
+  delete: ({ id, api }) => removeKind(api, { appName: id.app, hostname: id.hostname }, "acme"),
+});

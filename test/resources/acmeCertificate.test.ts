@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bind, type Bound } from "../support/binding.ts";
+import { makeApp, send } from "../support/around.ts";
+import { lifecycle } from "../support/lifecycle.ts";
+import { startService, type TestService } from "../support/startService.ts";
+import { currentCertificate } from "../support/certificates.ts";
+
+lifecycle("AcmeCertificate", {
+  given: async (service) => {
+    await makeApp(service, "other-acme");
+    // Its DNS is never as it should be: nothing is issued meanwhile.
+    return { app: await makeApp(service, "life-acme"), hostname: "www.example.invalid" };
+  },
+  changes: () =>
+    Promise.resolve([
+      { set: { hostname: "*.example.invalid" }, expect: "replace" },
+      { set: { app: "other-acme" }, expect: "replace" },
+    ]),
+});
+
+describe("AcmeCertificate", () => {
+  let service: TestService;
+  let acme: Bound;
+  let custom: Bound;
+  const files = (host: string) => {
+    const { fullchain, private_key: privateKey } = currentCertificate({ hosts: [host] });
+    return { fullchain, privateKey };
+  };
+  beforeAll(async () => {
+    service = await startService();
+    acme = bind("AcmeCertificate", service);
+    custom = bind("CustomCertificate", service);
+    await makeApp(service, "app");
+  });
+  afterAll(() => service.close());
+
+  const make = async (bound: Bound, values: Record<string, unknown>) => {
+    const { inputs, failures } = await bound.check({}, { app: "app", ...values });
+    expect(failures).toEqual([]);
+    return { inputs, ...(await bound.create(inputs)) };
+  };
+  const path = (host: string) => `/v1/apps/app/certificates/${encodeURIComponent(host)}`;
+  const shown = (host: string) =>
+    send<{ acme_requested: boolean; certificates: { source: string }[] }>(service, "GET", path(host));
+
+  test("dnsRecords are what the DNS needs, in a stable order", async () => {
+    const first = await make(acme, { hostname: "records.example.com" });
+    const values = async () => (await acme.read(first.id, first.state))?.state["dnsRecords"];
+    const proofs = [
+      { type: "CNAME", name: "_acme-challenge.records.example.com", value: expect.any(String) },
+      { type: "TXT", name: "_machines-ownership.records.example.com", value: expect.stringMatching(/^app-/) },
+    ];
+    expect(first.state["dnsRecords"]).toEqual([
+      { type: "CNAME", name: "records.example.com", value: "app.machines.test" },
+      ...proofs,
+    ]);
+    const address = (type: string) => send<{ ip: string }>(service, "POST", "/v1/apps/app/ip_assignments", { type });
+    const { ip: v6 } = await address("v6");
+    const both = [(await address("v4")).ip, (await address("v4")).ip].sort();
+    expect(await values()).toEqual([
+      ...both.map((value) => ({ type: "A", name: "records.example.com", value })),
+      { type: "AAAA", name: "records.example.com", value: v6 },
+      ...proofs,
+    ]);
+    expect(await values()).toEqual(await values());
+  });
+
+  test("a refresh shows that it was issued", async () => {
+    const { id, state } = await make(acme, { hostname: "issued.example.com" });
+    await expect
+      .poll(async () => (await acme.read(id, state))?.state)
+      .toMatchObject({
+        status: "active",
+        configured: true,
+        dnsProvider: "simulated",
+        expiresAt: expect.any(String),
+      });
+  });
+
+  test("a hostname that has one already is refused, and how to import it is told", async () => {
+    const { id } = await make(acme, { hostname: "twice.example.com" });
+    await expect(make(acme, { hostname: "twice.example.com" })).rejects.toThrow(
+      /pulumi import machines:index:AcmeCertificate <name> 'app\/twice.example.com'/,
+    );
+    await acme.delete(id, {});
+  });
+
+  test("a lost answer is settled by looking", async () => {
+    service.fail({ operation: "certificates.createAcme", when: "after", status: "reset" });
+    const { id, state } = await make(acme, { hostname: "lost.example.com" });
+    expect(await acme.read(id, state)).toBeDefined();
+    service.fail({ operation: "certificates.createAcme", when: "before", status: 503 });
+    await expect(make(acme, { hostname: "unmade.example.com" })).rejects.toThrow(/503/);
+    await expect(shown("unmade.example.com")).rejects.toThrow(/404/);
+  });
+
+  test.each([
+    ["acme first", "AcmeCertificate"],
+    ["custom first", "CustomCertificate"],
+  ])("both kinds live on one hostname, and each deletion takes its own: %s", async (_, first) => {
+    const hostname = `${first.toLowerCase()}.example.com`;
+    const makers = {
+      AcmeCertificate: () => make(acme, { hostname }),
+      CustomCertificate: () => make(custom, { hostname, ...files(hostname) }),
+    };
+    const [one, other] = first === "AcmeCertificate" ? [acme, custom] : [custom, acme];
+    const [a, b] =
+      first === "AcmeCertificate"
+        ? [await makers.AcmeCertificate(), await makers.CustomCertificate()]
+        : [await makers.CustomCertificate(), await makers.AcmeCertificate()];
+    await one.delete(a.id, a.state);
+    expect(await one.read(a.id, a.state)).toBeUndefined();
+    expect(await other.read(b.id, b.state)).toBeDefined();
+    await other.delete(b.id, b.state);
+    await expect(shown(hostname)).rejects.toThrow(/404/);
+  });
+
+  test("both deleted at once are both done, and the hostname is gone", async () => {
+    for (let i = 0; i < 5; i++) {
+      const hostname = `race-${i}.example.com`;
+      const a = await make(acme, { hostname });
+      const b = await make(custom, { hostname, ...files(hostname) });
+      await Promise.all([acme.delete(a.id, a.state), custom.delete(b.id, b.state)]);
+      await expect(shown(hostname)).rejects.toThrow(/404/);
+    }
+  });
+
+  test("a deletion that was cut off before the hostname went is finished by the next", async () => {
+    const { id, state } = await make(acme, { hostname: "cut.example.com" });
+    await send(service, "DELETE", `${path("cut.example.com")}/acme`);
+    expect(await acme.read(id, state)).toBeUndefined();
+    await acme.delete(id, state);
+    await expect(shown("cut.example.com")).rejects.toThrow(/404/);
+  });
+
+  test("a hostname in upper case is refused", async () => {
+    const { failures } = await acme.check({}, { app: "app", hostname: "WWW.example.com" });
+    expect(failures).toEqual(['hostname: got "WWW.example.com"; must be in lower case']);
+  });
+});
