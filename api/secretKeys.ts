@@ -13,6 +13,26 @@ export const encryptingTypes = ["nacl_secretbox", "xaes256gcm", "nacl_box"] as c
 /** Kinds of keys. */
 export const secretKeyType = z.enum([...signingTypes, ...encryptingTypes]);
 
+/** Bytes a key of a kind has, at least and at most. */
+const keyBytes: Readonly<Record<z.infer<typeof secretKeyType>, readonly [number, number]>> = {
+  nacl_auth: [32, 32],
+  hs256: [32, 1024],
+  hs384: [48, 1024],
+  hs512: [64, 1024],
+  es256: [32, 32],
+  nacl_sign: [32, 32],
+  nacl_secretbox: [32, 32],
+  xaes256gcm: [32, 32],
+  nacl_box: [32, 32],
+};
+
+/** The sentence for a key of the wrong length; undefined when it is right. */
+export function keyLengthProblem(type: z.infer<typeof secretKeyType>, length: number): string | undefined {
+  const [least, most] = keyBytes[type];
+  if (length >= least && length <= most) return undefined;
+  return `got ${length} bytes, must be ${least === most ? least : `${least} to ${most}`} bytes`;
+}
+
 /** A key. What it is made of never leaves the service. */
 export const secretKey = z.object({
   name: required(z.string(), "Name."),

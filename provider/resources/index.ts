@@ -4,11 +4,14 @@ import { acmeCertificate } from "./acmeCertificate.ts";
 import { app } from "./app.ts";
 import { appSecrets } from "./appSecrets.ts";
 import { certificateValidation } from "./certificateValidation.ts";
+import { ciphertext } from "./ciphertext.ts";
 import { customCertificate } from "./customCertificate.ts";
 import { deployToken } from "./deployToken.ts";
 import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
 import { secret } from "./secret.ts";
+import { secretKey } from "./secretKey.ts";
+import { signature } from "./signature.ts";
 import { volume } from "./volume.ts";
 import { volumeSnapshot } from "./volumeSnapshot.ts";
 
@@ -18,11 +21,14 @@ export const resources: Readonly<Record<string, Resource>> = {
   App: app,
   AppSecrets: appSecrets,
   CertificateValidation: certificateValidation,
+  Ciphertext: ciphertext,
   CustomCertificate: customCertificate,
   DeployToken: deployToken,
   IpAssignment: ipAssignment,
   Machine: machine,
   Secret: secret,
+  SecretKey: secretKey,
+  Signature: signature,
   Volume: volume,
   VolumeSnapshot: volumeSnapshot,
 };

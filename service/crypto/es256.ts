@@ -1,6 +1,7 @@
 // ECDSA on P-256 with SHA-256, as ES256 of RFC 7518: the key is the private number, the signature r and s side by side.
 import { createECDH, createPrivateKey, createPublicKey, sign, verify, type KeyObject } from "node:crypto";
-import { lengthProblem, type Signer } from "./kind.ts";
+import { keyLengthProblem } from "../../api/secretKeys.ts";
+import type { Signer } from "./kind.ts";
 
 const curve = "prime256v1";
 
@@ -30,7 +31,7 @@ function isKey(key: Uint8Array): boolean {
 
 /** ES256. */
 export const es256: Signer = {
-  problem: (key) => lengthProblem(key, 32) ?? (isKey(key) ? undefined : "it is no private key of P-256"),
+  problem: (key) => keyLengthProblem("es256", key.length) ?? (isKey(key) ? undefined : "it is no private key of P-256"),
   generate(random) {
     let key = random(32);
     while (!isKey(key)) key = random(32);

@@ -1,17 +1,19 @@
 // HMAC with SHA-2 (RFC 2104, RFC 4231), and NaCl's secret-key authentication, which is HMAC-SHA-512 cut to 32 bytes.
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { lengthProblem, type Signer } from "./kind.ts";
+import { keyLengthProblem } from "../../api/secretKeys.ts";
+import type { Signer } from "./kind.ts";
 
 const same = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && timingSafeEqual(a, b);
 
 /** HMAC. ASSUMED: a key for HMAC may be longer than the hash, up to 1024 bytes; one that is shorter is weak and refused. */
-export const hmac = (hash: "sha256" | "sha384" | "sha512", length: number): Signer => {
+export const hmac = (
+  hash: "sha256" | "sha384" | "sha512",
+  type: "hs256" | "hs384" | "hs512",
+  length: number,
+): Signer => {
   const sign = (key: Uint8Array, plaintext: Uint8Array): Uint8Array => createHmac(hash, key).update(plaintext).digest();
   return {
-    problem: (key) =>
-      key.length >= length && key.length <= 1024
-        ? undefined
-        : `got ${key.length} bytes, must be ${length} to 1024 bytes`,
+    problem: (key) => keyLengthProblem(type, key.length),
     generate: (random) => random(length),
     sign,
     verify: (key, plaintext, signature) => same(sign(key, plaintext), signature),
@@ -23,7 +25,7 @@ const authenticate = (key: Uint8Array, plaintext: Uint8Array): Uint8Array =>
 
 /** `crypto_auth` of NaCl. */
 export const naclAuth: Signer = {
-  problem: (key) => lengthProblem(key, 32),
+  problem: (key) => keyLengthProblem("nacl_auth", key.length),
   generate: (random) => random(32),
   sign: authenticate,
   verify: (key, plaintext, signature) => same(authenticate(key, plaintext), signature),

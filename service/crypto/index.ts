@@ -15,9 +15,9 @@ export type KeyType = z.infer<typeof secretKeyType>;
 /** Kinds that sign. */
 export const signers: Readonly<Record<(typeof signingTypes)[number], Signer>> = {
   nacl_auth: naclAuth,
-  hs256: hmac("sha256", 32),
-  hs384: hmac("sha384", 48),
-  hs512: hmac("sha512", 64),
+  hs256: hmac("sha256", "hs256", 32),
+  hs384: hmac("sha384", "hs384", 48),
+  hs512: hmac("sha512", "hs512", 64),
   es256,
   nacl_sign: naclSign,
 };

@@ -22,7 +22,3 @@ export interface Cipher extends Kind {
   /** Undefined when it was not encrypted with this key and associated data. */
   decrypt(key: Uint8Array, ciphertext: Uint8Array, associated: Uint8Array): Uint8Array | undefined;
 }
-
-/** The sentence for bytes of the wrong length; undefined when it is right. */
-export const lengthProblem = (key: Uint8Array, length: number): string | undefined =>
-  key.length === length ? undefined : `got ${key.length} bytes, must be ${length} bytes`;

@@ -4,7 +4,8 @@ import { hsalsa, xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { u32 } from "@noble/ciphers/utils.js";
 import { blake2b } from "@noble/hashes/blake2.js";
 import { createPrivateKey, createPublicKey, diffieHellman, type KeyObject } from "node:crypto";
-import { lengthProblem, type Cipher } from "./kind.ts";
+import { keyLengthProblem } from "../../api/secretKeys.ts";
+import type { Cipher } from "./kind.ts";
 
 // The fixed beginnings of PKCS #8 and SPKI for X25519.
 const privateHead = Buffer.from("302e020100300506032b656e04220420", "hex");
@@ -31,7 +32,7 @@ const nonceFor = (ephemeral: Uint8Array, own: Uint8Array, associated: Uint8Array
 
 /** `crypto_box_seal` of libsodium. */
 export const naclBox: Cipher = {
-  problem: (key) => lengthProblem(key, 32),
+  problem: (key) => keyLengthProblem("nacl_box", key.length),
   generate: (random) => random(32),
   publicKey: publicOf,
   encrypt(key, plaintext, associated, random) {

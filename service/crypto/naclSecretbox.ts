@@ -1,7 +1,8 @@
 // NaCl's secret-key encryption: XSalsa20 and Poly1305 under a nonce of 24 bytes, which the ciphertext begins with.
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { createHmac } from "node:crypto";
-import { lengthProblem, type Cipher } from "./kind.ts";
+import { keyLengthProblem } from "../../api/secretKeys.ts";
+import type { Cipher } from "./kind.ts";
 
 const nonceLength = 24;
 
@@ -14,7 +15,7 @@ const keyFor = (key: Uint8Array, associated: Uint8Array): Uint8Array =>
 
 /** `crypto_secretbox` of NaCl. */
 export const naclSecretbox: Cipher = {
-  problem: (key) => lengthProblem(key, 32),
+  problem: (key) => keyLengthProblem("nacl_secretbox", key.length),
   generate: (random) => random(32),
   encrypt(key, plaintext, associated, random) {
     const nonce = random(nonceLength);

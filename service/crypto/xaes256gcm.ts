@@ -1,7 +1,8 @@
 // XAES-256-GCM as c2sp.org/XAES-256-GCM defines it: AES-256-GCM under a key derived from the first half of a nonce of 24
 // bytes, so that nonces may be drawn at random for ever.
 import { createCipheriv, createDecipheriv } from "node:crypto";
-import { lengthProblem, type Cipher } from "./kind.ts";
+import { keyLengthProblem } from "../../api/secretKeys.ts";
+import type { Cipher } from "./kind.ts";
 
 const nonceLength = 24;
 const tagLength = 16;
@@ -38,7 +39,7 @@ export function sealXaes(key: Uint8Array, nonce: Uint8Array, plaintext: Uint8Arr
 
 /** XAES-256-GCM; the ciphertext begins with its nonce. */
 export const xaes256gcm: Cipher = {
-  problem: (key) => lengthProblem(key, 32),
+  problem: (key) => keyLengthProblem("xaes256gcm", key.length),
   generate: (random) => random(32),
   encrypt(key, plaintext, associated, random) {
     const nonce = random(nonceLength);

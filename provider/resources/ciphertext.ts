@@ -1,0 +1,53 @@
+// Data encrypted with a secret key (spec 4.5, bodies 8).
+import { z } from "zod";
+import { bytes, optional, required } from "../../api/schema.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource } from "../core/resource.ts";
+import { keyUseInputs, keyUseOutputs, madeWithKey, newSerial, stillMadeWithKey } from "./keyUse.ts";
+
+const inputs = z.object({
+  ...keyUseInputs,
+  associatedData: optional(
+    bytes(),
+    "Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.",
+  ),
+});
+
+const outputs = z.object({
+  ...keyUseOutputs,
+  ciphertext: required(bytes(), "The ciphertext with its nonce, base64."),
+});
+
+export const ciphertext = defineResource({
+  name: "Ciphertext",
+  summary: "Data encrypted with a secret key.",
+  description:
+    "Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. " +
+    "It exists in the state alone: deleting it asks the service for nothing, and it cannot be imported.",
+  inputs,
+  outputs,
+  id: pathId("app", "key", "serial"),
+  replaceOn: ["app", "key"],
+  moves: { ciphertext: "any", madeWith: "any" },
+
+  async create({ inputs: { app, key, plaintext, associatedData }, api }) {
+    const made = await madeWithKey(api, { app, key }, (at) =>
+      api.secretKeys.encrypt({ ...at, body: { plaintext, associatedData } }),
+    );
+    return { app, key, serial: newSerial(), ...made };
+  },
+
+  async read({ id, state, api }) {
+    const { ciphertext: kept = "", madeWith, plaintext } = await stillMadeWithKey(api, "Ciphertext", id, state);
+    return { serial: id.serial, ciphertext: kept, madeWith, plaintext };
+  },
+
+  async update({ id, inputs: { plaintext, associatedData }, api }) {
+    const made = await madeWithKey(api, id, (at) =>
+      api.secretKeys.encrypt({ ...at, body: { plaintext, associatedData } }),
+    );
+    return { serial: id.serial, ...made };
+  },
+
+  delete: () => Promise.resolve(),
+});

@@ -1,0 +1,109 @@
+// Secret keys of an App: keys that never leave the service and are used by name (spec 4.5, bodies 8).
+import { z } from "zod";
+import { appName, secretName } from "../../api/names.ts";
+import { bytes, optional, required } from "../../api/schema.ts";
+import { keyLengthProblem, secretKeyType } from "../../api/secretKeys.ts";
+import type { AnswerOf, Api } from "../client/api.ts";
+import { isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
+import { pathId } from "../core/ids.ts";
+import { behaviour, defineResource } from "../core/resource.ts";
+
+const inputs = z.object({
+  app: required(appName, "App that gets the key: the `id` of an App. Changing it replaces the key.", {
+    format: "reference",
+  }),
+  name: required(secretName, "Name, 1 to 255 letters, digits and `_`. Changing it replaces the key."),
+  type: required(
+    secretKeyType,
+    "Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.",
+  ),
+  value: optional(
+    bytes(),
+    "The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.",
+    { secret: true },
+  ),
+  allowDataLoss: behaviour(z.boolean().default(false)).describe(
+    "Lets a change that replaces the key make useless what was encrypted or signed with it.",
+  ),
+});
+
+const outputs = z.object({
+  publicKey: optional(bytes(), "Public half, base64, of the kinds that have one: `es256`, `nacl_box`, `nacl_sign`."),
+  createdAt: optional(z.string(), "RFC 3339 time of creation."),
+  updatedAt: optional(z.string(), "RFC 3339 time at which the key got its value."),
+});
+
+type Live = AnswerOf<"secretKeys", "get">;
+type Key = { readonly appName: string; readonly secretName: string };
+
+const toLive = (app: string, { name, type, publicKey, createdAt, updatedAt }: Live) => ({
+  ...{ app, name, type, publicKey, createdAt, updatedAt },
+});
+
+export const secretKey = defineResource({
+  name: "SecretKey",
+  summary: "A key of an App that never leaves the service and is used by name.",
+  description:
+    "A key of the name that is there already is never overwritten: import it. An import knows all but the value; leave `value` out of the program then. " +
+    "When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.",
+  inputs,
+  outputs,
+  id: pathId("app", "name"),
+  replaceOn: ["app", "name", "type", "value"],
+  uniqueBy: ["app", "name"],
+  losesData: "everything encrypted or signed with it",
+  validate: ({ type, value }) => {
+    if (type === undefined || value === undefined) return [];
+    const problem = keyLengthProblem(type, Buffer.from(value, "base64").length);
+    return problem === undefined ? [] : [{ path: ["value"], message: problem, about: ["type", "value"] }];
+  },
+
+  async create({ inputs: { app, name, type, value }, api }) {
+    const key = { appName: app, secretName: name };
+    if (await find(api, key)) throw new MachinesError("refused", isThere(app, name));
+    if (value !== undefined) return toLive(app, await api.secretKeys.set({ ...key, body: { type, value } }));
+    return toLive(app, await generate(api, key, type));
+  },
+
+  async read({ id, state, api }) {
+    const live = toLive(id.app, await api.secretKeys.get({ appName: id.app, secretName: id.name }));
+    const isAnother =
+      state !== undefined &&
+      (["updatedAt", "publicKey"] as const).some((part) => state[part] !== undefined && state[part] !== live[part]);
+    return { ...live, value: isAnother ? null : undefined };
+  },
+
+  // Every input that is sent replaces: there is nothing to send.
+  async update({ id, api }) {
+    return toLive(id.app, await api.secretKeys.get({ appName: id.app, secretName: id.name }));
+  },
+
+  async delete({ id, api }) {
+    await api.secretKeys.delete({ appName: id.app, secretName: id.name });
+  },
+});
+
+async function find(api: Api, key: Key): Promise<Live | undefined> {
+  try {
+    return await api.secretKeys.get(key);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Has a key drawn. After a lost answer it is looked for: drawing again would destroy it. */
+async function generate(api: Api, key: Key, type: z.infer<typeof secretKeyType>): Promise<Live> {
+  try {
+    return await api.secretKeys.generate({ ...key, body: { type } });
+  } catch (error) {
+    if (!isAmbiguous(error)) throw error;
+    const made = await find(api, key);
+    if (made?.type !== type) throw error;
+    return made;
+  }
+}
+
+const isThere = (app: string, name: string): string =>
+  `App ${app} has a secret key ${name} already; creating it here would destroy that key and everything encrypted or signed with it. ` +
+  `Take it over with \`pulumi import machines:index:SecretKey <name> ${app}/${name}\` and leave \`value\` out, or choose another name.`;

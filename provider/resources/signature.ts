@@ -1,0 +1,40 @@
+// Data signed with a secret key (spec 4.5, bodies 8).
+import { z } from "zod";
+import { bytes, required } from "../../api/schema.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource } from "../core/resource.ts";
+import { keyUseInputs, keyUseOutputs, madeWithKey, newSerial, stillMadeWithKey } from "./keyUse.ts";
+
+const inputs = z.object(keyUseInputs);
+
+const outputs = z.object({ ...keyUseOutputs, signature: required(bytes(), "The signature, base64.") });
+
+export const signature = defineResource({
+  name: "Signature",
+  summary: "The signature of data by a secret key.",
+  description:
+    "It is kept until the data or the key changes. " +
+    "It exists in the state alone: deleting it asks the service for nothing, and it cannot be imported.",
+  inputs,
+  outputs,
+  id: pathId("app", "key", "serial"),
+  replaceOn: ["app", "key"],
+  moves: { signature: "any", madeWith: "any" },
+
+  async create({ inputs: { app, key, plaintext }, api }) {
+    const made = await madeWithKey(api, { app, key }, (at) => api.secretKeys.sign({ ...at, body: { plaintext } }));
+    return { app, key, serial: newSerial(), ...made };
+  },
+
+  async read({ id, state, api }) {
+    const { signature: kept = "", madeWith, plaintext } = await stillMadeWithKey(api, "Signature", id, state);
+    return { serial: id.serial, signature: kept, madeWith, plaintext };
+  },
+
+  async update({ id, inputs: { plaintext }, api }) {
+    const made = await madeWithKey(api, id, (at) => api.secretKeys.sign({ ...at, body: { plaintext } }));
+    return { serial: id.serial, ...made };
+  },
+
+  delete: () => Promise.resolve(),
+});
