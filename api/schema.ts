@@ -9,7 +9,7 @@ export interface FieldMeta {
   /** What leaving the field out means to the service. Leaving it out and writing this value are the same. */
   readonly wireDefault?: unknown;
   /** How two spellings of one value are recognised as equal. */
-  readonly format?: "duration" | "autostop" | "reference" | "bytes";
+  readonly format?: "duration" | "autostop" | "reference" | "bytes" | "caseless";
   /** Other spellings of the values on the wire, which {@link tidy} rewrites: the number of a signal. */
   readonly spellings?: Readonly<Record<string, string>>;
   /** The value never appears in clear text in state, logs, errors or diffs. */

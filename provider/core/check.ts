@@ -2,6 +2,7 @@
 // No I/O; values not known yet pass.
 import { z } from "zod";
 import { define, isObject, type Field } from "../../api/schema.ts";
+import { dataLoss, mayLoseData } from "./dataLoss.ts";
 import { nearest } from "./nearest.ts";
 import { CONTEXT, contextOf, kindOf, type Context, type Problem, type Resource, type Values } from "./resource.ts";
 import { hasUnknown, pathText, same, UNKNOWN, withoutUndefined } from "./values.ts";
@@ -245,7 +246,7 @@ function known(value: unknown): unknown {
 function refusals(resource: Resource, olds: Values, inputs: Values): Problem[] {
   const refused = resource.refuse?.(known(olds) as Values, known(inputs) as Values);
   if (refused) return [refused];
-  if (resource.losesData === undefined || inputs["allowDataLoss"] === true) return [];
+  if (resource.losesData === undefined || mayLoseData(resource, inputs)) return [];
   return resource.replaceOn
     .filter((name) => {
       const field = resource.inputFields[name];
@@ -258,16 +259,6 @@ function refusals(resource: Resource, olds: Values, inputs: Values): Problem[] {
       return !same(field, olds[name], inputs[name]);
     })
     .map((name) => ({ path: [name], message: dataLoss(resource, name) }));
-}
-
-/** The refusal of a replacement that would destroy data, with the ways out (R9). */
-export function dataLoss(resource: Resource, input: string): string {
-  const rescue = resource.rescue?.(input);
-  return (
-    `changing it replaces the ${resource.name} and destroys ${resource.losesData}; ` +
-    (rescue === undefined ? "" : `${rescue}; otherwise `) +
-    "set allowDataLoss: true to allow that, or keep the old value"
-  );
 }
 
 /** What the service said at preview, where it is about an input that is new or changed. */

@@ -3,10 +3,10 @@ import type { Api } from "../client/api.ts";
 import { proveGone, type Holder } from "../client/absence.ts";
 import type { Deadline } from "../client/clock.ts";
 import { formatDuration, parseDuration } from "../../api/schema.ts";
-import { dataLoss } from "./check.ts";
+import { dataLoss, mayLoseData } from "./dataLoss.ts";
 import { diff, type Diff } from "./diff.ts";
 import { isNotFound, MachinesError, PartialStateError } from "./errors.ts";
-import { refuseReplacement } from "./memory.ts";
+import { refuseLoss, refuseReplacement } from "./memory.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
 import { inSpellingOf, same, withBareIds, withoutUndefined } from "./values.ts";
 
@@ -50,7 +50,7 @@ export function guardedDiff(resource: Resource, state: Values, news: Values): Di
   const moved = found.replaces.find(
     (name) => left.includes(name) || (isComputed(resource, name) && state[name] === undefined),
   );
-  if (moved !== undefined && resource.losesData !== undefined && news["allowDataLoss"] !== true) {
+  if (moved !== undefined && resource.losesData !== undefined && !mayLoseData(resource, news)) {
     throw new MachinesError("refused", `${moved}: ${dataLoss(resource, moved)}`);
   }
   return found;
@@ -161,7 +161,7 @@ function isSent(resource: Resource, old: Values, inputs: Values): boolean {
 
 /** Deletes the object; one that is proved to be gone already is done (R8). */
 export async function remove(resource: Resource, id: string, state: Values, caller: Caller): Promise<void> {
-  refuseReplacement(resource, state, id);
+  refuseLoss(resource, state, id);
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
   const holder = holderOf(resource, parts);
@@ -221,7 +221,12 @@ function stateFrom(resource: Resource, written: Values, live: Values, context: R
     if (live[name] === null) continue;
     state[name] = told ? (inSpellingOf(field, before, live[name]) ?? before) : before;
   }
-  for (const name of Object.keys(resource.outputFields)) if (live[name] !== undefined) state[name] = live[name];
+  for (const name of Object.keys(resource.outputFields)) {
+    const field = resource.inputFields[name];
+    // What the program wrote too is in the state in its spelling already.
+    const isTold = field !== undefined && kindOf(field) !== "behaviour" && state[name] !== undefined;
+    if (live[name] !== undefined && !isTold) state[name] = live[name];
+  }
   if (Object.keys(context).length > 0) state[CONTEXT] = context;
   return withoutUndefined(state);
 }

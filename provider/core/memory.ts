@@ -1,6 +1,6 @@
 // What check saw of resources that are in the state, by owner. What is to replace one is checked as if there had been
 // nothing, and created without a word of what it replaces: this is how we know all the same.
-import { MachinesError } from "./errors.ts";
+import { isProtected, mayLoseData, protectedFrom, unseenReplacement } from "./dataLoss.ts";
 import { contextOf, type Resource, type Values } from "./resource.ts";
 
 interface Known {
@@ -10,7 +10,7 @@ interface Known {
   /** Id of what is in the state. */
   readonly id?: string;
   readonly inState: boolean;
-  readonly mayLoseData: boolean;
+  readonly mayLose: boolean;
 }
 
 const known = new Map<string, Known>();
@@ -20,14 +20,14 @@ export function remember(resource: Resource, olds: Values, news: Values): void {
   const owner = contextOf(news).owner ?? contextOf(olds).owner;
   if (owner === undefined) return;
   const before = known.get(owner);
-  const mayLoseData = news["allowDataLoss"] === true;
+  const mayLose = mayLoseData(resource, news);
   // The engine checks a replacement a second time, without what it replaces; one by force in that way alone.
   const isThere = Object.keys(olds).some((name) => !name.startsWith("__"));
   known.set(
     owner,
     isThere
-      ? { name: resource.autoname && olds[resource.autoname.property], inputs: olds, inState: true, mayLoseData }
-      : { inState: false, ...before, mayLoseData },
+      ? { name: resource.autoname && olds[resource.autoname.property], inputs: olds, inState: true, mayLose }
+      : { inState: false, ...before, mayLose },
   );
 }
 
@@ -49,19 +49,29 @@ export const nameInState = (owner: string | undefined): unknown =>
 export const inputsInState = (owner: string | undefined): Values =>
   (owner === undefined ? undefined : known.get(owner)?.inputs) ?? {};
 
+const knownTo = (values: Values): Known | undefined => known.get(contextOf(values).owner ?? "");
+
 /**
  * R9: a replacement that nobody's inputs ask for, because of another provider, a replaced App, or by force. Check did not
- * see it coming; it shows in the create of what is in the state, or in the delete (of an `id`) of what is in the program.
+ * see it coming; it shows in the create of what is in the state.
  */
-export function refuseReplacement(resource: Resource, values: Values, id?: string): void {
-  const { owner } = contextOf(values);
-  const seen = owner === undefined ? undefined : known.get(owner);
-  if (resource.losesData === undefined || !seen || seen.mayLoseData || values["allowDataLoss"] === true) return;
-  const leftover = id !== undefined && seen.id !== undefined && seen.id !== id;
-  if (leftover || (id === undefined && !seen.inState)) return;
-  throw new MachinesError(
-    "refused",
-    `the ${resource.name} would be replaced together with its provider or its App, or by force, and ${resource.losesData} destroyed; ` +
-      "set allowDataLoss: true to allow that, also to end a replacement that was begun. If the provider's endpoint or organization was wrong for a while, run `pulumi refresh --run-program` with the right one first.",
-  );
+export function refuseReplacement(resource: Resource, inputs: Values): void {
+  const seen = knownTo(inputs);
+  if (resource.losesData === undefined || mayLoseData(resource, inputs)) return;
+  if (seen?.inState && !seen.mayLose) throw unseenReplacement(resource);
+}
+
+/**
+ * R9: the deletion of what is in the program, which is such a replacement; and of what the program no longer has, where that
+ * is protected. What was left over when it was replaced goes: its replacement was allowed.
+ */
+export function refuseLoss(resource: Resource, state: Values, id: string): void {
+  const seen = knownTo(state);
+  if (resource.losesData === undefined || mayLoseData(resource, state)) return;
+  if (seen === undefined) {
+    if (isProtected(resource)) throw protectedFrom(resource, id);
+    return;
+  }
+  const isLeftover = seen.id !== undefined && seen.id !== id;
+  if (!seen.mayLose && !isLeftover) throw unseenReplacement(resource);
 }

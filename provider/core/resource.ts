@@ -116,7 +116,7 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
     readonly separator: "-" | "_";
     readonly random: boolean;
   };
-  /** R9: a replacement destroys data, so check refuses it unless the input `allowDataLoss` is true. */
+  /** R9: a replacement destroys data, so check refuses it unless `allowDataLoss` is true; or `deletionProtection` is false, where there is that input, which guards deletion too. */
   readonly losesData?: string;
   /** How to change the input and keep the data all the same, for the refusal (R9). */
   readonly rescue?: (input: Path<I>) => string | undefined;

@@ -33,6 +33,7 @@ function canonicalAt(field: Field, value: unknown): unknown {
   const { shape, meta } = field;
   if (meta.format === "duration") return typeof value === "string" ? (parseDuration(value) ?? value) : value;
   if (meta.format === "autostop") return value === true ? "stop" : value === false ? "off" : value;
+  if (meta.format === "caseless") return typeof value === "string" ? value.toLowerCase() : value;
   if (meta.format === "reference") return typeof value === "string" ? bareId(value) : value;
   if (shape.kind === "array") {
     if (!Array.isArray(value) || value.length === 0) return Array.isArray(value) ? undefined : value;

@@ -44,3 +44,20 @@ export async function makeMachine(service: TestService, app: string, body: Recor
   const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${app}/machines`, body);
   return id;
 }
+
+/** Makes a cluster that is ready, and answers its id. */
+export async function makeCluster(
+  service: Pick<TestService, "url" | "token">,
+  name: string,
+  body: Record<string, unknown> = {},
+): Promise<string> {
+  const wanted = { name, org_slug: "personal", region: "fra", plan: "basic", ...body };
+  const { data } = await send<{ data: { id: string } }>(service, "POST", "/v1/postgres", wanted);
+  return data.id;
+}
+
+/** Makes a backup of a cluster and answers its id. */
+export async function makeBackup(service: Pick<TestService, "url" | "token">, cluster: string): Promise<string> {
+  const path = `/v1/postgres/${cluster}/backups`;
+  return (await send<{ data: { id: string } }>(service, "POST", path, { type: "full" })).data.id;
+}
