@@ -47,6 +47,14 @@ export const secretName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/, "must be 1 to 255 letters, digits and _, and not begin with a digit");
 
+/** Cluster name, unique in the organization. ASSUMED: a cluster's name is 1 to 63 of `a-z`, `0-9` and `-`; one that is taken is 422. */
+export const clusterName = z
+  .string()
+  .regex(
+    /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
+    "must be 1 to 63 of a-z, 0-9 and -, and begin and end with a letter or digit",
+  );
+
 /** Database of a cluster (bodies 2). */
 export const databaseName = z
   .string()

@@ -9,6 +9,7 @@ import { customCertificate } from "./customCertificate.ts";
 import { deployToken } from "./deployToken.ts";
 import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
+import { postgresCluster } from "./postgresCluster.ts";
 import { secret } from "./secret.ts";
 import { secretKey } from "./secretKey.ts";
 import { signature } from "./signature.ts";
@@ -26,6 +27,7 @@ export const resources: Readonly<Record<string, Resource>> = {
   DeployToken: deployToken,
   IpAssignment: ipAssignment,
   Machine: machine,
+  PostgresCluster: postgresCluster,
   Secret: secret,
   SecretKey: secretKey,
   Signature: signature,

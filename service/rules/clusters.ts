@@ -1,4 +1,5 @@
 // What the rules of Postgres clusters share: looking one up, answering it, making one (bodies section 10).
+import { clusterName } from "../../api/names.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { findCluster } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
@@ -16,7 +17,6 @@ const plans: Readonly<Record<string, { cpu_kind: string; cpus: number; memory_mb
 };
 
 const gib = 2 ** 30;
-const namePattern = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 function clusterRowOf({ world, caller, params }: Asking): ClusterRow {
   const row = findCluster(world, String(params["postgres_cluster_id"]));
@@ -81,8 +81,7 @@ function nameFor(world: World, org: number, asked: string | undefined): string {
     while (isTaken(world, org, made)) made = world.ids.machineName();
     return made;
   }
-  // ASSUMED: a cluster's name is 1 to 63 of `a-z`, `0-9` and `-`; one that is taken is 422.
-  if (!namePattern.test(asked))
+  if (!clusterName.safeParse(asked).success)
     throw refuse(
       422,
       `invalid name, got ${JSON.stringify(asked.slice(0, 80))}, must be 1 to 63 of a-z, 0-9 and -, and begin and end with a letter or digit`,

@@ -66,6 +66,24 @@ describe("replacement", () => {
     expect(await of("Volume").read(id, { state, inputs })).toBeUndefined();
   });
 
+  test("a protected cluster is not replaced by force, and goes only once its state says that it may (R9)", async () => {
+    const news = { region: "fra", plan: "basic" };
+    const type = "PostgresCluster";
+    const { id, inputs, state } = await made(type, news);
+    await of(type).checked(news, inputs);
+    await expect(of(type).create(await of(type).checked(news))).rejects.toThrow(
+      /would be replaced .*all its databases destroyed; set deletionProtection: false/,
+    );
+    await nextRun();
+    await expect(of(type).delete({ id, state, inputs })).rejects.toThrow(/is protected: .*deletionProtection: false/);
+    // Its replacement was allowed by what the program says now: the old one goes, whatever its state says.
+    const allowed = { ...news, plan: "launch", deletionProtection: false };
+    await of(type).checked(allowed, inputs);
+    expect((await of(type).create(await of(type).checked(allowed))).id).not.toBe(id);
+    await of(type).delete({ id, state, inputs });
+    expect(await of(type).read(id, { state, inputs })).toBeUndefined();
+  });
+
   test("what a program no longer has is deleted as it says", async () => {
     const { id, inputs, state } = await made("Volume", { app: "app", region: "ams" });
     await of("Volume", "another").checked({ app: "app" });

@@ -1,0 +1,273 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { delayProfiles } from "../../service/lifecycle/delays.ts";
+import { bind, type Bound } from "../support/binding.ts";
+import { makeBackup, makeCluster, send } from "../support/around.ts";
+import { lifecycle } from "../support/lifecycle.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const sources = new WeakMap<TestService, Promise<{ cluster: string; backupId: string }>>();
+/** A cluster with a backup, made once. */
+function sourceOf(service: TestService): Promise<{ cluster: string; backupId: string }> {
+  const made = async () => {
+    const cluster = await makeCluster(service, "source");
+    return { cluster, backupId: await makeBackup(service, cluster) };
+  };
+  const known = sources.get(service) ?? made();
+  sources.set(service, known);
+  return known;
+}
+
+const bySource = {
+  region: null,
+  plan: null,
+  diskSizeGb: null,
+  pgMajorVersion: null,
+  poolMode: null,
+  postgisEnabled: null,
+};
+
+lifecycle("PostgresCluster", {
+  // What it was made from nobody tells, nor how connections are pooled.
+  writeOnly: ["poolMode", "restore", "fork"],
+  given: () => Promise.resolve({ region: "fra", plan: "Basic", __context: { name: "main", owner: "cluster" } }),
+  changes: async (service) => {
+    const { cluster, backupId } = await sourceOf(service);
+    const restore = { cluster, backupId: `${cluster}/backup/${backupId}` };
+    return [
+      { set: { plan: "launch" }, expect: "refused" },
+      { set: { deletionProtection: false }, expect: "no request" },
+      { set: { plan: "launch" }, expect: "replace" },
+      { set: { region: "ams" }, expect: "replace" },
+      { set: { diskSizeGb: 20 }, expect: "replace" },
+      { set: { pgMajorVersion: "17" }, expect: "replace" },
+      { set: { poolMode: "transaction" }, expect: "replace" },
+      { set: { postgisEnabled: true }, expect: "replace" },
+      { set: { organization: "another" }, expect: "replace", diffOnly: true },
+      { set: { ...bySource, restore }, expect: "replace", then: { restore, region: "fra", plan: "basic" } },
+      { set: { restore: null, fork: { cluster } }, expect: "replace", then: { fork: { cluster }, region: "fra" } },
+      { set: { name: "another-name" }, expect: "replace" },
+      { set: { fork: null, region: "ams", plan: "Basic" }, expect: "delete-replace", then: { plan: "Basic" } },
+    ];
+  },
+});
+
+describe("PostgresCluster", () => {
+  let service: TestService;
+  let cluster: Bound;
+  beforeAll(async () => {
+    service = await startService();
+    cluster = bind("PostgresCluster", service);
+  });
+  afterAll(() => service.close());
+
+  const inputsOf = async (inputs: Record<string, unknown>) => {
+    const checked = await cluster.check({}, { region: "fra", plan: "basic", deletionProtection: false, ...inputs });
+    expect(checked.failures).toEqual([]);
+    return checked.inputs;
+  };
+  const make = async (inputs: Record<string, unknown>) => {
+    const checked = await inputsOf(inputs);
+    return { inputs: checked, ...(await cluster.create(checked)) };
+  };
+  const sentBy = async (work: () => Promise<unknown>) => {
+    const before = service.requests.length;
+    await work();
+    return service.requests.slice(before).map(({ operation }) => operation);
+  };
+  const problems = async (inputs: Record<string, unknown>) => (await cluster.check({}, inputs)).failures.join("\n");
+
+  test("outputs tell where it listens and how to get in", async () => {
+    const { id, state } = await make({ name: "outputs" });
+    const password = String(state["password"]);
+    expect(password).not.toBe("");
+    expect(state).toMatchObject({
+      clusterId: id,
+      status: "ready",
+      cpuKind: "shared",
+      cpus: 2,
+      memoryMb: 1024,
+      replicas: 0,
+      username: "fly-user",
+      directHost: `direct.${id}.postgres.machines.test`,
+      directPort: 5432,
+      poolerHost: `pgbouncer.${id}.postgres.machines.test`,
+      poolerPort: 5432,
+    });
+    for (const kind of ["direct", "pooler"]) {
+      const uri = new URL(String(state[`${kind}Uri`]));
+      expect(decodeURIComponent(uri.password)).toBe(password);
+      expect(uri).toMatchObject({ protocol: "postgresql:", username: "fly-user", pathname: "/fly-db" });
+      expect(`${uri.hostname}:${uri.port}`).toBe(`${String(state[`${kind}Host`])}:5432`);
+    }
+    const live = await send(service, "GET", `/v1/postgres/${id}/users/fly-user/credentials`);
+    expect(live).toMatchObject({ data: { password } });
+  });
+
+  test("a refresh asks for the cluster alone; credentials only where there are none", async () => {
+    const { id, state } = await make({ name: "lean" });
+    expect(await sentBy(() => cluster.read(id, state))).toEqual(["postgres.get"]);
+    const { password: _, ...without } = state;
+    let found: unknown;
+    const sent = await sentBy(async () => (found = (await cluster.read(id, without))?.state));
+    expect(sent).toEqual(["postgres.get", "postgres.credentials"]);
+    expect(found).toEqual(state);
+  });
+
+  test("credentials that are refused are left out, and the cluster is made all the same", async () => {
+    service.fail({ operation: "postgres.credentials", status: 403, when: "before", times: 1 });
+    const { id, state } = await make({ name: "no-credentials" });
+    expect(state).toMatchObject({ status: "ready", clusterId: id });
+    for (const name of ["username", "password", "directUri", "poolerUri"]) expect(state).not.toHaveProperty(name);
+    expect((await cluster.read(id, state))?.state).toHaveProperty("password");
+  });
+
+  test("the plan is matched without case", async () => {
+    const { id, inputs, state } = await make({ name: "spelling", plan: "performance" });
+    expect(state["plan"]).toBe("performance");
+    const found = await cluster.read(id, state);
+    expect(found?.state).toEqual(state);
+    for (const plan of ["Performance", "PERFORMANCE"]) {
+      const next = await cluster.check(inputs, { ...inputs, plan, deletionProtection: true });
+      expect(next.failures).toEqual([]);
+      expect(await cluster.diff(id, state, { ...inputs, plan })).toBe("same");
+    }
+  });
+
+  test("exactly one source, and nothing beside it that it brings along", async () => {
+    expect(await problems({})).toMatch(/region: is required.*\nplan: is required/);
+    expect(await problems({ region: "fra", plan: "huge" })).toMatch(/plan: got "huge"; must be basic, starter/);
+    const fork = { cluster: "c" };
+    expect(await problems({ fork, restore: { cluster: "c", backupId: "b" } })).toMatch(/fork: cannot go together/);
+    expect(await problems({ fork, region: "fra", diskSizeGb: 10 })).toMatch(
+      /region: comes from the cluster named in fork; leave it out\ndiskSizeGb: comes from/,
+    );
+    for (const restore of [{ cluster: "c" }, { cluster: "c", backupId: "b", pitrTime: "2026-01-01T00:00:00Z" }])
+      expect(await problems({ restore })).toMatch(/restore.backupId: exactly one of backupId and pitrTime/);
+    expect(await problems({ restore: { cluster: "c", pitrTime: "yesterday" } })).toMatch(/must be an RFC 3339 time/);
+    expect(await problems({ restore: { cluster: "c", pitrTime: "2026-01-01T00:00:00+01:00" } })).toBe("");
+  });
+
+  test("restored to a moment in time, it has what was there then, and may say its size itself later", async () => {
+    const { cluster: from } = await sourceOf(service);
+    const inputs = { name: "restored", region: null, plan: null, deletionProtection: null };
+    const pitrTime = new Date().toISOString();
+    const { id, state, inputs: checked } = await make({ ...inputs, restore: { cluster: from, pitrTime } });
+    expect(state).toMatchObject({ region: "fra", plan: "basic", status: "ready" });
+    const settled = await cluster.check(checked, { name: "restored", region: "fra", plan: "basic" });
+    expect(settled.failures).toEqual([]);
+    expect(await cluster.diff(id, state, settled.inputs)).toBe("same");
+    const other = await cluster.check(checked, { name: "restored", restore: { cluster: "other", pitrTime } });
+    expect(other.failures.join()).toMatch(
+      /restore: changing it replaces the PostgresCluster and destroys all its databases; set deletionProtection: false/,
+    );
+  });
+
+  test("under protection it is neither deleted nor replaced, by one switch", async () => {
+    const { id, inputs, state } = await make({ name: "kept", deletionProtection: true });
+    await expect(cluster.delete(id, state)).rejects.toThrow(
+      /PostgresCluster .* is protected: .* set deletionProtection: false on it, run up/,
+    );
+    const changed = await cluster.check(inputs, { ...inputs, region: "ams" });
+    expect(changed.failures.join()).toMatch(/region: changing it replaces .* set deletionProtection: false/);
+    expect((await cluster.check(inputs, { ...inputs, region: "ams", deletionProtection: false })).failures).toEqual([]);
+    expect(await cluster.read(id, state)).toBeDefined();
+    await cluster.delete(id, { ...state, deletionProtection: false });
+    expect(await cluster.read(id, state)).toBeUndefined();
+  });
+
+  test("switching protection off and changing it in one go replaces it", async () => {
+    const given = { name: "at-once", region: "fra", plan: "basic", __context: { owner: "at-once" } };
+    const { inputs } = await cluster.check({}, given);
+    const { id, state } = await cluster.create(inputs);
+    const wanted = { ...given, plan: "starter", deletionProtection: false };
+    const next = (await cluster.check(inputs, wanted)).inputs;
+    expect(await cluster.diff(id, state, next)).toBe("delete-replace");
+    await cluster.delete(id, state);
+    const anew = await cluster.create((await cluster.check({}, wanted)).inputs);
+    expect(anew.id).not.toBe(id);
+    expect(anew.state).toMatchObject({ name: "at-once", plan: "starter" });
+  });
+
+  test.each([
+    ["before it was made", "before"],
+    ["after it was made", "after"],
+  ] as const)("an answer lost %s leaves exactly one", async (_, when) => {
+    service.fail({ operation: "postgres.create", status: "reset", when, times: 1 });
+    const name = `lost-${when}`;
+    const { id } = await make({ name });
+    const { data } = await send<{ data: { id: string; name: string }[] }>(
+      service,
+      "GET",
+      "/v1/postgres?org_slug=personal&include_deleted=true",
+    );
+    expect(data.filter((one) => one.name === name).map((one) => one.id)).toEqual([id]);
+  });
+
+  test("a name that is taken is no cluster of ours", async () => {
+    await makeCluster(service, "taken");
+    await expect(make({ name: "taken" })).rejects.toThrow(/postgres.create answered 422: name has already been taken/);
+  });
+
+  test("one that fails ends the wait at once, with its id", async () => {
+    const inputs = await inputsOf({ name: "will-simulate-fail" });
+    const failure = await cluster.create(inputs).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ message: expect.stringMatching(/could not be set up: it is failed/) as unknown });
+    const { id, properties } = failure as { id: string; properties: Record<string, unknown> };
+    expect(properties).toMatchObject({ clusterId: id, status: "failed", region: "fra" });
+    await expect(cluster.update(id, properties, inputs)).rejects.toThrow(/deletionProtection: false .*replace it/);
+    await cluster.delete(id, properties);
+  });
+
+  test("one that was deleted outside is gone, however the service says so", async () => {
+    const { id, state } = await make({ name: "gone" });
+    for (const status of ["deleting", "deleted"]) {
+      service.fail({ operation: "postgres.get", merge: { data: { status } }, times: 1 });
+      expect(await cluster.read(id, state)).toBeUndefined();
+    }
+    await send(service, "DELETE", `/v1/postgres/${id}`);
+    expect(await cluster.read(id, state)).toBeUndefined();
+  });
+});
+
+describe("PostgresCluster that takes its time", () => {
+  let service: TestService;
+  let cluster: Bound;
+  beforeAll(async () => {
+    service = await startService({ delays: { ...delayProfiles.none, cluster: 150 } });
+    cluster = bind("PostgresCluster", service);
+  });
+  afterAll(() => service.close());
+  const inputsOf = async (more: Record<string, unknown>) =>
+    (await cluster.check({}, { region: "fra", plan: "basic", deletionProtection: false, ...more })).inputs;
+
+  test("is waited for through states nobody knows", async () => {
+    service.fail({ operation: "postgres.get", merge: { data: { status: "warming" } }, times: 2 });
+    const { state } = await cluster.create(await inputsOf({ name: "slow" }));
+    expect(state).toMatchObject({ status: "ready" });
+    expect(state["poolerHost"]).toBeDefined();
+  });
+
+  test("and one that is never ready keeps its id when the time is over", async () => {
+    const __context = { timeouts: { create: "3s" } };
+    const inputs = await inputsOf({ name: "never-simulate-stuck", __context });
+    const failure = await cluster.create(inputs).catch((error: unknown) => error);
+    expect(failure).toMatchObject({
+      message: expect.stringMatching(/was not ready within 3s: it is initializing/) as unknown,
+      properties: { status: "initializing", name: "never-simulate-stuck" },
+    });
+  });
+
+  test("deleting it waits until nothing answers any more, also where it is told as deleting", async () => {
+    const { id, state } = await cluster.create(await inputsOf({ name: "leaving" }));
+    const answer = { data: { id, name: "leaving", status: "deleting" } };
+    service.fail({ operation: "postgres.get", status: 200, body: answer, when: "before", times: 2 });
+    const before = service.requests.length;
+    await cluster.delete(id, state);
+    expect(service.requests.slice(before).map(({ operation, status }) => `${operation} ${status}`)).toEqual([
+      "postgres.delete 202",
+      "postgres.get 200",
+      "postgres.get 200",
+      "postgres.get 410",
+    ]);
+  });
+});
