@@ -56,6 +56,17 @@ export async function untilReady(
   }
 }
 
+/** Does what needs a cluster that is ready; one that is not is waited for. */
+export async function whenReady<T>(waiting: Waiting, cluster: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 503) throw error;
+    await untilReady(waiting, cluster);
+    return work();
+  }
+}
+
 /** What is made once. */
 export interface Making<Item> {
   /** All of its kind. */

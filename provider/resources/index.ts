@@ -10,6 +10,7 @@ import { deployToken } from "./deployToken.ts";
 import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
 import { postgresCluster } from "./postgresCluster.ts";
+import { postgresDatabase } from "./postgresDatabase.ts";
 import { secret } from "./secret.ts";
 import { secretKey } from "./secretKey.ts";
 import { signature } from "./signature.ts";
@@ -28,6 +29,7 @@ export const resources: Readonly<Record<string, Resource>> = {
   IpAssignment: ipAssignment,
   Machine: machine,
   PostgresCluster: postgresCluster,
+  PostgresDatabase: postgresDatabase,
   Secret: secret,
   SecretKey: secretKey,
   Signature: signature,

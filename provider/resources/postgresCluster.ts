@@ -8,7 +8,7 @@ import { isLeaving, makeOnce, untilReady, type Cluster } from "../client/cluster
 import { MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Call, type Problem } from "../core/resource.ts";
-import { directUri, firstCredentials, firstDatabase, poolerUri, type Credentials } from "./postgresCredentials.ts";
+import { directUri, credentialsIfTold, firstDatabase, poolerUri, type Credentials } from "./postgresCredentials.ts";
 import { regionProblem } from "./region.ts";
 
 const plan = z
@@ -162,7 +162,7 @@ export const postgresCluster = defineResource({
     let live = await begin(call, wanted);
     try {
       live = await untilReady(call, live.id, (seen) => (live = seen));
-      return toLive(live, wanted.organization, await firstCredentials(call, live.id));
+      return toLive(live, wanted.organization, await credentialsIfTold(call, live.id));
     } catch (error) {
       throw new PartialStateError(toLive(live, wanted.organization, undefined), error);
     }
@@ -172,7 +172,7 @@ export const postgresCluster = defineResource({
     const { data: live } = await call.api.postgres.get({ postgresClusterId: id.clusterId });
     if (isLeaving(live.status)) return undefined;
     const isTold = live.status === "ready" && knownCredentials(state) === undefined;
-    const credentials = isTold ? await firstCredentials(call, live.id) : knownCredentials(state);
+    const credentials = isTold ? await credentialsIfTold(call, live.id) : knownCredentials(state);
     return toLive(live, state?.organization, credentials);
   },
 
@@ -182,7 +182,7 @@ export const postgresCluster = defineResource({
     let credentials = knownCredentials(old);
     try {
       live = await untilReady(call, live.id, (seen) => (live = seen));
-      credentials ??= await firstCredentials(call, live.id);
+      credentials ??= await credentialsIfTold(call, live.id);
       return toLive(live, old.organization, credentials);
     } catch (error) {
       throw new PartialStateError(toLive(live, old.organization, credentials), error);

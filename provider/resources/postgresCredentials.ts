@@ -20,13 +20,17 @@ export interface Credentials {
 export const credentialsOf = async (api: Api, cluster: string, username: string): Promise<Credentials> =>
   (await api.postgres.credentials({ postgresClusterId: cluster, username })).data;
 
-/** The first user's, or undefined where the service does not tell: a token that only reads may not see passwords. */
-export async function firstCredentials({ api, warn }: Call, cluster: string): Promise<Credentials | undefined> {
+/** The same, or undefined where the service does not tell: a token that only reads may not see passwords. */
+export async function credentialsIfTold(
+  { api, warn }: Call,
+  cluster: string,
+  username = firstUser,
+): Promise<Credentials | undefined> {
   try {
-    return await credentialsOf(api, cluster, firstUser);
+    return await credentialsOf(api, cluster, username);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== "api") throw error;
-    warn(`cluster ${cluster}: the outputs lack its password and URIs, because ${messageOf(error)}`);
+    warn(`the password of ${username} in cluster ${cluster} is left out, because ${messageOf(error)}`);
     return undefined;
   }
 }

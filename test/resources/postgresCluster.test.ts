@@ -1,21 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { delayProfiles } from "../../service/lifecycle/delays.ts";
 import { bind, type Bound } from "../support/binding.ts";
-import { makeBackup, makeCluster, send } from "../support/around.ts";
+import { makeBackup, makeCluster, once, send } from "../support/around.ts";
 import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-const sources = new WeakMap<TestService, Promise<{ cluster: string; backupId: string }>>();
-/** A cluster with a backup, made once. */
-function sourceOf(service: TestService): Promise<{ cluster: string; backupId: string }> {
-  const made = async () => {
-    const cluster = await makeCluster(service, "source");
-    return { cluster, backupId: await makeBackup(service, cluster) };
-  };
-  const known = sources.get(service) ?? made();
-  sources.set(service, known);
-  return known;
-}
+/** A cluster with a backup. */
+const sourceOf = once(async (service) => {
+  const cluster = await makeCluster(service, "source");
+  return { cluster, backupId: await makeBackup(service, cluster) };
+});
 
 const bySource = {
   region: null,

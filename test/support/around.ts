@@ -61,3 +61,13 @@ export async function makeBackup(service: Pick<TestService, "url" | "token">, cl
   const path = `/v1/postgres/${cluster}/backups`;
   return (await send<{ data: { id: string } }>(service, "POST", path, { type: "full" })).data.id;
 }
+
+/** What is made at most once in a service. */
+export function once<T>(make: (service: TestService) => Promise<T>): (service: TestService) => Promise<T> {
+  const made = new WeakMap<TestService, Promise<T>>();
+  return (service) => {
+    const known = made.get(service) ?? make(service);
+    made.set(service, known);
+    return known;
+  };
+}
