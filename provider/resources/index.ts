@@ -11,6 +11,7 @@ import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
 import { postgresCluster } from "./postgresCluster.ts";
 import { postgresDatabase } from "./postgresDatabase.ts";
+import { postgresUser } from "./postgresUser.ts";
 import { secret } from "./secret.ts";
 import { secretKey } from "./secretKey.ts";
 import { signature } from "./signature.ts";
@@ -30,6 +31,7 @@ export const resources: Readonly<Record<string, Resource>> = {
   Machine: machine,
   PostgresCluster: postgresCluster,
   PostgresDatabase: postgresDatabase,
+  PostgresUser: postgresUser,
   Secret: secret,
   SecretKey: secretKey,
   Signature: signature,

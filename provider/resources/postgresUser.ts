@@ -1,0 +1,114 @@
+// Users of a Postgres cluster (bodies 10).
+import { z } from "zod";
+import { userName } from "../../api/names.ts";
+import { postgresRole } from "../../api/postgres.ts";
+import { optional, required } from "../../api/schema.ts";
+import { makeOnce, whenReady } from "../client/clusters.ts";
+import { isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
+import { fixed, pathId } from "../core/ids.ts";
+import { behaviour, defineResource, type Call } from "../core/resource.ts";
+import { equal } from "../core/values.ts";
+import { credentialsIfTold, credentialsOf } from "./postgresCredentials.ts";
+
+const inputs = z.object({
+  cluster: required(
+    z.string(),
+    "Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.",
+    { format: "reference" },
+  ),
+  username: required(
+    userName,
+    "Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.",
+  ),
+  role: required(
+    postgresRole,
+    "What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.",
+  ),
+  rotationTriggers: optional(
+    z.record(z.string(), z.string()),
+    "Any values, for example a date; when they change, the user gets a new password.",
+  ),
+  killSessions: behaviour(z.boolean().default(false)).describe(
+    "Whether a new password ends the sessions the user has open.",
+  ),
+});
+
+const outputs = z.object({
+  password: optional(z.string(), "The password, drawn by the service.", { secret: true }),
+});
+
+export const postgresUser = defineResource({
+  name: "PostgresUser",
+  summary: "A user of a Postgres cluster, with a password that the service draws.",
+  inputs,
+  outputs,
+  id: pathId("cluster", fixed("user"), "username"),
+  within: { kind: "cluster", part: "cluster" },
+  replaceOn: ["cluster", "username"],
+  moves: { password: ["rotationTriggers"] },
+
+  async create({ inputs: { cluster, username, role }, ...call }) {
+    await makeOnce(call.api, {
+      list: () => usersOf(call, cluster),
+      key: (user) => user.username,
+      isIt: (user) => user.username === username,
+      make: () => call.api.postgres.createUser({ postgresClusterId: cluster, body: { username, role } }),
+    });
+    const live = { cluster, username, role };
+    try {
+      return { ...live, password: (await credentialsIfTold(call, cluster, username))?.password };
+    } catch (error) {
+      throw new PartialStateError(live, error);
+    }
+  },
+
+  async read({ id, state, ...call }) {
+    const found = (await usersOf(call, id.cluster)).find(({ username }) => username === id.username);
+    if (!found) return undefined;
+    const told = await credentialsIfTold(call, id.cluster, id.username);
+    return { cluster: id.cluster, ...found, password: told?.password ?? state?.password };
+  },
+
+  // Fails plainly: the state then keeps the triggers of before, and the next up rotates.
+  async update({ id, inputs: { role, rotationTriggers, killSessions }, old, unfinished, ...call }) {
+    const key = { postgresClusterId: id.cluster, username: id.username };
+    if (role !== old.role)
+      await whenReady(call, id.cluster, () => call.api.postgres.updateUser({ ...key, body: { role } }));
+    const rotates = !equal(rotationTriggers ?? {}, old.rotationTriggers ?? {});
+    const password = rotates
+      ? await whenReady(call, id.cluster, () => rotated(call, key, killSessions))
+      : unfinished
+        ? (await credentialsIfTold(call, id.cluster, id.username))?.password
+        : old.password;
+    return { cluster: id.cluster, username: id.username, role, password };
+  },
+
+  async delete({ id, ...call }) {
+    const key = { postgresClusterId: id.cluster, username: id.username };
+    await whenReady(call, id.cluster, () => call.api.postgres.deleteUser(key));
+  },
+});
+
+const usersOf = async (call: Call, cluster: string) =>
+  (await whenReady(call, cluster, () => call.api.postgres.listUsers({ postgresClusterId: cluster }))).data;
+
+/** Gives the user a new password and answers it. Whether a lost answer was one, the password tells. */
+async function rotated(
+  { api }: Call,
+  key: { readonly postgresClusterId: string; readonly username: string },
+  killSessions: boolean,
+): Promise<string> {
+  const before = (await credentialsOf(api, key.postgresClusterId, key.username)).password;
+  try {
+    return (await api.postgres.rotatePassword({ ...key, body: { killSessions } })).data.password;
+  } catch (error) {
+    if (!isAmbiguous(error)) throw error;
+    const now = (await credentialsOf(api, key.postgresClusterId, key.username)).password;
+    if (now !== before) return now;
+    throw new MachinesError(
+      "api",
+      `the password of ${key.username} in cluster ${key.postgresClusterId} was not rotated: ${(error as Error).message} It was looked for: nothing changed. Run up again.`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bind, type Bound } from "../support/binding.ts";
+import { makeCluster, once, send } from "../support/around.ts";
+import { lifecycle } from "../support/lifecycle.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const another = once((service) => makeCluster(service, "another"));
+
+lifecycle("PostgresUser", {
+  // Nobody but the program knows why a password was changed.
+  writeOnly: ["rotationTriggers"],
+  steady: { rotationTriggers: "a reason to rotate, of which the service knows nothing" },
+  given: async (service) => ({ cluster: await makeCluster(service, "main"), username: "anna", role: "writer" }),
+  changes: async (service) => [
+    { set: { role: "reader" }, expect: "update" },
+    { set: { rotationTriggers: { month: "2026-01" } }, expect: "update" },
+    { set: { rotationTriggers: { month: "2026-02" }, role: "schema_admin" }, expect: "update" },
+    { set: { killSessions: true }, expect: "no request" },
+    { set: { username: "berta" }, expect: "replace" },
+    { set: { cluster: await another(service) }, expect: "replace" },
+  ],
+  drift: [
+    {
+      meddle: (service, { cluster, username }) =>
+        send(service, "PATCH", `/v1/postgres/${String(cluster)}/users/${String(username)}`, { role: "reader" }),
+      shows: { role: "reader" },
+    },
+  ],
+});
+
+describe("PostgresUser", () => {
+  let service: TestService;
+  let user: Bound;
+  let cluster: string;
+  beforeAll(async () => {
+    service = await startService();
+    user = bind("PostgresUser", service);
+    cluster = await makeCluster(service, "main");
+  });
+  afterAll(() => service.close());
+
+  const make = async (inputs: Record<string, unknown>) => {
+    const checked = await user.check({}, { cluster, role: "writer", ...inputs });
+    expect(checked.failures).toEqual([]);
+    return { inputs: checked.inputs, ...(await user.create(checked.inputs)) };
+  };
+  const path = (username: string) => `/v1/postgres/${cluster}/users/${username}`;
+  const passwordOf = async (username: string) =>
+    (await send<{ data: { password: string } }>(service, "GET", `${path(username)}/credentials`)).data.password;
+  const sentBy = async (work: () => Promise<unknown>) => {
+    const before = service.requests.length;
+    await work();
+    return service.requests.slice(before).map(({ operation }) => operation);
+  };
+
+  test("its password is an output; one changed outside shows, and is no difference", async () => {
+    const { id, inputs, state } = await make({ username: "anna" });
+    expect(id).toBe(`${cluster}/user/anna`);
+    expect(state["password"]).toBe(await passwordOf("anna"));
+    await send(service, "POST", `${path("anna")}/rotate_password`, {});
+    const found = await user.read(id, state);
+    expect(found?.state["password"]).toBe(await passwordOf("anna"));
+    expect(found?.state["password"]).not.toBe(state["password"]);
+    expect(await user.diff(id, found?.state ?? {}, inputs)).toBe("same");
+  });
+
+  test("triggers alone rotate the password, once, and end sessions where asked to", async () => {
+    const { id, inputs, state } = await make({ username: "berta", killSessions: true });
+    const next = { ...inputs, rotationTriggers: { on: "a" } };
+    let after: Record<string, unknown> = {};
+    const sent = await sentBy(async () => (after = await user.update(id, state, next)));
+    expect(sent).toEqual(["postgres.credentials", "postgres.rotatePassword"]);
+    expect(after["password"]).toBe(await passwordOf("berta"));
+    expect(after["password"]).not.toBe(state["password"]);
+    const role = await user.update(id, after, { ...next, role: "reader" });
+    expect(role).toMatchObject({ role: "reader", password: after["password"] });
+  });
+
+  test.each(["before", "after"] as const)("an answer lost %s the rotation is settled by the password", async (when) => {
+    const { id, inputs, state } = await make({ username: `lost-${when}` });
+    service.fail({ operation: "postgres.rotatePassword", status: "reset", when, times: 1 });
+    const work = user.update(id, state, { ...inputs, rotationTriggers: { on: "a" } });
+    if (when === "before") await expect(work).rejects.toThrow(/was not rotated: .*Run up again/);
+    else expect((await work)["password"]).toBe(await passwordOf("lost-after"));
+  });
+
+  test("an answer to its creation that is lost leaves exactly one", async () => {
+    service.fail({ operation: "postgres.createUser", status: "reset", when: "after", times: 1 });
+    const { state } = await make({ username: "once" });
+    expect(state["password"]).toBe(await passwordOf("once"));
+  });
+
+  test("a password that is refused is left out; a refresh keeps the one that is known", async () => {
+    const refused = { operation: "postgres.credentials", status: 403, when: "before", times: 1 } as const;
+    service.fail(refused);
+    expect((await make({ username: "unseen" })).state).not.toHaveProperty("password");
+    const { id, state } = await make({ username: "seen" });
+    service.fail(refused);
+    expect((await user.read(id, state))?.state).toEqual(state);
+  });
+
+  test("one deleted outside is gone", async () => {
+    const { id, state } = await make({ username: "gone" });
+    await send(service, "DELETE", path("gone"));
+    expect(await user.read(id, state)).toBeUndefined();
+    await user.delete(id, state);
+  });
+});
