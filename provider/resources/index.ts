@@ -10,6 +10,7 @@ import { deployToken } from "./deployToken.ts";
 import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
 import { postgresCluster } from "./postgresCluster.ts";
+import { postgresAttachment } from "./postgresAttachment.ts";
 import { postgresDatabase } from "./postgresDatabase.ts";
 import { postgresUser } from "./postgresUser.ts";
 import { secret } from "./secret.ts";
@@ -30,6 +31,7 @@ export const resources: Readonly<Record<string, Resource>> = {
   IpAssignment: ipAssignment,
   Machine: machine,
   PostgresCluster: postgresCluster,
+  PostgresAttachment: postgresAttachment,
   PostgresDatabase: postgresDatabase,
   PostgresUser: postgresUser,
   Secret: secret,

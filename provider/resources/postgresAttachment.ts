@@ -1,0 +1,155 @@
+// Attachments of Postgres clusters to Apps (spec 4.8, bodies 10): a record of the service's, and on request a secret of the
+// App, which the service does not set by itself.
+import { z } from "zod";
+import { appName, databaseName, secretName, userName } from "../../api/names.ts";
+import { optional, required } from "../../api/schema.ts";
+import { untilReady } from "../client/clusters.ts";
+import { isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource, type Call, type Problem } from "../core/resource.ts";
+import { bareId } from "../core/values.ts";
+import { credentialsOf, firstDatabase, firstUser, poolerUri } from "./postgresCredentials.ts";
+
+/** The id of another resource, or the name that ends it. */
+const named = (schema: z.ZodString, what: string) =>
+  z.string().refine((id) => schema.safeParse(bareId(id)).success, { error: `must be the id or the name of ${what}` });
+
+const inputs = z.object({
+  cluster: required(
+    z.string(),
+    "Cluster to attach: the `id` of a PostgresCluster. Changing it replaces the attachment.",
+    { format: "reference" },
+  ),
+  app: required(appName, "App to attach it to: the `id` of an App. Changing it replaces the attachment.", {
+    format: "reference",
+  }),
+  secretName: optional(
+    secretName,
+    "Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.",
+  ),
+  uri: optional(z.string(), "The connection URI itself; made from `user`, `password` and `database` when left out.", {
+    secret: true,
+  }),
+  user: optional(
+    named(userName, "a PostgresUser"),
+    "User to connect as: the `id` of a PostgresUser; the cluster's first user when left out.",
+    { format: "reference" },
+  ),
+  password: optional(
+    z.string(),
+    "Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.",
+    { secret: true },
+  ),
+  database: optional(
+    named(databaseName, "a PostgresDatabase"),
+    "Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out.",
+    { format: "reference" },
+  ),
+});
+
+const outputs = z.object({
+  attachedAt: optional(z.string(), "RFC 3339 time of the attachment."),
+  secretDigest: optional(z.string(), "Digest of the secret that was set; it changes with the value."),
+  secretsVersion: optional(z.int(), "Version of the App's secrets since the secret was set."),
+});
+
+type Inputs = z.output<typeof inputs>;
+type Settings = Pick<Inputs, "cluster" | "app" | "secretName" | "uri" | "user" | "password" | "database">;
+
+export const postgresAttachment = defineResource({
+  name: "PostgresAttachment",
+  summary: "Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.",
+  description:
+    "An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on.",
+  inputs,
+  outputs,
+  id: pathId("cluster", "app"),
+  within: { kind: "cluster", part: "cluster" },
+  replaceOn: ["cluster", "app"],
+  // Deleting the old one unsets the secret: the new one must not have set it by then.
+  uniqueBy: ["app", "secretName"],
+  moves: { secretDigest: "any", secretsVersion: "any" },
+  validate: problemsOf,
+
+  async create({ inputs: wanted, ...call }) {
+    const { cluster, app } = wanted;
+    const { data } = await call.api.postgres.attach({ postgresClusterId: cluster, body: { appName: app } });
+    const live = { cluster, app, attachedAt: data.attachedAt };
+    try {
+      return { ...live, ...(await written(call, wanted, undefined)) };
+    } catch (error) {
+      // The state is without the secret, so that the next up sets it.
+      throw new PartialStateError({ ...live, secretName: null }, error);
+    }
+  },
+
+  async read({ id, state, api }) {
+    const { data } = await api.postgres.get({ postgresClusterId: id.cluster });
+    if (!data.attachedApps?.some(({ name }) => name === id.app)) return undefined;
+    const { attachedAt, secretDigest, secretsVersion, secretName: name } = state ?? {};
+    const live = { ...id, attachedAt };
+    if (name === undefined) return live;
+    const digest = await digestOf({ api, app: id.app, name });
+    // Overwritten or unset: what we wrote is there no longer.
+    return digest === secretDigest ? { ...live, secretDigest, secretsVersion } : { ...live, secretName: null };
+  },
+
+  async update({ id, inputs: wanted, old, ...call }) {
+    const { api } = call;
+    const { data } = await api.postgres.attach({ postgresClusterId: id.cluster, body: { appName: id.app } });
+    const told = await written(call, wanted, old.secretName);
+    return { ...id, attachedAt: data.attachedAt, secretDigest: undefined, secretsVersion: undefined, ...told };
+  },
+
+  async delete({ id, state, api }) {
+    if (state.secretName !== undefined)
+      await api.secrets.update({ appName: id.app, body: { values: { [state.secretName]: null } } });
+    await api.postgres.detach({ postgresClusterId: id.cluster, appName: id.app });
+  },
+});
+
+async function digestOf({ api, app, name }: { api: Call["api"]; app: string; name: string }) {
+  try {
+    return (await api.secrets.get({ appName: app, secretName: name })).digest;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Sets the secret, and unsets the one of before where it had another name, in one request. */
+async function written(call: Call, wanted: Settings, before: string | undefined) {
+  const { app, secretName: name } = wanted;
+  const values: Record<string, string | null> = before === undefined || before === name ? {} : { [before]: null };
+  if (name !== undefined) values[name] = await uriOf(call, wanted);
+  if (Object.keys(values).length === 0) return {};
+  const { secrets = [], version } = await call.api.secrets.update({ appName: app, body: { values } });
+  if (name === undefined) return {};
+  return { secretDigest: secrets.find((secret) => secret.name === name)?.digest, secretsVersion: version };
+}
+
+async function uriOf(call: Call, { cluster, uri, user = firstUser, password, database }: Settings): Promise<string> {
+  if (uri !== undefined) return uri;
+  const live = await untilReady(call, cluster);
+  const credentials =
+    password === undefined ? await credentialsOf(call.api, cluster, user) : { username: user, password };
+  const made = poolerUri(live, credentials, database ?? firstDatabase);
+  if (made === undefined)
+    throw new MachinesError("api", `cluster ${cluster} does not tell where its connection pool listens; give a uri`);
+  return made;
+}
+
+/** What says how to connect needs a secret to be written to, and is said once. */
+function problemsOf({ secretName: name, uri, ...parts }: Partial<Inputs>): readonly Problem[] {
+  const { user, password, database } = parts;
+  const given = Object.entries({ uri, user, password, database }).filter(([, value]) => value !== undefined);
+  if (name === undefined)
+    return given.map(([part]) => ({ path: [part], message: "says what to write to a secret; set secretName too" }));
+  if (uri !== undefined)
+    return given
+      .filter(([part]) => part !== "uri")
+      .map(([part]) => ({ path: [part], message: "cannot go together with uri, which holds it" }));
+  return password !== undefined && user === undefined
+    ? [{ path: ["password"], message: "needs the user it is the password of" }]
+    : [];
+}
