@@ -1,6 +1,11 @@
 // Ids as `pulumi import` takes them (R5): the parts of an object's address, joined with "/".
+import { z } from "zod";
 import { MachinesError } from "./errors.ts";
 import { bareId } from "./values.ts";
+
+/** An input that takes the id of another resource, or the name that ends it (R5). */
+export const idOrName = (name: z.ZodString, what: string): z.ZodString =>
+  z.string().refine((id) => name.safeParse(bareId(id)).success, { error: `must be the id or the name of ${what}` });
 
 /** How the id of a resource is made and read. */
 export interface IdFormat<Parts extends string = string> {

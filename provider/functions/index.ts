@@ -18,6 +18,15 @@ import { getMachineVersions } from "./getMachineVersions.ts";
 import { getOrgMachines } from "./getOrgMachines.ts";
 import { getOrgVolumes } from "./getOrgVolumes.ts";
 import { getPlacements } from "./getPlacements.ts";
+import { getPostgresActiveQueries } from "./getPostgresActiveQueries.ts";
+import { getPostgresBackups } from "./getPostgresBackups.ts";
+import { getPostgresCluster } from "./getPostgresCluster.ts";
+import { getPostgresClusters } from "./getPostgresClusters.ts";
+import { getPostgresCredentials } from "./getPostgresCredentials.ts";
+import { getPostgresDatabases } from "./getPostgresDatabases.ts";
+import { getPostgresExtensions } from "./getPostgresExtensions.ts";
+import { getPostgresSlowQueries } from "./getPostgresSlowQueries.ts";
+import { getPostgresUsers } from "./getPostgresUsers.ts";
 import { getRegions } from "./getRegions.ts";
 import { getSecret } from "./getSecret.ts";
 import { getSecretKey } from "./getSecretKey.ts";
@@ -49,6 +58,15 @@ export const functions: Readonly<Record<string, MachinesFunction>> = {
   getOrgMachines,
   getOrgVolumes,
   getPlacements,
+  getPostgresActiveQueries,
+  getPostgresBackups,
+  getPostgresCluster,
+  getPostgresClusters,
+  getPostgresCredentials,
+  getPostgresDatabases,
+  getPostgresExtensions,
+  getPostgresSlowQueries,
+  getPostgresUsers,
   getRegions,
   getSecret,
   getSecretKey,

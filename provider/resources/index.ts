@@ -9,8 +9,8 @@ import { customCertificate } from "./customCertificate.ts";
 import { deployToken } from "./deployToken.ts";
 import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
-import { postgresCluster } from "./postgresCluster.ts";
 import { postgresAttachment } from "./postgresAttachment.ts";
+import { postgresCluster } from "./postgresCluster.ts";
 import { postgresDatabase } from "./postgresDatabase.ts";
 import { postgresUser } from "./postgresUser.ts";
 import { secret } from "./secret.ts";
@@ -30,8 +30,8 @@ export const resources: Readonly<Record<string, Resource>> = {
   DeployToken: deployToken,
   IpAssignment: ipAssignment,
   Machine: machine,
-  PostgresCluster: postgresCluster,
   PostgresAttachment: postgresAttachment,
+  PostgresCluster: postgresCluster,
   PostgresDatabase: postgresDatabase,
   PostgresUser: postgresUser,
   Secret: secret,

@@ -5,14 +5,9 @@ import { appName, databaseName, secretName, userName } from "../../api/names.ts"
 import { optional, required } from "../../api/schema.ts";
 import { untilReady } from "../client/clusters.ts";
 import { isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
-import { pathId } from "../core/ids.ts";
+import { idOrName, pathId } from "../core/ids.ts";
 import { defineResource, type Call, type Problem } from "../core/resource.ts";
-import { bareId } from "../core/values.ts";
 import { credentialsOf, firstDatabase, firstUser, poolerUri } from "./postgresCredentials.ts";
-
-/** The id of another resource, or the name that ends it. */
-const named = (schema: z.ZodString, what: string) =>
-  z.string().refine((id) => schema.safeParse(bareId(id)).success, { error: `must be the id or the name of ${what}` });
 
 const inputs = z.object({
   cluster: required(
@@ -31,7 +26,7 @@ const inputs = z.object({
     secret: true,
   }),
   user: optional(
-    named(userName, "a PostgresUser"),
+    idOrName(userName, "a PostgresUser"),
     "User to connect as: the `id` of a PostgresUser; the cluster's first user when left out.",
     { format: "reference" },
   ),
@@ -41,7 +36,7 @@ const inputs = z.object({
     { secret: true },
   ),
   database: optional(
-    named(databaseName, "a PostgresDatabase"),
+    idOrName(databaseName, "a PostgresDatabase"),
     "Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out.",
     { format: "reference" },
   ),

@@ -1,0 +1,30 @@
+// What the functions about Postgres share (spec 4.8, bodies 10).
+import { z } from "zod";
+import { camelSchema } from "../../api/case.ts";
+import { optional, required } from "../../api/schema.ts";
+
+/** The cluster a function asks about. */
+export const clusterInput = required(z.string(), "The cluster: the `id` of a PostgresCluster.", {
+  format: "reference",
+});
+
+/** A type of the interface as programs see it, under a name of its own. */
+export const detailsOf = <S extends z.ZodType>(typeName: string, schema: S) => camelSchema(schema).meta({ typeName });
+
+/** Apps a cluster is attached to. */
+export const attachedAppsField = required(z.array(z.string()), "Names of the Apps it is attached to.");
+
+/** Their names. */
+export const attachedNames = (apps: readonly { readonly name?: string | undefined }[] | undefined): string[] =>
+  (apps ?? []).flatMap(({ name }) => (name === undefined ? [] : [name]));
+
+/** What a cluster and its entry in a list both tell. */
+export const summaryFields = {
+  clusterId: required(z.string(), "Identifier."),
+  name: required(z.string(), "Name."),
+  region: optional(z.string(), "Region."),
+  plan: optional(z.string(), "Size."),
+  status: optional(z.string(), "`creating`, `initializing`, `ready`, `deleting`, `deleted` or `failed`."),
+  createdAt: optional(z.string(), "RFC 3339 time of creation."),
+  attachedApps: attachedAppsField,
+};
