@@ -10,6 +10,7 @@ import { deployToken } from "./deployToken.ts";
 import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
 import { postgresAttachment } from "./postgresAttachment.ts";
+import { postgresBackup } from "./postgresBackup.ts";
 import { postgresCluster } from "./postgresCluster.ts";
 import { postgresDatabase } from "./postgresDatabase.ts";
 import { postgresUser } from "./postgresUser.ts";
@@ -31,6 +32,7 @@ export const resources: Readonly<Record<string, Resource>> = {
   IpAssignment: ipAssignment,
   Machine: machine,
   PostgresAttachment: postgresAttachment,
+  PostgresBackup: postgresBackup,
   PostgresCluster: postgresCluster,
   PostgresDatabase: postgresDatabase,
   PostgresUser: postgresUser,

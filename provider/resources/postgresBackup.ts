@@ -1,0 +1,155 @@
+// Backups of Postgres clusters (bodies 10). The service makes and ages them; nothing removes one.
+import { z } from "zod";
+import { postgresBackupType } from "../../api/postgres.ts";
+import { optional, required } from "../../api/schema.ts";
+import type { AnswerOf } from "../client/api.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { makeOnce, whenReady } from "../client/clusters.ts";
+import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
+import { fixed, pathId } from "../core/ids.ts";
+import { defineResource, type Call } from "../core/resource.ts";
+
+const inputs = z.object({
+  cluster: required(
+    z.string(),
+    "Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.",
+    { format: "reference" },
+  ),
+  type: postgresBackupType
+    .default("full")
+    .describe(
+      "`full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.",
+    ),
+  triggers: optional(
+    z.record(z.string(), z.string()),
+    "Any values, for example a release; when they change, another backup is made.",
+  ),
+});
+
+const outputs = z.object({
+  backupId: required(z.string(), "Identifier within the cluster."),
+  status: optional(z.string(), "`running`, `completed` or `failed`."),
+  sizeBytes: optional(z.int(), "Stored bytes."),
+  startedAt: optional(z.string(), "RFC 3339 time it began."),
+  finishedAt: optional(z.string(), "RFC 3339 time it ended."),
+  expired: optional(z.boolean(), "True once the service lists it no longer: it cannot be restored any more."),
+});
+
+type Backup = AnswerOf<"postgres", "createBackup">["data"];
+
+const longestPause = 2000;
+
+const toLive = (cluster: string, { id, type, status, sizeBytes, startedAt, finishedAt }: Backup) => ({
+  cluster,
+  backupId: id,
+  type,
+  status,
+  sizeBytes: sizeBytes ?? undefined,
+  startedAt: startedAt ?? undefined,
+  finishedAt: finishedAt ?? undefined,
+});
+
+export const postgresBackup = defineResource({
+  name: "PostgresBackup",
+  summary: "A backup of a Postgres cluster, made when the resource is created.",
+  description:
+    "The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.",
+  inputs,
+  outputs,
+  id: pathId("cluster", fixed("backup"), "backupId"),
+  within: { kind: "cluster", part: "cluster" },
+  replaceOn: ["cluster", "type", "triggers"],
+  moves: { status: "any", sizeBytes: "any", finishedAt: "any", expired: "any" },
+  minutes: { create: 60, update: 60 },
+
+  async create({ inputs: { cluster, type }, ...call }) {
+    const made = await begun(call, cluster, type);
+    return completed(call, cluster, made);
+  },
+
+  async read({ id, state, ...call }) {
+    const found = (await backupsOf(call, id.cluster)).find((backup) => backup.id === id.backupId);
+    if (found) return toLive(id.cluster, found);
+    return state && { ...state, ...id, expired: true };
+  },
+
+  // Every input replaces: this is called for what a creation left to be done.
+  async update({ id, old, ...call }) {
+    const found = (await backupsOf(call, id.cluster)).find((backup) => backup.id === id.backupId);
+    return found ? completed(call, id.cluster, found) : { ...old, expired: true };
+  },
+
+  delete({ id, warn }) {
+    warn(
+      `backup ${id.backupId} of cluster ${id.cluster} stays for as long as the service keeps it; nothing removes one`,
+    );
+    return Promise.resolve();
+  },
+});
+
+const backupsOf = async (call: Call, cluster: string) =>
+  (await whenReady(call, cluster, () => call.api.postgres.listBackups({ postgresClusterId: cluster }))).data;
+
+/** Begins a backup, once no other one runs. */
+async function begun(call: Call, cluster: string, type: z.output<typeof postgresBackupType>): Promise<Backup> {
+  for (;;) {
+    let made: Backup | undefined;
+    try {
+      const found = await makeOnce(call.api, {
+        list: () => backupsOf(call, cluster),
+        key: ({ id }) => id,
+        isIt: (backup) => backup.type === type,
+        make: async () => {
+          made = (await call.api.postgres.createBackup({ postgresClusterId: cluster, body: { type } })).data;
+        },
+      });
+      const one = made ?? found;
+      if (one) return one;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 409) throw error;
+      await settled(call, cluster, (all) => all.every(({ status }) => status !== "running"), "the backup that runs");
+    }
+  }
+}
+
+async function completed(call: Call, cluster: string, begun: Backup) {
+  let live = begun;
+  const isDone = (all: readonly Backup[]): boolean => {
+    live = all.find(({ id }) => id === begun.id) ?? live;
+    return live.status === "completed" || live.status === "failed";
+  };
+  try {
+    if (!isDone([begun])) await settled(call, cluster, isDone, `backup ${begun.id}`);
+    if (live.status === "failed") {
+      throw new MachinesError(
+        "api",
+        `backup ${begun.id} of cluster ${cluster} failed. Change a value in triggers, or run pulumi up --replace, for another one.`,
+      );
+    }
+    return toLive(cluster, live);
+  } catch (error) {
+    throw new PartialStateError(toLive(cluster, live), error);
+  }
+}
+
+/** Waits until the backups of a cluster are as wanted. */
+async function settled(
+  call: Call,
+  cluster: string,
+  isDone: (backups: readonly Backup[]) => boolean,
+  what: string,
+): Promise<void> {
+  const { api, progress } = call;
+  const say = everyTenSeconds(api.clock, progress);
+  const pause = growingPause(50, longestPause);
+  while (!isDone(await backupsOf(call, cluster))) {
+    if (api.clock.now() + longestPause >= api.deadline.at) {
+      throw new MachinesError(
+        "wait-timeout",
+        `${what} of cluster ${cluster} was not done within ${api.deadline.allowed}; it goes on. The next up looks again.`,
+      );
+    }
+    say(`waiting for ${what} of cluster ${cluster}`);
+    await api.clock.sleep(pause(), api.deadline.signal);
+  }
+}
