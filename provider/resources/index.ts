@@ -13,6 +13,7 @@ import { postgresAttachment } from "./postgresAttachment.ts";
 import { postgresBackup } from "./postgresBackup.ts";
 import { postgresCluster } from "./postgresCluster.ts";
 import { postgresDatabase } from "./postgresDatabase.ts";
+import { postgresExtension } from "./postgresExtension.ts";
 import { postgresUser } from "./postgresUser.ts";
 import { secret } from "./secret.ts";
 import { secretKey } from "./secretKey.ts";
@@ -35,6 +36,7 @@ export const resources: Readonly<Record<string, Resource>> = {
   PostgresBackup: postgresBackup,
   PostgresCluster: postgresCluster,
   PostgresDatabase: postgresDatabase,
+  PostgresExtension: postgresExtension,
   PostgresUser: postgresUser,
   Secret: secret,
   SecretKey: secretKey,
