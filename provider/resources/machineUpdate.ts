@@ -20,6 +20,7 @@ interface Wanted {
   readonly state?: Power | undefined;
   readonly cordoned: boolean;
   readonly waitForChecks?: boolean | undefined;
+  readonly minSecretsVersion?: number | undefined;
 }
 
 /** Makes the live Machine what is wanted and answers it. @throws PartialStateError when something was changed and what came after failed. */
@@ -44,12 +45,18 @@ export async function applyChanges(
     return await steps({ call, key, lease, wanted, old, before, changing: () => (changed = true) });
   } catch (error) {
     if (!changed) throw error;
-    throw new PartialStateError(toLive(await liveNow(api, key, before)), error);
+    const now = await liveNow(api, key, before);
+    throw new PartialStateError({ ...toLive(now), ...notMade(old, before, now) }, error);
   }
 }
 
+/** What no read finds and was not changed yet: the state goes on saying what was, so that the next update makes the change. */
+const notMade = (old: Old, before: Machine, now: Machine): Record<string, unknown> =>
+  versionOf(now) === versionOf(before) ? { minSecretsVersion: old.minSecretsVersion ?? null } : {};
+
 interface Old {
   readonly config: Config;
+  readonly minSecretsVersion?: number | undefined;
   readonly version?: string | undefined;
   /** Waits that failed last time are still to be done. */
   readonly unfinished: boolean;
@@ -70,8 +77,10 @@ interface Step {
 async function steps(step: Step): Promise<Machine> {
   const { call, key, lease, wanted, old, before, changing } = step;
   const current = before.config ? fromService(before.config, old.config) : old.config;
-  const target = powerFor(wanted, before);
-  const versioned = !sameVersion(current, wanted.config);
+  // The service gives a Machine the App's secrets with every version, and only then.
+  const secretsMoved = wanted.minSecretsVersion !== undefined && wanted.minSecretsVersion !== old.minSecretsVersion;
+  const versioned = secretsMoved || !sameVersion(current, wanted.config);
+  const target = powerFor(wanted, before, versioned);
   const live = versioned ? await newVersion(step, target) : before;
   if (!versioned && !sameMetadata(current, wanted.config)) await patchMetadata(step);
   if (live.cordoned !== undefined && live.cordoned !== wanted.cordoned) {
@@ -92,6 +101,7 @@ async function newVersion({ call, key, lease, wanted, old, before, changing }: S
     currentVersion: versionOf(before),
     skipLaunch: target === "stopped" || undefined,
     skipServiceRegistration: wanted.cordoned || undefined,
+    minSecretsVersion: wanted.minSecretsVersion,
   };
   const leaseNonce = lease.nonce();
   try {
@@ -129,16 +139,13 @@ async function switchPower({ call, key, lease, wanted, before, changing }: Step,
 }
 
 /** R10: with `state` left out the power stays as it is; a Machine that failed or crashed was not stopped by anybody. */
-function powerFor(wanted: Wanted, live: Machine): Power {
+function powerFor(wanted: Wanted, live: Machine, versioned: boolean): Power {
   if (wanted.state !== undefined) return wanted.state;
   const exit = latestExit(live);
   const crashed = exit !== undefined && !exit.requested && exit.exitCode !== 0;
   if (live.state === "stopped" && !crashed) return "stopped";
   // A new version cannot be made without ending the suspension: it comes to rest instead of starting unasked.
-  if (live.state === "suspended")
-    return sameVersion(live.config ? fromService(live.config, wanted.config) : wanted.config, wanted.config)
-      ? "suspended"
-      : "stopped";
+  if (live.state === "suspended") return versioned ? "stopped" : "suspended";
   return "started";
 }
 

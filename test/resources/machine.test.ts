@@ -8,10 +8,17 @@ import { startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/web:1.0.0";
 const made = new WeakMap<TestService, Promise<{ other: string; volume: string }>>();
+/** Makes an App whose secrets are at version 1. */
+const appWithSecret = async (service: TestService, name: string): Promise<string> => {
+  const app = await makeApp(service, name);
+  await send(service, "POST", `/v1/apps/${app}/secrets/TOKEN`, { value: "1" });
+  return app;
+};
+
 const around = (service: TestService) => {
   const known =
     made.get(service) ??
-    Promise.all([makeApp(service, "m-other"), makeApp(service, "m-vols")]).then(async ([other]) => ({
+    Promise.all([appWithSecret(service, "m-other"), makeApp(service, "m-vols")]).then(async ([other]) => ({
       other,
       volume: await makeVolume(service, "m-other", "fra"),
     }));
@@ -21,7 +28,7 @@ const around = (service: TestService) => {
 
 lifecycle("Machine", {
   given: async (service) => ({
-    app: await makeApp(service, "m-life"),
+    app: await appWithSecret(service, "m-life"),
     region: "ams",
     config: {
       image,
@@ -49,6 +56,7 @@ lifecycle("Machine", {
     { set: { state: "started" }, expect: "update" },
     { set: { state: "suspended" }, expect: "update" },
     { set: { state: "started" }, expect: "update" },
+    { set: { minSecretsVersion: 1 }, expect: "update" },
     { set: { waitForChecks: false }, expect: "no request" },
     { set: { forceDestroy: true }, expect: "no request" },
     { set: { region: "fra" }, expect: "replace" },
@@ -60,6 +68,8 @@ lifecycle("Machine", {
       expect: "delete-replace",
     },
   ],
+  writeOnly: ["minSecretsVersion"],
+  steady: { minSecretsVersion: "the service tells it to nobody" },
   drift: [
     {
       meddle: (service, { app, machineId, config }) =>
@@ -136,6 +146,45 @@ describe("Machine", () => {
       "pulumi-op": expect.stringMatching(/^[0-9a-f]{32}$/) as unknown,
     });
     expect(updated["config"]).toEqual({ image: "registry.example.com/web:3", metadata: { ours: "2" } });
+  });
+
+  test("a rotated secret reaches the Machine with minSecretsVersion, and is waited for like every new version", async () => {
+    const rotate = async (value: string) =>
+      (await send<{ version: number }>(service, "POST", "/v1/apps/app/secrets/ROTATED", { value })).version;
+    const seen = async (state: Values) =>
+      (await send<{ stdout: string }>(service, "POST", at(state, "/exec"), { command: ["env"] })).stdout;
+    const config = { image };
+    const { id, inputs, state } = await make({ config, minSecretsVersion: await rotate("first") });
+    expect(await seen(state)).toContain("ROTATED=first");
+    const next = await checked({ ...inputs, minSecretsVersion: await rotate("second") }, inputs);
+    expect(await machine.diff(id, state, next)).toBe("update");
+    const after = await machine.update(id, state, next);
+    expect(after).toMatchObject({ state: "started", minSecretsVersion: next["minSecretsVersion"] });
+    expect(after["version"]).not.toBe(state["version"]);
+    expect((await live(state)).config).toEqual((await live(after)).config);
+    expect(await seen(state)).toContain("ROTATED=second");
+    expect((await machine.read(id, after))?.state).toEqual(after);
+    // To leave it out is to ask for nothing.
+    const { minSecretsVersion: _, ...without } = next;
+    const later = await machine.update(id, after, await checked(without, next));
+    expect(later).toMatchObject({ version: after["version"] });
+    expect(later).not.toHaveProperty("minSecretsVersion");
+  });
+
+  test("secrets that were not written yet refuse the update, and the next one asks again", async () => {
+    const { id, inputs, state } = await make({ config: { image, metadata: { a: "1" } } });
+    const next = await checked({ ...inputs, minSecretsVersion: 10_000 }, inputs);
+    await expect(machine.update(id, state, next)).rejects.toThrow(/412.*secrets/);
+    // An update that was lost on its way: whether it was applied decides what the state says.
+    service.fail({ operation: "machines.update", when: "before", status: 503, body: { error: "not now" } });
+    const known = await checked({ ...inputs, minSecretsVersion: 0 }, inputs);
+    const lost = await failure(machine.update(id, state, known));
+    expect(lost.properties).not.toHaveProperty("minSecretsVersion");
+    service.fail({ operation: "machines.update", when: "after", status: 503, body: { error: "not now" } });
+    const applied = await failure(machine.update(id, lost.properties, known));
+    expect(applied.properties).toMatchObject({ minSecretsVersion: 0 });
+    const after = await machine.update(id, applied.properties, known);
+    expect(after["version"]).toBe(applied.properties["version"]);
   });
 
   test("what changed outside is drift, shown exactly, and update repairs it (R6)", async () => {

@@ -1,0 +1,89 @@
+// What a program declares of a Machine, and what it can read of one.
+import { z } from "zod";
+import { appName, machineName, regionCode } from "../../api/names.ts";
+import { optional, required } from "../../api/schema.ts";
+import { versionOf, type Machine } from "../client/wait.ts";
+import { behaviour, computed } from "../core/resource.ts";
+import { config, fromService, type Config } from "./machineSettings.ts";
+
+/** Inputs of a Machine. */
+export const inputs = z.object({
+  app: required(appName, "App the Machine runs in: the `id` of an App. Changing it replaces the Machine.", {
+    format: "reference",
+  }),
+  name: computed(machineName).describe(
+    "Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.",
+  ),
+  region: computed(regionCode).describe(
+    "Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.",
+  ),
+  config: config.describe(
+    "Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.",
+  ),
+  state: computed(z.enum(["started", "stopped", "suspended"]), "passing").describe(
+    "Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.",
+  ),
+  cordoned: z.boolean().default(false).describe("Whether the platform's proxy leaves the Machine out."),
+  minSecretsVersion: z
+    .int()
+    .min(0)
+    .optional()
+    .describe(
+      "Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.",
+    ),
+  waitForChecks: behaviour(z.boolean().optional()).describe(
+    "Whether creation and update wait until all checks pass; true when left out and the configuration has checks.",
+  ),
+  forceDestroy: behaviour(z.boolean().default(false)).describe(
+    "Lets the deletion kill the Machine when stopping it fails.",
+  ),
+});
+
+/** Outputs of a Machine. */
+export const outputs = z.object({
+  name: required(z.string(), "Name of the Machine."),
+  region: optional(z.string(), "Region the Machine runs in."),
+  machineId: required(z.string(), "Identifier within the App; stable for life."),
+  version: optional(z.string(), "Identifier of the configuration's version, 26 characters."),
+  state: required(z.string(), "State of the Machine."),
+  privateIp: optional(z.string(), "IPv6 address on the private network."),
+  imageRef: optional(
+    z.object({
+      registry: optional(z.string(), "Registry."),
+      repository: optional(z.string(), "Repository."),
+      tag: optional(z.string(), "Tag."),
+      digest: optional(z.string(), "`sha256:` and the digest."),
+    }),
+    "The image that runs.",
+  ),
+  placedRegion: optional(z.string(), "Region the Machine runs in."),
+  hostStatus: optional(z.string(), "Status of the host: `ok`, `unknown` or `unreachable`."),
+  createdAt: optional(z.string(), "RFC 3339 time of creation."),
+  updatedAt: optional(z.string(), "RFC 3339 time of the last change."),
+});
+
+/** What a program declares of a Machine. */
+export type MachineInputs = z.output<typeof inputs>;
+
+/** State from a live Machine; `written` is the configuration whose metadata keys are ours (R6). */
+export const toLive = (app: string, live: Machine, written: Config | undefined) => ({
+  app,
+  machineId: live.id,
+  name: live.name ?? "",
+  region: live.region,
+  config: live.config ? fromService(live.config, written) : undefined,
+  state: live.state,
+  cordoned: live.cordoned,
+  version: versionOf(live),
+  privateIp: live.privateIp,
+  imageRef: live.imageRef && {
+    registry: live.imageRef.registry,
+    repository: live.imageRef.repository,
+    tag: live.imageRef.tag,
+    digest: live.imageRef.digest,
+  },
+  placedRegion: live.region,
+  hostStatus: live.hostStatus,
+  createdAt: live.createdAt,
+  updatedAt: live.updatedAt,
+});

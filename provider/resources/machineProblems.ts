@@ -1,0 +1,60 @@
+// Why what a program declares of a Machine cannot work: by its own fields, and by what the service says at preview.
+import { camelKey, toWire } from "../../api/case.ts";
+import { configProblems, machineConfig, type MachineConfig } from "../../api/machineConfig.ts";
+import type { Api } from "../client/api.ts";
+import { listMachines } from "../client/inventory.ts";
+import { isNotFound } from "../core/errors.ts";
+import type { Problem } from "../core/resource.ts";
+import { isOwnedBy } from "./machineCreate.ts";
+import type { MachineInputs } from "./machineInputs.ts";
+import { isJob } from "./machinePower.ts";
+import { modelledInExtra } from "./machineSettings.ts";
+
+/** Rules that span fields, in the words of a program. */
+export function validate({ config: settings, state }: Partial<MachineInputs>): Problem[] {
+  if (!settings) return [];
+  const wire = toWire(machineConfig, settings) as MachineConfig;
+  const problems = configProblems(wire).map(({ path, message }): Problem => ({
+    path: ["config", ...path.map((part) => (typeof part === "string" ? camelKey(part) : part))],
+    message: message.replace(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, camelKey),
+  }));
+  if (state === "suspended" && isJob(settings)) {
+    problems.push({ path: ["state"], message: "a Machine that ends by itself cannot be kept suspended" });
+  }
+  for (const path of modelledInExtra(settings)) {
+    problems.push({
+      path: ["config", "extra", ...path],
+      message: "is a field this version knows: set it in config itself",
+    });
+  }
+  for (const [name, value] of Object.entries(settings.metadata ?? {})) {
+    const path = ["config", "metadata", name];
+    if (name.startsWith("pulumi-"))
+      problems.push({ path, message: 'keys that begin with "pulumi-" are the provider\'s own' });
+    if (value === "") problems.push({ path, message: "an empty value removes a key; leave the key out instead" });
+  }
+  return problems;
+}
+
+/** Why a name cannot be used: a live Machine of another owner has it. */
+export async function nameProblem(
+  api: Api,
+  appName: string,
+  name: string | undefined,
+  owner: string | undefined,
+): Promise<string | undefined> {
+  if (name === undefined) return undefined;
+  try {
+    const taken = (await listMachines(api, appName)).find(
+      (other) => other.name === name && other.state !== "destroyed" && !isOwnedBy(other, owner),
+    );
+    return (
+      taken &&
+      `the name ${JSON.stringify(name)} is taken by Machine ${taken.id} of App ${appName}; choose another, or leave it out to get a free one`
+    );
+  } catch (error) {
+    // An App that is yet to be made holds no Machines.
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
