@@ -38,6 +38,17 @@ export function diff(resource: Resource, state: Values, news: Values): Diff {
   return { changes, replaces, deleteBeforeReplace: replaces.length > 0 && mustDeleteFirst(resource, state, news) };
 }
 
+/** R1: whether a change is sent, and not one of an input that steers the provider, or of a part of one that does. */
+export function isSent(resource: Resource, { path }: Pick<Change, "path">): boolean {
+  const [name = "", ...rest] = path;
+  let field = resource.inputFields[String(name)];
+  for (const part of rest) {
+    if (!field || kindOf(field) === "behaviour") break;
+    field = fieldAt(field, part);
+  }
+  return field === undefined || kindOf(field) !== "behaviour";
+}
+
 /** What a change looks like: one to or from a default that is written out is no addition and no removal. */
 function kindOfChange(state: Values, news: Values, path: Change["path"]): Change["kind"] {
   const isAt = (values: unknown): boolean => {

@@ -4,7 +4,7 @@ import { proveGone, type Holder } from "../client/absence.ts";
 import type { Deadline } from "../client/clock.ts";
 import { formatDuration, parseDuration } from "../../api/schema.ts";
 import { dataLoss, mayLoseData } from "./dataLoss.ts";
-import { diff, type Diff } from "./diff.ts";
+import { diff, isSent, type Diff } from "./diff.ts";
 import { isNotFound, MachinesError, PartialStateError } from "./errors.ts";
 import { refuseLoss, refuseReplacement } from "./memory.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
@@ -128,7 +128,9 @@ export async function update(
   const parts = resource.id.parse(id);
   const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
   const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, contextOf(inputs));
-  if (!isSent(resource, old, inputs)) return make(old);
+  // What the program says now goes before what the state says of the same: how it is done may be a part of it.
+  if (!isWork(resource, old, inputs))
+    return make(Object.fromEntries(Object.entries(old).filter(([name]) => inputs[name] === undefined)));
   try {
     const call = callOf(resource, "update", inputs, caller);
     return make(
@@ -151,13 +153,8 @@ export async function update(
  * R1: a change of behaviour inputs alone rewrites state, because delete sees nothing else, and sends nothing. The same when
  * nothing changed but how the engine keeps it.
  */
-function isSent(resource: Resource, old: Values, inputs: Values): boolean {
-  if (contextOf(old).unfinished) return true;
-  return diff(resource, old, inputs).changes.some(({ path }) => {
-    const field = resource.inputFields[String(path[0])];
-    return field === undefined || kindOf(field) !== "behaviour";
-  });
-}
+const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
+  contextOf(old).unfinished === true || diff(resource, old, inputs).changes.some((change) => isSent(resource, change));
 
 /** Deletes the object; one that is proved to be gone already is done (R8). */
 export async function remove(resource: Resource, id: string, state: Values, caller: Caller): Promise<void> {

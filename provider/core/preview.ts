@@ -1,5 +1,5 @@
 // What create and update will answer, as far as it is known before they run. Pure; no I/O.
-import { diff, matches } from "./diff.ts";
+import { diff, isSent, matches } from "./diff.ts";
 import { CONTEXT, contextOf, kindOf, type Resource, type Values } from "./resource.ts";
 import { UNKNOWN, withoutUndefined } from "./values.ts";
 
@@ -29,10 +29,7 @@ const isOptionalInput = (resource: Resource, name: string): boolean => {
 
 /** What an update will answer: outputs that the changed inputs cannot move are known. */
 export function previewUpdate(resource: Resource, old: Values, inputs: Values): Values {
-  const sent = diff(resource, old, inputs).changes.filter(({ path }) => {
-    const field = resource.inputFields[String(path[0])];
-    return field !== undefined && kindOf(field) !== "behaviour";
-  });
+  const sent = diff(resource, old, inputs).changes.filter((change) => isSent(resource, change));
   const unfinished = contextOf(old).unfinished === true;
   const moves = (name: string): boolean => {
     const by = resource.moves[name];

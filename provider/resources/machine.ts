@@ -4,12 +4,14 @@ import { findMachine } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { versionOf, type Machine } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
+import { diff } from "../core/diff.ts";
 import { pathId } from "../core/ids.ts";
-import { defineResource, type Values } from "../core/resource.ts";
+import { defineResource, type Resource, type Values } from "../core/resource.ts";
 import { bareId, UNKNOWN } from "../core/values.ts";
 import { createOnce } from "./machineCreate.ts";
 import { inputs, outputs, toLive } from "./machineInputs.ts";
 import { configFields, toService } from "./machineSettings.ts";
+import { onlyHow } from "./machineNudge.ts";
 import { bringTo, destroyGracefully, liveNow, untilDestroyed } from "./machinePower.ts";
 import { nameProblem, validate } from "./machineProblems.ts";
 import { applyChanges } from "./machineUpdate.ts";
@@ -23,7 +25,7 @@ const versioned = [
   "minSecretsVersion" as const,
 ];
 
-export const machine = defineResource({
+export const machine: Resource = defineResource({
   name: "Machine",
   summary: "A small VM that runs a container image under a versioned configuration.",
   inputs,
@@ -96,6 +98,10 @@ export const machine = defineResource({
   async update({ id, inputs: wanted, old, unfinished, ...call }) {
     const { api, progress } = call;
     const key = { appName: id.app, machineId: id.machineId };
+    if (!unfinished && onlyHow(diff(machine, old, wanted).changes, old, wanted)) {
+      const { restart: _restart, reload: _reload, ...kept } = old;
+      return kept;
+    }
     // When only part of the change was made, the metadata keys of before and after are both ours to look after.
     const metadata = { ...old.config.metadata, ...wanted.config.metadata };
     const partly = (found: Machine) => toLive(id.app, found, { ...wanted.config, metadata });

@@ -1,10 +1,41 @@
 // What a program declares of a Machine, and what it can read of one.
 import { z } from "zod";
 import { appName, machineName, regionCode } from "../../api/names.ts";
-import { optional, required } from "../../api/schema.ts";
+import { duration, named, optional, required } from "../../api/schema.ts";
+import { signalName, stopSignal } from "../../api/signals.ts";
 import { versionOf, type Machine } from "../client/wait.ts";
 import { behaviour, computed } from "../core/resource.ts";
 import { config, fromService, type Config } from "./machineSettings.ts";
+
+const triggers = (what: string) =>
+  optional(
+    z.record(z.string(), z.string()),
+    `Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is ${what}. Creating the Machine or removing all of them does nothing.`,
+    { sensitive: true },
+  );
+
+/** The `restart` input. */
+export const restart = named(
+  "RestartTriggers",
+  z.object({
+    triggers: triggers("restarted"),
+    signal: behaviour(stopSignal.optional()).describe(
+      "Signal that asks the Machine to stop; what `config.stopConfig` says when left out.",
+    ),
+    timeout: behaviour(duration().optional()).describe(
+      'Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.',
+    ),
+  }),
+);
+
+/** The `reload` input. */
+export const reload = named(
+  "ReloadTriggers",
+  z.object({
+    triggers: triggers("signalled"),
+    signal: behaviour(signalName.optional()).describe("Signal for the main process; SIGHUP when left out."),
+  }),
+);
 
 /** Inputs of a Machine. */
 export const inputs = z.object({
@@ -30,6 +61,16 @@ export const inputs = z.object({
     .optional()
     .describe(
       "Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.",
+    ),
+  restart: restart
+    .optional()
+    .describe(
+      "Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.",
+    ),
+  reload: reload
+    .optional()
+    .describe(
+      "Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.",
     ),
   waitForChecks: behaviour(z.boolean().optional()).describe(
     "Whether creation and update wait until all checks pass; true when left out and the configuration has checks.",

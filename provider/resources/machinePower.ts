@@ -17,7 +17,8 @@ import type { Config } from "./machineSettings.ts";
 /** Power states a program can ask for. */
 export type Power = "started" | "stopped" | "suspended";
 
-interface Wanted {
+/** What a wait looks at of what a program declares. */
+export interface Wanted {
   readonly config: Config;
   readonly waitForChecks?: boolean | undefined;
 }

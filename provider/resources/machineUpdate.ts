@@ -4,7 +4,8 @@ import type { Lease } from "../client/lease.ts";
 import { latestExit, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
-import { bringTo, liveNow, type Power } from "./machinePower.ts";
+import { nudge, nudgesFor, type Nudges, type Told } from "./machineNudge.ts";
+import { bringTo, liveNow, type Power, type Wanted as Brought } from "./machinePower.ts";
 import {
   differingFields,
   fromService,
@@ -15,11 +16,9 @@ import {
   type Config,
 } from "./machineSettings.ts";
 
-interface Wanted {
-  readonly config: Config;
+interface Wanted extends Brought, Nudges {
   readonly state?: Power | undefined;
   readonly cordoned: boolean;
-  readonly waitForChecks?: boolean | undefined;
   readonly minSecretsVersion?: number | undefined;
 }
 
@@ -40,21 +39,25 @@ export async function applyChanges(
       `Machine ${key.appName}/${key.machineId} was destroyed outside of this program; run pulumi refresh, then up creates a new one`,
     );
   refuseLostUpdate(key, before, wanted, old);
-  let changed = false;
+  let [changed, nudged] = [false, false];
+  const told = { changing: () => (changed = true), nudged: () => (nudged = true) };
   try {
-    return await steps({ call, key, lease, wanted, old, before, changing: () => (changed = true) });
+    return await steps({ call, key, lease, wanted, old, before, ...told });
   } catch (error) {
     if (!changed) throw error;
     const now = await liveNow(api, key, before);
-    throw new PartialStateError({ ...toLive(now), ...notMade(old, before, now) }, error);
+    throw new PartialStateError({ ...toLive(now), ...notMade(old, before, now, nudged) }, error);
   }
 }
 
 /** What no read finds and was not changed yet: the state goes on saying what was, so that the next update makes the change. */
-const notMade = (old: Old, before: Machine, now: Machine): Record<string, unknown> =>
-  versionOf(now) === versionOf(before) ? { minSecretsVersion: old.minSecretsVersion ?? null } : {};
+function notMade(old: Old, before: Machine, now: Machine, nudged: boolean): Record<string, unknown> {
+  if (versionOf(now) !== versionOf(before)) return {};
+  const nudges = nudged ? {} : { restart: old.restart ?? null, reload: old.reload ?? null };
+  return { minSecretsVersion: old.minSecretsVersion ?? null, ...nudges };
+}
 
-interface Old {
+interface Old extends Nudges {
   readonly config: Config;
   readonly minSecretsVersion?: number | undefined;
   readonly version?: string | undefined;
@@ -62,7 +65,7 @@ interface Old {
   readonly unfinished: boolean;
 }
 
-interface Step {
+interface Step extends Told {
   readonly call: Call;
   readonly key: MachineKey;
   readonly lease: Lease;
@@ -70,8 +73,6 @@ interface Step {
   readonly old: Old;
   /** The Machine as it was when the lease was taken. */
   readonly before: Machine;
-  /** Called before the first request that changes something. */
-  readonly changing: () => void;
 }
 
 async function steps(step: Step): Promise<Machine> {
@@ -89,6 +90,8 @@ async function steps(step: Step): Promise<Machine> {
   }
   if (versioned) return bringTo(call, key, wanted, { target, version: versionOf(live), lease });
   if (target !== before.state) return switchPower(step, target);
+  const asked = target === "started" ? nudgesFor(old, wanted) : [];
+  if (asked.length > 0) return nudge(call, key, { lease, live, wanted, asked }, step);
   // A Machine whose checks failed last time is already what we want in all else: the wait is what is left to do.
   return old.unfinished && target === "started"
     ? bringTo(call, key, wanted, { target, version: undefined, lease })

@@ -57,6 +57,11 @@ lifecycle("Machine", {
     { set: { state: "suspended" }, expect: "update" },
     { set: { state: "started" }, expect: "update" },
     { set: { minSecretsVersion: 1 }, expect: "update" },
+    { set: { restart: { triggers: { config: "1" } } }, expect: "update" },
+    { set: { restart: { triggers: { config: "2" }, signal: "SIGTERM" } }, expect: "update" },
+    { set: { restart: { triggers: { config: "2" }, signal: "SIGHUP", timeout: "10s" } }, expect: "no request" },
+    { set: { reload: { triggers: { config: "1" } } }, expect: "update" },
+    { set: { reload: { triggers: { config: "1" }, signal: "SIGUSR1" } }, expect: "no request" },
     { set: { waitForChecks: false }, expect: "no request" },
     { set: { forceDestroy: true }, expect: "no request" },
     { set: { region: "fra" }, expect: "replace" },
@@ -68,8 +73,12 @@ lifecycle("Machine", {
       expect: "delete-replace",
     },
   ],
-  writeOnly: ["minSecretsVersion"],
-  steady: { minSecretsVersion: "the service tells it to nobody" },
+  writeOnly: ["minSecretsVersion", "restart", "reload"],
+  steady: {
+    minSecretsVersion: "the service tells it to nobody",
+    restart: "what others do is no trigger of ours",
+    reload: "likewise",
+  },
   drift: [
     {
       meddle: (service, { app, machineId, config }) =>

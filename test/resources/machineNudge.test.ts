@@ -1,0 +1,174 @@
+// Restarting and reloading a Machine when triggers change, without a new version.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { InitializationFailed } from "../../provider/core/lifecycle.ts";
+import type { Values } from "../../provider/core/resource.ts";
+import { makeApp, send } from "../support/around.ts";
+import { bind, type Bound } from "../support/binding.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/web:1.0.0";
+
+describe("triggers of a Machine", () => {
+  let service: TestService;
+  let machine: Bound;
+  beforeAll(async () => {
+    service = await startService();
+    machine = bind("Machine", service);
+    await makeApp(service, "app");
+  });
+  afterAll(() => service.close());
+
+  const at = (state: Values, rest = "") => `/v1/apps/app/machines/${String(state["machineId"])}${rest}`;
+  const checked = async (inputs: Values, olds: Values = {}) => {
+    const { inputs: next, failures } = await machine.check(olds, { app: "app", config: { image }, ...inputs });
+    expect(failures).toEqual([]);
+    return next;
+  };
+  const make = async (given: Values) => {
+    const inputs = await checked(given);
+    return { inputs, ...(await machine.create(inputs)) };
+  };
+  /** Requests that were sent meanwhile and wrote something, but for those about leases. */
+  const writes = async (work: () => Promise<unknown>): Promise<string[]> => {
+    const before = service.requests.length;
+    await work();
+    return service.requests
+      .slice(before)
+      .filter(({ method, path }) => method !== "GET" && !path.includes("/lease"))
+      .map(({ method, path }) => `${method} ${path.replace(/.*machines\/[0-9a-f]+/, "")}`);
+  };
+  const version = async (state: Values) =>
+    (await send<{ version: string; state: string }>(service, "GET", at(state))).version;
+
+  /** Changes inputs one after the other and answers what each change sent. */
+  const changed = async (first: Values, ...changes: readonly Values[]): Promise<string[][]> => {
+    let { id, inputs, state } = await make(first);
+    const sent: string[][] = [];
+    for (const change of changes) {
+      const next = await checked({ ...inputs, ...change }, inputs);
+      expect(await machine.diff(id, state, next)).toBe("update");
+      sent.push(await writes(async () => (state = await machine.update(id, state, next))));
+      inputs = next;
+      expect(await machine.diff(id, state, inputs)).toBe("same");
+      expect((await machine.read(id, state))?.state).toEqual(state);
+    }
+    return sent;
+  };
+
+  test("restart: a trigger that is new, changes or goes restarts it, with signal and timeout and no new version", async () => {
+    let { id, inputs, state } = await make({ restart: { triggers: { a: "1" } } });
+    const before = await version(state);
+    expect(
+      (await send<{ type: string }[]>(service, "GET", at(state, "/events"))).map(({ type }) => type),
+    ).not.toContain("restart");
+    for (const triggers of [{ a: "2" }, { a: "2", b: "1" }, { b: "1" }]) {
+      const next = await checked({ ...inputs, restart: { triggers, signal: "SIGTERM", timeout: "7s" } }, inputs);
+      const sent = await writes(async () => (state = await machine.update(id, state, next)));
+      expect(sent).toEqual(["POST /restart"]);
+      expect(state["state"]).toBe("started");
+      inputs = next;
+    }
+    expect(await version(state)).toBe(before);
+  });
+
+  test("restart: its signal and its timeout are what the service is asked for", async () => {
+    const { id, inputs, state } = await make({ config: { image, env: { MACHINES_SIMULATE: "deaf" } } });
+    const triggers = { a: "1" };
+    const next = await checked({ ...inputs, restart: { triggers, timeout: "100ms", signal: "SIGUSR2" } }, inputs);
+    const began = Date.now();
+    await machine.update(id, state, next);
+    const fatal = await checked({ ...next, restart: { triggers: { a: "2" }, timeout: "1h", signal: "SIGKILL" } }, next);
+    await machine.update(id, state, fatal);
+    // Left out, it would have been the five seconds of the service, and a signal this one does not listen to.
+    expect(Date.now() - began).toBeLessThan(4500);
+  });
+
+  test("how the next one is done, and no triggers any more, send nothing", async () => {
+    const triggers = { a: "1" };
+    expect(
+      await changed(
+        { restart: { triggers }, reload: { triggers } },
+        { restart: { triggers, signal: "SIGHUP" } },
+        { restart: { triggers, signal: "SIGHUP", timeout: "9s" }, reload: { triggers, signal: "SIGUSR2" } },
+        { restart: { signal: "SIGHUP" }, reload: {} },
+        { restart: { triggers: {} } },
+      ),
+    ).toEqual([[], [], [], []]);
+  });
+
+  test("reload signals the main process: SIGHUP unless the program says otherwise", async () => {
+    expect(
+      await changed(
+        { reload: { triggers: { a: "1" } } },
+        { reload: { triggers: { a: "2" } } },
+        { reload: { triggers: { a: "3" }, signal: "SIGUSR1" } },
+      ),
+    ).toEqual([["POST /signal"], ["POST /signal"]]);
+    const { id, inputs, state } = await make({ reload: { triggers: { a: "1" }, signal: "SIGKILL" } });
+    // A signal that ends the process shows that the one asked for is sent.
+    await machine.update(id, state, await checked({ ...inputs, reload: { triggers: {}, signal: "SIGKILL" } }, inputs));
+    const next = await checked({ ...inputs, reload: { triggers: { a: "2" }, signal: "SIGKILL" } }, inputs);
+    await machine.update(id, state, next);
+    const exits = await send<{ type: string; request: unknown }[]>(service, "GET", at(state, "/events"));
+    expect(exits.find(({ type }) => type === "exit")?.request).toMatchObject({ exit_event: { guest_signal: 9 } });
+  });
+
+  test("a restart is a reload as well", async () => {
+    const triggers = { a: "1" };
+    expect(await changed({}, { restart: { triggers }, reload: { triggers } })).toEqual([["POST /restart"]]);
+  });
+
+  test("a new version, or a start, is restart enough", async () => {
+    const triggers = { a: "1" };
+    const config = { image: "registry.example.com/web:2" };
+    expect(
+      await changed(
+        {},
+        { config, restart: { triggers }, reload: { triggers } },
+        { state: "stopped" },
+        { state: "started", restart: { triggers: { a: "2" } }, reload: { triggers: { a: "2" } } },
+      ),
+    ).toEqual([["POST "], ["POST /stop"], ["POST /start"]]);
+  });
+
+  test("a Machine that does not run is neither restarted nor signalled (R10)", async () => {
+    const triggers = { a: "1" };
+    expect(await changed({ state: "stopped" }, { restart: { triggers }, reload: { triggers } })).toEqual([[]]);
+  });
+
+  test("it is done under the lease, and waits for the checks", async () => {
+    const inputs = { config: { image, checks: { alive: { type: "tcp", port: 80 } } } };
+    const { id, inputs: first, state } = await make(inputs);
+    const { data } = await send<{ data: { nonce: string } }>(service, "POST", at(state, "/lease"), { ttl: 600 });
+    const change = { restart: { triggers: { a: "1" } }, __context: { timeouts: { update: "1s" } } };
+    const next = await checked({ ...first, ...change }, first);
+    await expect(machine.update(id, state, next)).rejects.toThrow(/lease .* did not come free/);
+    await send(service, "DELETE", at(state, "/lease"), undefined, { "svc-machine-lease-nonce": data.nonce });
+    service.fail({
+      operation: "machines.get",
+      when: "after",
+      times: 1000,
+      rewrite: (body) => ({ ...(body as Values), checks: [{ name: "alive", status: "critical" }] }),
+    });
+    await expect(machine.update(id, state, next)).rejects.toThrow(/checks of Machine .* did not pass within 1s/);
+    service.service.faults.clear();
+  });
+
+  test.each(["restart", "reload"] as const)(
+    "a %s whose answer was lost is done again by the next update",
+    async (name) => {
+      const { id, inputs, state } = await make({ [name]: { triggers: { a: "1" } } });
+      const operation = name === "restart" ? "machines.restart" : "machines.signal";
+      service.fail({ operation, when: "after", status: 503, body: { error: "not now" } });
+      const next = await checked({ ...inputs, [name]: { triggers: { a: "2" } } }, inputs);
+      const failed: unknown = await machine.update(id, state, next).catch((error: unknown) => error);
+      if (!(failed instanceof InitializationFailed)) throw failed;
+      expect(failed.properties[name]).toEqual({ triggers: { a: "1" } });
+      const sent = await writes(() => machine.update(id, failed.properties, next));
+      expect(sent).toEqual([name === "restart" ? "POST /restart" : "POST /signal"]);
+      // One that was refused did nothing, and changed nothing.
+      service.fail({ operation, when: "before", status: 400, body: { error: "no" } });
+      await expect(machine.update(id, state, next)).rejects.not.toBeInstanceOf(InitializationFailed);
+    },
+  );
+});
