@@ -75,6 +75,9 @@ export const inputs = z.object({
   waitForChecks: behaviour(z.boolean().optional()).describe(
     "Whether creation and update wait until all checks pass; true when left out and the configuration has checks.",
   ),
+  onUpdateFailure: behaviour(z.enum(["keep", "rollback"]).default("keep")).describe(
+    'What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update\'s time is kept. The update fails either way.',
+  ),
   forceDestroy: behaviour(z.boolean().default(false)).describe(
     "Lets the deletion kill the Machine when stopping it fails.",
   ),

@@ -5,7 +5,8 @@ import { latestExit, versionOf, waitForMachine, type Machine, type MachineKey } 
 import { ApiError, isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { nudge, nudgesFor, type Nudges, type Told } from "./machineNudge.ts";
-import { bringTo, liveNow, type Power, type Wanted as Brought } from "./machinePower.ts";
+import { bringTo, liveNow, type Power } from "./machinePower.ts";
+import { RolledBackError, settle, type Attempt } from "./machineRollback.ts";
 import {
   differingFields,
   fromService,
@@ -16,11 +17,12 @@ import {
   type Config,
 } from "./machineSettings.ts";
 
-interface Wanted extends Brought, Nudges {
-  readonly state?: Power | undefined;
-  readonly cordoned: boolean;
-  readonly minSecretsVersion?: number | undefined;
-}
+type Wanted = Attempt["wanted"] &
+  Nudges & {
+    readonly state?: Power | undefined;
+    readonly cordoned: boolean;
+    readonly minSecretsVersion?: number | undefined;
+  };
 
 /** Makes the live Machine what is wanted and answers it. @throws PartialStateError when something was changed and what came after failed. */
 export async function applyChanges(
@@ -44,7 +46,7 @@ export async function applyChanges(
   try {
     return await steps({ call, key, lease, wanted, old, before, ...told });
   } catch (error) {
-    if (!changed) throw error;
+    if (!changed || error instanceof RolledBackError) throw error;
     const now = await liveNow(api, key, before);
     throw new PartialStateError({ ...toLive(now), ...notMade(old, before, now, nudged) }, error);
   }
@@ -65,14 +67,9 @@ interface Old extends Nudges {
   readonly unfinished: boolean;
 }
 
-interface Step extends Told {
-  readonly call: Call;
-  readonly key: MachineKey;
-  readonly lease: Lease;
+interface Step extends Attempt, Told {
   readonly wanted: Wanted;
   readonly old: Old;
-  /** The Machine as it was when the lease was taken. */
-  readonly before: Machine;
 }
 
 async function steps(step: Step): Promise<Machine> {
@@ -88,7 +85,7 @@ async function steps(step: Step): Promise<Machine> {
     changing();
     await call.api.machines[wanted.cordoned ? "cordon" : "uncordon"]({ ...key, leaseNonce: lease.nonce() });
   }
-  if (versioned) return bringTo(call, key, wanted, { target, version: versionOf(live), lease });
+  if (versioned) return settle(step, live, target);
   if (target !== before.state) return switchPower(step, target);
   const asked = target === "started" ? nudgesFor(old, wanted) : [];
   if (asked.length > 0) return nudge(call, key, { lease, live, wanted, asked }, step);

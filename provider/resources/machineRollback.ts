@@ -1,0 +1,105 @@
+// Going back to the configuration of before when a new version of a Machine fails, as `onUpdateFailure: "rollback"` asks.
+import { formatDuration } from "../../api/schema.ts";
+import type { Api } from "../client/api.ts";
+import type { Lease } from "../client/lease.ts";
+import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
+import { MachinesError, messageOf } from "../core/errors.ts";
+import type { Call } from "../core/resource.ts";
+import { bringTo, type Power, type Wanted } from "./machinePower.ts";
+import { fromService, othersMetadata, toService, type Config } from "./machineSettings.ts";
+
+/** A new version failed and the Machine is what it was before: nothing changed but its version. */
+export class RolledBackError extends MachinesError {
+  constructor(message: string, cause: unknown) {
+    super("machine-failed", message, { cause });
+    this.name = "RolledBackError";
+  }
+}
+
+/** One update that made a new version. */
+export interface Attempt {
+  readonly call: Call;
+  readonly key: MachineKey;
+  readonly lease: Lease;
+  readonly wanted: Wanted & { readonly onUpdateFailure?: "keep" | "rollback" | undefined };
+  readonly old: { readonly config: Config; readonly unfinished: boolean };
+  /** The Machine as it was when the lease was taken. */
+  readonly before: Machine;
+}
+
+/**
+ * Waits for a new version, and goes back to the one before when that fails and the program asks for it.
+ * @throws RolledBackError when the one before runs again
+ */
+export async function settle(attempt: Attempt, made: Machine, target: Power): Promise<Machine> {
+  const { call, key, lease, wanted } = attempt;
+  const wait = (api: Api) => bringTo({ ...call, api }, key, wanted, { target, version: versionOf(made), lease });
+  if (!mayGoBack(attempt)) return wait(call.api);
+  try {
+    return await wait(mostOf(call.api));
+  } catch (error) {
+    // What was cancelled or could not be asked says nothing about the version.
+    const failed = error instanceof MachinesError && ["machine-failed", "wait-timeout"].includes(error.code);
+    if (!failed || call.api.deadline.signal?.aborted) throw error;
+    return goBack(attempt, made, error);
+  }
+}
+
+/** A configuration that had not come to anything either is nothing to go back to. */
+const mayGoBack = ({ wanted, old, before }: Attempt): boolean =>
+  wanted.onUpdateFailure === "rollback" &&
+  !old.unfinished &&
+  before.config !== undefined &&
+  ["started", "stopped", "suspended"].includes(before.state);
+
+/** Two thirds of the time that is left; the way back has the rest. */
+function mostOf(api: Api): Api {
+  const { at, signal } = api.deadline;
+  const now = api.clock.now();
+  const seconds = Math.round(((at - now) * 2) / 3 / 1000);
+  return api.within({ at: now + seconds * 1000, allowed: formatDuration(seconds * 1e9), signal });
+}
+
+async function goBack(attempt: Attempt, failed: Machine, why: MachinesError): Promise<never> {
+  const { call, key, before } = attempt;
+  const name = `Machine ${key.appName}/${key.machineId}`;
+  call.progress(`the new version of ${name} failed; going back to the configuration of before`);
+  let back: Machine;
+  try {
+    back = await postBefore(attempt, failed);
+  } catch (error) {
+    throw new MachinesError(
+      why.code,
+      `the new version of ${name} failed: ${why.message} Going back to the configuration of before failed too: ${messageOf(error)}`,
+      { cause: error },
+    );
+  }
+  const does = before.state === "started" ? "runs" : "is in place";
+  throw new RolledBackError(
+    `the new version of ${name} failed, and the configuration of before ${does} again, as version ${versionOf(back) ?? "?"}: ${why.message}`,
+    why,
+  );
+}
+
+/** Posts the configuration of before, with what others have made of its metadata since, and waits for it. */
+async function postBefore({ call, key, lease, wanted, old, before }: Attempt, failed: Machine): Promise<Machine> {
+  const { machines } = call.api;
+  const now = await machines.get(key);
+  const config = fromService(before.config ?? old.config, old.config);
+  const metadata = {
+    ...othersMetadata(before.config, old.config),
+    ...othersMetadata(now.config, old.config, wanted.config),
+  };
+  const target = before.state === "started" ? "started" : "stopped";
+  const body = {
+    config: toService(config, metadata),
+    currentVersion: versionOf(failed),
+    skipLaunch: target === "stopped" || undefined,
+    skipServiceRegistration: before.cordoned || undefined,
+  };
+  const back = await machines.update({ ...key, leaseNonce: lease.nonce(), body });
+  if (back.cordoned === true && before.cordoned === false)
+    await machines.uncordon({ ...key, leaseNonce: lease.nonce() });
+  const { waitForChecks } = wanted;
+  return bringTo(call, key, { config, waitForChecks }, { target, version: versionOf(back), lease });
+}

@@ -1,0 +1,133 @@
+// A new version that fails, and the configuration of before brought back.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { InitializationFailed } from "../../provider/core/lifecycle.ts";
+import type { Values } from "../../provider/core/resource.ts";
+import { makeApp, send } from "../support/around.ts";
+import { bindings, type Bound } from "../support/binding.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/web:1.0.0";
+const crashing = { image, env: { MACHINES_SIMULATE: "crash" } };
+
+describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start }) => {
+  let service: TestService;
+  let machine: Bound;
+  let close: () => Promise<void>;
+  beforeAll(async () => {
+    service = await startService();
+    ({ bound: machine, close } = await start("Machine", service));
+    await makeApp(service, "app");
+  });
+  afterAll(async () => {
+    await close();
+    await service.close();
+  });
+  afterEach(() => service.service.faults.clear());
+
+  const at = (state: Values, rest = "") => `/v1/apps/app/machines/${String(state["machineId"])}${rest}`;
+  const checked = async (inputs: Values, olds: Values = {}) => {
+    const { inputs: next, failures } = await machine.check(olds, {
+      app: "app",
+      onUpdateFailure: "rollback",
+      ...inputs,
+    });
+    expect(failures).toEqual([]);
+    return next;
+  };
+  const make = async (given: Values) => {
+    const inputs = await checked({ config: { image }, ...given });
+    return { inputs, ...(await machine.create(inputs)) };
+  };
+  const live = (state: Values) =>
+    send<{ state: string; version: string; cordoned: boolean; config: Values }>(service, "GET", at(state));
+  const failing = async (work: Promise<unknown>): Promise<Error & Partial<InitializationFailed>> => {
+    const error: unknown = await work.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    if (!(error instanceof Error)) throw new Error("it did not fail");
+    return error;
+  };
+
+  test("the configuration of before runs again, the update fails and tells both, and nothing is kept of it", async () => {
+    const { id, inputs, state } = await make({ config: { image, env: { A: "1" }, metadata: { ours: "1" } } });
+    await send(service, "POST", at(state, "/metadata/theirs"), { value: "kept" });
+    const config = { ...crashing, metadata: { ours: "2", more: "x" } };
+    const next = await checked({ ...inputs, config, cordoned: true }, inputs);
+    const failed = await failing(machine.update(id, state, next));
+    expect(failed.message).toMatch(
+      /new version of Machine app\/\w+ failed, and the configuration of before runs again, as version \w{26}: .*exited \(code 1/,
+    );
+    // Plainly: the engine keeps the state of before, and with it the change shows again.
+    expect(failed.properties).toBeUndefined();
+    const now = await live(state);
+    expect(now).toMatchObject({ state: "started", cordoned: false, config: { image, env: { A: "1" } } });
+    expect(now.config["metadata"]).toMatchObject({ ours: "1", theirs: "kept" });
+    expect(now.config["metadata"]).not.toHaveProperty("more");
+    expect(now.version).not.toBe(state["version"]);
+    expect(await machine.diff(id, state, next)).toBe("update");
+    // The version it moved to is nobody's change: up goes on, with a refresh and without.
+    const found = await machine.read(id, state);
+    expect(found?.inputs).toEqual(inputs);
+    const good = await checked({ ...inputs, config: { image: "registry.example.com/web:2" } }, inputs);
+    for (const before of [state, found?.state ?? {}])
+      expect(await machine.update(id, before, good)).toMatchObject({ state: "started", config: good["config"] });
+  });
+
+  test("checks that do not pass within two thirds of the time count as a failure", async () => {
+    const checks = { alive: { type: "tcp", port: 80 } };
+    const { id, inputs, state } = await make({ config: { image, checks } });
+    const config = { image, checks, env: { MACHINES_SIMULATE: "checks:critical" } };
+    const next = await checked({ ...inputs, config, __context: { timeouts: { update: "6s" } } }, inputs);
+    const failed = await failing(machine.update(id, state, next));
+    expect(failed.message).toMatch(/runs again, .*checks of Machine .* did not pass within 4s: alive is/);
+    const { config: back } = await live(state);
+    expect(back).toMatchObject({ image, checks });
+    expect(back).not.toHaveProperty("env");
+  });
+
+  test("a Machine that was stopped is stopped again", async () => {
+    const { id, inputs, state } = await make({ state: "stopped" });
+    const next = await checked({ ...inputs, config: crashing, state: "started" }, inputs);
+    expect((await failing(machine.update(id, state, next))).message).toMatch(/of before is in place again/);
+    expect(await live(state)).toMatchObject({ state: "stopped", config: { image } });
+  });
+
+  test("when going back fails too, the error tells both and the state what is live", async () => {
+    const { id, inputs, state } = await make({});
+    service.fail({ operation: "machines.update", nth: 2, when: "before", status: 409, body: { error: "aborted: no" } });
+    const failed = await failing(machine.update(id, state, await checked({ ...inputs, config: crashing }, inputs)));
+    expect(failed.message).toMatch(
+      /exited \(code 1.*Going back to the configuration of before failed too: .*aborted: no/,
+    );
+    expect(failed.properties).toMatchObject({ version: (await live(state)).version, config: crashing });
+    // What had failed before the update is nothing to go back to.
+    const worse = { ...crashing, env: { ...crashing.env, B: "1" } };
+    const next = await checked({ ...inputs, config: worse }, inputs);
+    const again = await failing(machine.update(id, failed.properties ?? {}, next));
+    expect(again.message).not.toMatch(/of before/);
+    expect(again.properties).toMatchObject({ config: worse });
+  });
+
+  test("it goes back from the version that failed alone, under the lease of the update", async () => {
+    const { id, inputs, state } = await make({});
+    const before = service.requests.length;
+    service.fail({
+      operation: "machines.update",
+      when: "after",
+      rewrite: (body) => ({ ...(body as Values), version: "0".repeat(26), instance_id: "0".repeat(26) }),
+    });
+    const failed = await failing(machine.update(id, state, await checked({ ...inputs, config: crashing }, inputs)));
+    expect(failed.message).not.toMatch(/runs again/);
+    const leases = service.requests.slice(before).filter(({ path }) => path.endsWith("/lease"));
+    expect(leases.map(({ method }) => method)).toEqual(["POST", "DELETE"]);
+  });
+
+  test("kept is the default: what failed stays for the next update to repair", async () => {
+    const { id, inputs, state } = await make({ onUpdateFailure: "keep" });
+    const next = await checked({ ...inputs, config: crashing, onUpdateFailure: "keep" }, inputs);
+    const failed = await failing(machine.update(id, state, next));
+    expect(failed.message).not.toMatch(/of before/);
+    expect(failed.properties).toMatchObject({ config: crashing });
+  });
+});
