@@ -25,6 +25,8 @@ export interface Surroundings {
   readonly inputsInState: (owner: string | undefined) => Values;
   /** The name the engine proposes, where it has an opinion: to be fitted, to be taken as it is, or that none be made. */
   readonly proposal?: { readonly name: string; readonly mode: "propose" | "enforce" | "disable" } | undefined;
+  /** Tells the user what the service said at preview that is no reason to fail. */
+  readonly warn?: ((message: string) => void) | undefined;
   /** Whether the value at a path is a secret of the program's, which no message may quote. */
   readonly isSecret?: ((path: readonly (string | number)[]) => boolean) | undefined;
 }
@@ -270,6 +272,9 @@ function findings(resource: Resource, olds: Values, inputs: Values, given: Conte
     // A replacement is checked without what it replaces: the name is taken by the very object that goes.
     const before = Object.keys(olds).length > 0 ? olds : around.inputsInState(given.owner);
     const ownName = name === resource.autoname?.property && around.nameInState(given.owner) === inputs[name];
-    return field && !ownName && !same(field, before[name], inputs[name]) ? [{ path: [name], message }] : [];
+    if (!field || ownName || same(field, before[name], inputs[name])) return [];
+    if (finding["isWarning"] !== true) return [{ path: [name], message }];
+    around.warn?.(`${resource.name} ${name}: ${message}`);
+    return [];
   });
 }

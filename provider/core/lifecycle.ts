@@ -117,6 +117,11 @@ function importedInputs(resource: Resource, state: Values): Values {
   return Object.fromEntries(told.map(([name]) => [name, state[name]]));
 }
 
+/** Tells the user what a change does not show by itself; in preview and in the update. */
+export function warnOf(resource: Resource, old: Values, inputs: Values, warn: (message: string) => void): void {
+  for (const message of resource.warnings?.(old, inputs) ?? []) warn(`${resource.name}: ${message}`);
+}
+
 /** Updates the object and answers its whole new state. @throws InitializationFailed when the change was made and what came after failed. */
 export async function update(
   resource: Resource,
@@ -128,6 +133,7 @@ export async function update(
   const parts = resource.id.parse(id);
   const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
   const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, contextOf(inputs));
+  warnOf(resource, old, inputs, caller.warn);
   // What the program says now goes before what the state says of the same: how it is done may be a part of it.
   if (!isWork(resource, old, inputs))
     return make(Object.fromEntries(Object.entries(old).filter(([name]) => inputs[name] === undefined)));

@@ -2,7 +2,7 @@
 import type { Api } from "../client/api.ts";
 import { messageOf } from "./errors.ts";
 import { contextOf, type Problem, type Question, type Resource, type Values } from "./resource.ts";
-import { hasUnknown, same } from "./values.ts";
+import { hasUnknown, same, valueAt } from "./values.ts";
 
 /** Milliseconds a question may take: an answer that is late is no answer. */
 const askedFor = 10_000;
@@ -13,19 +13,26 @@ export interface Asker {
   readonly warn: (message: string) => void;
 }
 
-/** Asks one question; answers why the inputs cannot work. Undefined also when nobody could be asked. */
+/** What came of a question: a problem, or what the user is told and preview goes on. */
+export interface Finding extends Problem {
+  readonly isWarning: boolean;
+}
+
+/** Asks one question; answers why the inputs cannot work, or may not. Undefined also when nobody could be asked. */
 export async function ask(
   resource: Resource,
   question: Question,
   inputs: Values,
   owner: string | undefined,
   { api, warn }: Asker,
-): Promise<Problem | undefined> {
+): Promise<Finding | undefined> {
   const about = question.needs[0] ?? "";
   try {
     const patient = api.within({ ...api.deadline, at: api.clock.now() + askedFor, allowed: `${askedFor / 1000}s` });
-    const message = await question.ask(inputs, patient, owner);
-    return message === undefined ? undefined : { path: [about], message };
+    const found = await question.ask(inputs, patient, owner);
+    if (found === undefined) return undefined;
+    const isWarning = typeof found !== "string";
+    return { path: [about], message: isWarning ? found.warning : found, isWarning };
   } catch (error) {
     if (api.deadline.signal?.aborted) throw error;
     warn(`${resource.name} ${about}: could not be checked against the service: ${messageOf(error)}`);
@@ -40,12 +47,13 @@ export async function askAll(
   inputs: Values,
   nameInState: unknown,
   asker: Asker,
-): Promise<Problem[]> {
+): Promise<Finding[]> {
   const { autonamed, owner } = contextOf(inputs);
-  const open = resource.questions.filter(({ needs }) => {
+  const open = resource.questions.filter(({ needs, uses = [] }) => {
     const [about = ""] = needs;
     const field = resource.inputFields[about];
     if (!field || needs.some((need) => inputs[need] === undefined || hasUnknown(inputs[need]))) return false;
+    if (uses.some((path) => hasUnknown(valueAt(inputs, path)))) return false;
     const isName = about === resource.autoname?.property;
     // A made name ends in chance, and the name of what is being replaced is free by then.
     if (isName && (autonamed || nameInState === inputs[about])) return false;

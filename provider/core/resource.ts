@@ -49,12 +49,19 @@ export const CONTEXT = "__context";
 /** The context of inputs or state. */
 export const contextOf = (values: Values): Context => (isObject(values[CONTEXT]) ? values[CONTEXT] : {});
 
+/** What preview tells the user of, and goes on. */
+export interface Warning {
+  readonly warning: string;
+}
+
 /** A question to the service that preview asks when all inputs it needs are known (design: reads only, warn and go on). */
 export interface Question<Inputs = Values> {
   /** Inputs it needs; the first is the one the answer is about. */
   readonly needs: readonly (keyof Inputs & string)[];
-  /** Why the inputs cannot work, or undefined. It applies only where the first input is new or changed. */
-  ask(inputs: Inputs, api: Api, owner: string | undefined): Promise<string | undefined>;
+  /** Inputs, or paths into them, that it looks at where they are given. */
+  readonly uses?: readonly ((keyof Inputs & string) | `${keyof Inputs & string}.${string}`)[];
+  /** Why the inputs cannot work, or may not. It applies only where the first input is new or changed. */
+  ask(inputs: Inputs, api: Api, owner: string | undefined): Promise<string | Warning | undefined>;
 }
 
 /** What is wrong with inputs, by property path. */
@@ -125,6 +132,8 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   /** R3: a change that is refused, with the way out. Both sides are checked inputs. */
   readonly refuse?: (old: Partial<z.output<I>>, next: Partial<z.output<I>>) => Problem | undefined;
   readonly questions?: readonly Question<z.output<I>>[];
+  /** What the user should know of a change, preview included; `old` is the whole state. */
+  readonly warnings?: (old: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => readonly string[];
   /** Default deadlines in minutes; 10 where none is given. */
   readonly minutes?: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
 
@@ -170,6 +179,7 @@ export interface Resource {
   readonly validate: ((inputs: Values) => readonly Problem[]) | undefined;
   readonly refuse: ((old: Values, next: Values) => Problem | undefined) | undefined;
   readonly questions: readonly Question[];
+  readonly warnings: ((old: Values, next: Values) => readonly string[]) | undefined;
   readonly minutes: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
   create(args: Call & { inputs: Values; owner: string | undefined }): Promise<Values>;
   read(args: Call & { id: Record<string, string>; state: Values | undefined }): Promise<Values | undefined>;
@@ -208,6 +218,7 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
     validate: undefined,
     refuse: undefined,
     questions: [],
+    warnings: undefined,
     minutes: {},
     ...definition,
     inputFields: fieldsOf(definition.inputs),

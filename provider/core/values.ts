@@ -60,6 +60,12 @@ export function fieldAt({ shape }: Field, name: string | number): Field | undefi
   return undefined;
 }
 
+/** What lies at a path such as `config.guest`; undefined where something on the way is missing. */
+export const valueAt = (values: Readonly<Record<string, unknown>>, path: string): unknown =>
+  path
+    .split(".")
+    .reduce<unknown>((at, name) => (isObject(at) ? own(at, name) : at === UNKNOWN ? at : undefined), values);
+
 /** An id without the resources it lies in (R5): `app/vol_1` and `vol_1` name the same volume. */
 export const bareId = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1);
 

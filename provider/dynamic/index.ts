@@ -7,7 +7,7 @@ import { clientFor, intents } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
 import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
-import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
+import { CONTEXT, contextOf, type Question, type Resource, type Values } from "../core/resource.ts";
 import { inputsInState, nameInState, remember, rememberId } from "../core/memory.ts";
 import { ask as askService } from "../core/questions.ts";
 import { callFunction } from "../core/function.ts";
@@ -52,6 +52,7 @@ export function provider(type: string): dynamic.ResourceProvider {
         nameBegun: (owner) => intents(say).find(owner)?.name,
         nameInState,
         inputsInState,
+        warn: say,
       });
       const reasons = found instanceof Error ? [found.message, ...problems] : problems;
       // The engine prints the value of a property that is named here, secrets included: the path is part of the reason.
@@ -110,15 +111,17 @@ async function withProvider<T>(inputs: Values, work: () => Promise<T>): Promise<
 export interface Finding {
   readonly property: string;
   readonly message: string;
+  /** True where it is no reason to fail: check tells the user, if it is about something new. */
+  readonly isWarning?: boolean;
 }
 
 /** The questions of a type that can be asked once all inputs they need are known. */
-export const questionsOf = (type: string): readonly { readonly needs: readonly string[] }[] =>
-  resourceOf(type).questions;
+export const questionsOf = (type: string): readonly Pick<Question, "needs" | "uses">[] => resourceOf(type).questions;
 
 /**
  * Asks the service one question of a type. A failure to ask is no reason to fail: it is told to `warn`.
  * @param index position in {@link questionsOf}
+ * @param inputs what the question needs and uses, by input or by path
  */
 export async function ask(
   type: string,
@@ -138,8 +141,23 @@ export async function ask(
     // Check says what is wrong with the configuration, once per resource.
     return null;
   }
-  const problem = await askService(resource, question, inputs, owner, { api: clientFor(config, warn), warn });
-  return problem ? { property: String(problem.path[0]), message: problem.message } : null;
+  const problem = await askService(resource, question, nested(inputs), owner, { api: clientFor(config, warn), warn });
+  if (!problem) return null;
+  const { path, message, isWarning } = problem;
+  return { property: String(path[0]), message, ...(isWarning ? { isWarning } : {}) };
+}
+
+/** Values by path, as the values that lie there. */
+function nested(byPath: Values): Values {
+  const whole: Values = {};
+  for (const [path, value] of Object.entries(byPath)) {
+    const names = path.split(".");
+    const last = names.pop() ?? path;
+    let at = whole;
+    for (const name of names) at = (at[name] ??= {}) as Values;
+    at[last] = value;
+  }
+  return whole;
 }
 
 /** A function as a program calls it. */

@@ -9,7 +9,16 @@ import { check, type Surroundings } from "../core/check.ts";
 import type { Config } from "../core/config.ts";
 import { matches, type Change } from "../core/diff.ts";
 import { MachinesError } from "../core/errors.ts";
-import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
+import {
+  create,
+  guardedDiff,
+  InitializationFailed,
+  read,
+  remove,
+  update,
+  warnOf,
+  type Caller,
+} from "../core/lifecycle.ts";
 import { forgetAll, inputsInState, nameInState, refuseReplacement, remember, rememberId } from "../core/memory.ts";
 import { nearest } from "../core/nearest.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
@@ -84,7 +93,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       timeoutSeconds: timeoutSeconds > 0 ? timeoutSeconds : undefined,
     };
   };
-  /** What the service says of inputs that are new or changed, as the error of a preview. */
+  /** What the service says of inputs that are new or changed: warnings, and the error of a preview. */
   const refuseFindings = async (
     resource: Resource,
     request: Telling & { getUrn(): string },
@@ -93,7 +102,10 @@ export function createProvider({ engine, schema }: Host): Provider {
   ): Promise<void> => {
     const { api, warn, signal } = caller(request, 0);
     const asking = { api: api.within({ ...api.deadline, signal }), warn };
-    const problems = await askAll(resource, olds, inputs, nameInState(contextOf(inputs).owner), asking);
+    const found = await askAll(resource, olds, inputs, nameInState(contextOf(inputs).owner), asking);
+    for (const { path, message } of found.filter(({ isWarning }) => isWarning))
+      warn(`${resource.name} ${pathText(path)}: ${message}`);
+    const problems = found.filter(({ isWarning }) => !isWarning);
     if (problems.length > 0)
       throw new MachinesError(
         "invalid-input",
@@ -269,6 +281,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       const response = new proto.UpdateResponse();
       if (request.getPreview()) {
         await refuseFindings(resource, request, old, inputs);
+        warnOf(resource, old, inputs, caller(request, 0).warn);
         response.setProperties(encoded(resource, previewUpdate(resource, old, inputs), marks));
         return response;
       }

@@ -13,9 +13,9 @@ import { inputs, outputs, toLive } from "./machineInputs.ts";
 import { configFields, toService } from "./machineSettings.ts";
 import { onlyHow } from "./machineNudge.ts";
 import { bringTo, destroyGracefully, liveNow, untilDestroyed } from "./machinePower.ts";
-import { nameProblem, validate } from "./machineProblems.ts";
+import { nameProblem, validate, warnings } from "./machineProblems.ts";
 import { applyChanges } from "./machineUpdate.ts";
-import { regionProblem } from "./region.ts";
+import { regionProblem, regionsProblem, roomWarning } from "./region.ts";
 
 /** Inputs whose change makes a new version: the configuration without its metadata, and the secrets it has to see. */
 const versioned = [
@@ -47,8 +47,21 @@ export const machine: Resource = defineResource({
   validate,
   questions: [
     { needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) },
+    { needs: ["fallbackRegions"], ask: ({ fallbackRegions }, api) => regionsProblem(api, fallbackRegions) },
+    {
+      needs: ["region"],
+      uses: ["fallbackRegions", "config.guest", "config.size"],
+      ask: ({ region, fallbackRegions, config }, api) =>
+        roomWarning(
+          api,
+          [region, ...(fallbackRegions ?? [])].filter((one) => one !== undefined),
+          config,
+        ),
+    },
     { needs: ["name", "app"], ask: ({ name, app }, api, owner) => nameProblem(api, bareId(app), name, owner) },
   ],
+
+  warnings,
 
   async create({ inputs: wanted, owner, ...call }) {
     const { api } = call;
@@ -61,20 +74,20 @@ export const machine: Resource = defineResource({
       skipServiceRegistration: cordoned || undefined,
       minSecretsVersion: wanted.minSecretsVersion,
     };
-    const made = await createOnce(call, owner, app, body, wanted.config);
+    const made = await createOnce(call, owner, app, body, wanted);
     const key = { appName: app, machineId: made.id };
     try {
       const version = versionOf(made);
       return toLive(
         app,
         await bringTo(call, key, wanted, { target: state ?? "started", version, fresh: true }),
-        wanted.config,
+        wanted,
       );
     } catch (error) {
       const now = await liveNow(api, key, made);
       // A job that destroyed itself is nothing that could be repaired in place.
       if (now.state === "destroyed") throw error;
-      throw new PartialStateError(toLive(app, now, wanted.config), error);
+      throw new PartialStateError(toLive(app, now, wanted), error);
     } finally {
       // From here on the engine has the id, or there is nothing to have.
       api.shared.intents.settle(owner);
@@ -87,7 +100,7 @@ export const machine: Resource = defineResource({
     try {
       const live = await findMachine(api, id.app, id.machineId);
       if (live.state === "destroyed" && !done) return undefined;
-      return toLive(id.app, live, state?.config);
+      return toLive(id.app, live, state);
     } catch (error) {
       if (!done || !isNotFound(error)) throw error;
       await api.apps.get({ appName: id.app });
@@ -104,12 +117,14 @@ export const machine: Resource = defineResource({
     }
     // When only part of the change was made, the metadata keys of before and after are both ours to look after.
     const metadata = { ...old.config.metadata, ...wanted.config.metadata };
-    const partly = (found: Machine) => toLive(id.app, found, { ...wanted.config, metadata });
+    const { placedRegion } = old;
+    const partly = (found: Machine) =>
+      toLive(id.app, found, { ...wanted, placedRegion, config: { ...wanted.config, metadata } });
     try {
       const live = await withLease(api, key, { description: "update by pulumi", progress }, (lease) =>
         applyChanges(call, key, lease, wanted, { ...old, unfinished }, partly),
       );
-      return toLive(id.app, live, wanted.config);
+      return toLive(id.app, live, { ...wanted, placedRegion });
     } catch (error) {
       if (!isNotFound(error)) throw error;
       throw new MachinesError(

@@ -5,7 +5,7 @@ import type { Api } from "../client/api.ts";
 import { growingPause } from "../client/clock.ts";
 import type { Intent } from "../client/intents.ts";
 import { waitForMachine, type Machine } from "../client/wait.ts";
-import { ApiError, isAmbiguous, isNotFound } from "../core/errors.ts";
+import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { fromService, sameVersion, type Config } from "./machineSettings.ts";
 
@@ -17,19 +17,27 @@ const ownerTag = "pulumi-owner";
 const shownWithin = 10_000;
 const attempts = 3;
 
+/** What is wanted beside the body that is sent. */
+export interface Wanted {
+  /** The configuration as the program wrote it. */
+  readonly config: Config;
+  /** Regions to try when the body's has no room. */
+  readonly fallbackRegions?: readonly string[] | undefined;
+}
+
 /** Creates the Machine, or finds the one that an interrupted create of the same owner made. */
 export async function createOnce(
   call: Call,
   owner: string | undefined,
   appName: string,
   body: Body,
-  written: Config,
+  wanted: Wanted,
 ): Promise<Machine> {
   const { api } = call;
   const { intents } = api.shared;
   const left = intents.find(owner);
   if (left && left.endpoint === api.config.endpoint) {
-    const found = await takeUp(call, left, appName, body, written);
+    const found = await takeUp(call, left, appName, body, wanted);
     if (found) return found;
   }
   const op = randomBytes(16).toString("hex");
@@ -37,24 +45,51 @@ export async function createOnce(
   const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
   if (owner !== undefined)
     await intents.write({ owner, op, endpoint: api.config.endpoint, app: appName, name: body.name ?? "" });
-  for (let attempt = 1; ; attempt++) {
+  const [region, ...others] = regionsOf(body, wanted);
+  for (let [attempt, place] = [1, region]; ; attempt++) {
     try {
-      return await api.machines.create({ appName, body: tagged });
+      return await api.machines.create({ appName, body: { ...tagged, region: place } });
     } catch (error) {
-      // A second request is refused for its name when the first one was applied after all.
-      const refusedAsDouble = attempt > 1 && error instanceof ApiError && error.status === 409;
+      // A second request is refused for its name, or for the room it takes, when the first one was applied after all.
+      const refusedAsDouble = attempt > 1 && ((error instanceof ApiError && error.status === 409) || lacksRoom(error));
       const made = isAmbiguous(error) || refusedAsDouble ? await theOneWith(call, appName, op) : undefined;
       if (made) return made;
       if (!isAmbiguous(error)) {
-        // After a first request whose fate is open the note stays: the next run looks again.
-        if (attempt === 1) intents.settle(owner);
-        throw error;
+        // After a first request whose fate is open the note stays, and no other region is tried: the next run looks again.
+        if (attempt > 1) throw error;
+        const next = lacksRoom(error) ? others.shift() : undefined;
+        if (next === undefined) {
+          intents.settle(owner);
+          throw withRegions(error, regionsOf(body, wanted));
+        }
+        call.warn(`region ${place ?? "?"} has no room for Machine ${body.name ?? "?"}; trying ${next}`);
+        [attempt, place] = [0, next];
+        continue;
       }
       // Nothing came to light: it was not applied. Sent again with the same tag, so that even a late one would be found.
       if (attempt === attempts) throw error;
     }
   }
 }
+
+const regionsOf = ({ region }: Body, { fallbackRegions = [] }: Wanted): (string | undefined)[] => [
+  region,
+  ...new Set(fallbackRegions.filter((other) => other !== region)),
+];
+
+/** Whether a region refused for want of room, or because the organization may have no more there (bodies 1.2). */
+const lacksRoom = (error: unknown): error is ApiError =>
+  error instanceof ApiError &&
+  [403, 409, 412, 422].includes(error.status) &&
+  /insufficient|no capacity|candidate host|could not reserve resource|over the allowed quota/.test(error.reason);
+
+/** Says that every region was tried, when there were several. */
+const withRegions = (error: unknown, regions: readonly (string | undefined)[]): unknown =>
+  lacksRoom(error) && regions.length > 1
+    ? new MachinesError("api", `none of ${regions.join(", ")} has room for the Machine: ${error.message}`, {
+        cause: error,
+      })
+    : error;
 
 const tagged = async (api: Api, appName: string, op: string): Promise<Machine[]> =>
   (await api.machines.list({ appName }).catch(noneWithoutApp)).filter(
@@ -97,7 +132,7 @@ async function takeUp(
   left: Intent,
   appName: string,
   body: Body,
-  written: Config,
+  wanted: Wanted,
 ): Promise<Machine | undefined> {
   const [found] = await tagged(api, left.app, left.op);
   if (!found) {
@@ -107,9 +142,9 @@ async function takeUp(
   const fits =
     left.app === appName &&
     (body.name === undefined || body.name === found.name) &&
-    (body.region === undefined || body.region === found.region) &&
+    (body.region === undefined || regionsOf(body, wanted).includes(found.region)) &&
     found.config !== undefined &&
-    sameVersion(fromService(found.config, written), written);
+    sameVersion(fromService(found.config, wanted.config), wanted.config);
   if (fits) {
     warn(`Machine ${found.id} was made by a run that was cut off; it is taken over`);
     return found;

@@ -48,6 +48,9 @@ export const inputs = z.object({
   region: computed(regionCode).describe(
     "Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.",
   ),
+  fallbackRegions: behaviour(z.array(regionCode).optional()).describe(
+    "Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.",
+  ),
   config: config.describe(
     "Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.",
   ),
@@ -109,13 +112,29 @@ export const outputs = z.object({
 /** What a program declares of a Machine. */
 export type MachineInputs = z.output<typeof inputs>;
 
-/** State from a live Machine; `written` is the configuration whose metadata keys are ours (R6). */
-export const toLive = (app: string, live: Machine, written: Config | undefined) => ({
+/** What of a program's wishes decides how a live Machine is told. */
+export interface Written {
+  /** The configuration whose metadata keys are ours (R6). */
+  readonly config?: Config | undefined;
+  readonly region?: string | undefined;
+  readonly fallbackRegions?: readonly string[] | undefined;
+  /** Where the state knows it to be. */
+  readonly placedRegion?: string | undefined;
+}
+
+/** A Machine that runs where it may, or where it was known to be, does not differ from the region that was asked for. */
+function regionFor(live: Machine, { region, fallbackRegions = [], placedRegion }: Written): string | undefined {
+  const fits = [region, ...fallbackRegions, placedRegion].includes(live.region);
+  return fits ? (region ?? live.region) : live.region;
+}
+
+/** State from a live Machine, told as the program wrote it. */
+export const toLive = (app: string, live: Machine, written: Written = {}) => ({
   app,
   machineId: live.id,
   name: live.name ?? "",
-  region: live.region,
-  config: live.config ? fromService(live.config, written) : undefined,
+  region: regionFor(live, written),
+  config: live.config ? fromService(live.config, written.config) : undefined,
   state: live.state,
   cordoned: live.cordoned,
   version: versionOf(live),

@@ -5,13 +5,14 @@ import type { Api } from "../client/api.ts";
 import { listMachines } from "../client/inventory.ts";
 import { isNotFound } from "../core/errors.ts";
 import type { Problem } from "../core/resource.ts";
+import { hasUnknown } from "../core/values.ts";
 import { isOwnedBy } from "./machineCreate.ts";
-import type { MachineInputs } from "./machineInputs.ts";
+import type { MachineInputs, Written } from "./machineInputs.ts";
 import { isJob } from "./machinePower.ts";
 import { modelledInExtra } from "./machineSettings.ts";
 
 /** Rules that span fields, in the words of a program. */
-export function validate({ config: settings, state }: Partial<MachineInputs>): Problem[] {
+export function validate({ config: settings, state, region, fallbackRegions }: Partial<MachineInputs>): Problem[] {
   if (!settings) return [];
   const wire = toWire(machineConfig, settings) as MachineConfig;
   const problems = configProblems(wire).map(({ path, message }): Problem => ({
@@ -20,6 +21,12 @@ export function validate({ config: settings, state }: Partial<MachineInputs>): P
   }));
   if (state === "suspended" && isJob(settings)) {
     problems.push({ path: ["state"], message: "a Machine that ends by itself cannot be kept suspended" });
+  }
+  if (fallbackRegions !== undefined && fallbackRegions.length > 0) {
+    const path = ["fallbackRegions"];
+    if (region === undefined) problems.push({ path, message: "needs region, the one that is tried first" });
+    if ((settings.mounts ?? []).length > 0)
+      problems.push({ path, message: "a Machine that mounts a volume can run in the volume's region alone" });
   }
   for (const path of modelledInExtra(settings)) {
     problems.push({
@@ -57,4 +64,15 @@ export async function nameProblem(
     if (isNotFound(error)) return undefined;
     throw error;
   }
+}
+
+/** A Machine is where it was made: to take that region out of those it may be in does not move it. */
+export function warnings(old: Written, next: Written): string[] {
+  const { placedRegion, fallbackRegions: before = [] } = old;
+  const { region, fallbackRegions: after = [] } = next;
+  if (placedRegion === undefined || !before.includes(placedRegion) || region === placedRegion) return [];
+  if (hasUnknown(region) || hasUnknown(after) || after.includes(placedRegion)) return [];
+  return [
+    `it runs in ${placedRegion}, which fallbackRegions names no longer; it stays where it is. To have it made anew in ${region ?? "another region"}, replace it (pulumi up --replace).`,
+  ];
 }

@@ -94,15 +94,23 @@ function findingsFor(
 ): pulumi.Output<Finding | null>[] {
   const get = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);
   const warn = (message: string): void => void pulumi.log.warn(message);
-  return questionsOf(type).flatMap(({ needs }, index) => {
+  return questionsOf(type).flatMap(({ needs, uses = [] }, index) => {
     if (needs.some((need) => args[need] === undefined || args[need] === null)) return [];
-    const wanted = Object.fromEntries(needs.map((need) => [need, args[need]]));
+    const wanted = Object.fromEntries([...needs, ...uses].map((path) => [path, valueAt(args, path.split("."))]));
     return [
       pulumi
         .output(wanted)
         .apply(async (inputs) => ask(type, index, inputs as Record<string, unknown>, await owner, get, warn)),
     ];
   });
+}
+
+/** What lies at a path into arguments: as an output where something on the way is one, so that the rest need not be known. */
+function valueAt(args: unknown, [name, ...rest]: readonly string[]): unknown {
+  if (name === undefined || args === undefined || args === null) return args;
+  if (pulumi.Output.isInstance(args) || args instanceof Promise)
+    return pulumi.output(args).apply((known: unknown) => valueAt(known, [name, ...rest]));
+  return typeof args === "object" ? valueAt((args as Record<string, unknown>)[name], rest) : undefined;
 }
 
 const configuration = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);

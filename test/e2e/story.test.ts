@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
-import { startService, type TestService } from "../support/startService.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
 
 const good = "registry.example.com/shop:1.0.0";
 
@@ -101,10 +101,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
     const before = service.requests.length;
     const steps = await stack.preview();
     expect(Object.values(steps).map(({ op }) => op)).toEqual(["create", "create", "create", "create"]);
-    expect(
-      service.requests.slice(before).filter(({ method }) => method !== "GET"),
-      "preview never writes",
-    ).toEqual([]);
+    expect(service.requests.slice(before).filter(isWrite), "preview never writes").toEqual([]);
     expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 5 });
     app = (await stack.ok("stack", "output", "appName")).trim();
     expect((await machines()).map(({ state, region }) => `${state} ${region}`)).toEqual(["started ams", "started ams"]);
@@ -115,7 +112,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
     await unchanged();
     const before = service.requests.length;
     expect(counts(await stack.up())).toEqual({ unchanged: 5 });
-    expect(service.requests.slice(before).filter(({ method }) => method !== "GET")).toEqual([]);
+    expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
     expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 5 });
   });
 
@@ -198,7 +195,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
     expect(await stack.fails("preview")).toMatch(
       /sizeGb: got 3, which is less than the 4 GB asked for before; a volume grows in place and never shrinks/,
     );
-    expect(service.requests.slice(before).filter(({ method }) => method !== "GET")).toEqual([]);
+    expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
     change(({ data: next }) => (next["sizeGb"] = 4));
   });
 
@@ -210,9 +207,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
     const after = await find("web");
     expect(after).toMatchObject({ region: "fra", state: "started" });
     expect(after.id).not.toBe(before.id);
-    const writes = service.requests
-      .filter(({ method }) => method !== "GET")
-      .map(({ method, path }) => `${method} ${path}`);
+    const writes = service.requests.filter(isWrite).map(({ method, path }) => `${method} ${path}`);
     expect(writes.lastIndexOf(`POST /v1/apps/${app}/machines`)).toBeLessThan(
       writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`),
     );
@@ -227,9 +222,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
     await stack.up();
     const after = await find("web");
     expect(after).toMatchObject({ name: "fixed", region: "lhr", state: "started" });
-    const writes = service.requests
-      .filter(({ method }) => method !== "GET")
-      .map(({ method, path }) => `${method} ${path}`);
+    const writes = service.requests.filter(isWrite).map(({ method, path }) => `${method} ${path}`);
     expect(writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`)).toBeLessThan(
       writes.lastIndexOf(`POST /v1/apps/${app}/machines`),
     );
@@ -242,9 +235,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
     await stack.up();
     const after = await find("store");
     expect(after).toMatchObject({ name: "keeper", state: "started" });
-    const writes = service.requests
-      .filter(({ method }) => method !== "GET")
-      .map(({ method, path }) => `${method} ${path}`);
+    const writes = service.requests.filter(isWrite).map(({ method, path }) => `${method} ${path}`);
     expect(writes.lastIndexOf(`DELETE /v1/apps/${app}/machines/${before.id}`)).toBeLessThan(
       writes.lastIndexOf(`POST /v1/apps/${app}/machines`),
     );

@@ -64,6 +64,8 @@ lifecycle("Machine", {
     { set: { reload: { triggers: { config: "1" }, signal: "SIGUSR1" } }, expect: "no request" },
     { set: { waitForChecks: false }, expect: "no request" },
     { set: { onUpdateFailure: "rollback" }, expect: "no request" },
+    { set: { fallbackRegions: ["fra"] }, expect: "no request" },
+    { set: { fallbackRegions: [] }, expect: "no request" },
     { set: { forceDestroy: true }, expect: "no request" },
     { set: { region: "fra" }, expect: "replace" },
     { set: { name: "fixed" }, expect: "replace" },

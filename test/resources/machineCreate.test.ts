@@ -33,13 +33,20 @@ describe("creating a Machine exactly once", () => {
   /** As a process that was just started: it knows what is on the disk. */
   const restarted = (): Intents => openIntents((message) => said.push(message), home);
   const create = async (
-    options: { intents?: Intents; owner?: string; config?: typeof written; name?: string } = {},
+    options: {
+      intents?: Intents;
+      owner?: string;
+      config?: typeof written;
+      name?: string;
+      region?: string;
+      fallbackRegions?: readonly string[];
+    } = {},
   ) => {
-    const { intents = restarted(), owner = "owner1", config = written, name } = options;
+    const { intents = restarted(), owner = "owner1", config = written, name, region, fallbackRegions } = options;
     const client = jumpingClient(service, intents);
     const say = (message: string) => void said.push(message);
     const call = { api: client.api, progress: say, warn: say };
-    return { ...client, made: createOnce(call, owner, app, { config, name }, config) };
+    return { ...client, made: createOnce(call, owner, app, { config, name, region }, { config, fallbackRegions }) };
   };
   const machines = () =>
     send<{ id: string; state: string; config: typeof written }[]>(service, "GET", `/v1/apps/${app}/machines`);
@@ -150,6 +157,87 @@ describe("creating a Machine exactly once", () => {
     if (!left) throw new Error("nothing was written down");
     await intents.write({ ...left, op: "another", endpoint: "http://elsewhere.example.com" });
     expect((await (await create()).made).id).not.toBe(id);
+  });
+
+  describe("in a region that has no room", () => {
+    const regions = { region: "ams", fallbackRegions: ["fra", "lhr"] };
+    const noRoom = { operation: "machines.create", capacity: true } as const;
+    const asked = (sent: readonly string[]) => sent.filter((one) => one.startsWith("machines.create"));
+
+    test.each([1, 2])("%i of them: the next one is tried, and what became of it is said", async (times) => {
+      service.fail({ ...noRoom, times });
+      const { made, sent } = await create(regions);
+      expect((await made).region).toBe(times === 1 ? "fra" : "lhr");
+      expect(await machines()).toHaveLength(1);
+      expect(asked(sent)).toHaveLength(times + 1);
+      expect(said.filter((one) => /^region (ams|fra) has no room for Machine .*; trying (fra|lhr)$/.test(one))).toEqual(
+        said,
+      );
+      expect(said).toHaveLength(times);
+    });
+
+    test.each([
+      [409, "aborted: could not reserve resource for machine: insufficient CPUs available to fulfill request"],
+      [412, "insufficient resources to create new machine"],
+      [403, "organization is using 9 MB of memory in ams which is over the allowed quota"],
+    ])("in the words of a %i", async (status, error) => {
+      service.fail({ operation: "machines.create", when: "before", status, body: { error } });
+      expect((await (await create(regions)).made).region).toBe("fra");
+    });
+
+    test("when none has any, the error names them all and nothing is left behind", async () => {
+      service.fail({ ...noRoom, times: 3 });
+      const { made } = await create(regions);
+      await expect(made).rejects.toThrow(/none of ams, fra, lhr has room for the Machine: .*insufficient_capacity/);
+      expect(await machines()).toEqual([]);
+      expect(restarted().find("owner1")).toBeUndefined();
+    });
+
+    test("another refusal is final", async () => {
+      service.fail({ operation: "machines.create", when: "before", status: 422, body: { error: "quota of machines" } });
+      const { made, sent } = await create(regions);
+      await expect(made).rejects.toThrow(/422/);
+      expect(asked(sent)).toHaveLength(1);
+    });
+
+    test("an answer that was lost is settled first: the one that was made stays, in its region", async () => {
+      service.fail({ operation: "machines.create", when: "after", status: 503 });
+      const { made, sent } = await create(regions);
+      expect((await made).region).toBe("ams");
+      expect(asked(sent)).toEqual(["machines.create 503"]);
+    });
+
+    test("while the fate of a request is open no other region is tried, and the next run looks again", async () => {
+      service.fail({ operation: "machines.create", when: "before", status: 503 }, { ...noRoom, nth: 2 });
+      const { made, sent } = await create(regions);
+      await expect(made).rejects.toThrow(/422/);
+      expect(asked(sent)).toEqual(["machines.create 503", "machines.create 422"]);
+      expect(restarted().find("owner1")).toBeDefined();
+    });
+
+    test("a request whose first try took the last room is found, not made elsewhere", async () => {
+      let looks = 0;
+      service.fail({ operation: "machines.create", when: "after", status: 503 }, { ...noRoom, nth: 2 });
+      service.fail({
+        operation: "machines.list",
+        when: "after",
+        times: 1000,
+        rewrite: (body) => (++looks <= 11 ? [] : body),
+      });
+      const { made } = await create(regions);
+      expect((await made).region).toBe("ams");
+      service.service.faults.clear();
+      expect(await machines()).toHaveLength(1);
+    });
+
+    test("what a run that was cut off made in another region of the list is taken over", async () => {
+      service.fail(noRoom);
+      const { id } = await (await create(regions)).made;
+      expect((await (await create(regions)).made).id).toBe(id);
+      const elsewhere = (await (await create({ ...regions, fallbackRegions: ["lhr"] })).made).id;
+      expect(elsewhere).not.toBe(id);
+      expect(await machines()).toHaveLength(1);
+    });
   });
 
   test("tags are no outputs, stay through updates, and the file holds no secret and no path from outside", async () => {

@@ -4,7 +4,7 @@ import { InitializationFailed } from "../../provider/core/lifecycle.ts";
 import type { Values } from "../../provider/core/resource.ts";
 import { makeApp, send } from "../support/around.ts";
 import { bind, type Bound } from "../support/binding.ts";
-import { startService, type TestService } from "../support/startService.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/web:1.0.0";
 
@@ -34,7 +34,7 @@ describe("triggers of a Machine", () => {
     await work();
     return service.requests
       .slice(before)
-      .filter(({ method, path }) => method !== "GET" && !path.includes("/lease"))
+      .filter((seen) => isWrite(seen) && !seen.path.includes("/lease"))
       .map(({ method, path }) => `${method} ${path.replace(/.*machines\/[0-9a-f]+/, "")}`);
   };
   const version = async (state: Values) =>

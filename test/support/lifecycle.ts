@@ -5,7 +5,7 @@ import { canonical, same, withoutUndefined } from "../../provider/core/values.ts
 import { resources } from "../../provider/resources/index.ts";
 import { bindings, type Bound } from "./binding.ts";
 import { brokenPromises, revealed, Unknown, type Properties } from "./properties.ts";
-import { startService, type TestService } from "./startService.ts";
+import { isWrite, startService, type TestService } from "./startService.ts";
 
 /** One change of inputs and what it has to come to. */
 export interface Change {
@@ -45,7 +45,7 @@ export interface Life {
 
 const visible = (values: Values): Values =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !name.startsWith("__")));
-const writes = (service: TestService): number => service.requests.filter(({ method }) => method !== "GET").length;
+const writes = (service: TestService): number => service.requests.filter(isWrite).length;
 
 const unknownIn = (told: Properties): string[] =>
   Object.keys(told).filter((name) => revealed(told[name]) instanceof Unknown);
@@ -83,7 +83,7 @@ export function lifecycle(
       if (!bound.preview) return undefined;
       const before = service.requests.length;
       const told = await ask(bound.preview);
-      expect(service.requests.slice(before).filter(({ method }) => method !== "GET")).toEqual([]);
+      expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
       return told;
     }
 

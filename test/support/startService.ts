@@ -7,6 +7,7 @@ import {
   type Service,
   type ServiceOptions,
 } from "../../service/index.ts";
+import { operationsById } from "../../service/faults.ts";
 
 /** A service a test may do everything to. */
 export interface TestService<C extends Clock | undefined = Clock | undefined> {
@@ -22,6 +23,9 @@ export interface TestService<C extends Clock | undefined = Clock | undefined> {
   fail(...faults: Fault[]): void;
   close(): Promise<void>;
 }
+
+/** Whether a request was meant to change something. */
+export const isWrite = ({ operation = "" }: Seen): boolean => operationsById.get(operation)?.repeat !== "read";
 
 /** Starts a service: strict, without delays and without a disk, unless the options say otherwise. */
 export async function startService<C extends Clock | undefined = undefined>(
