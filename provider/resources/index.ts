@@ -9,6 +9,7 @@ import { customCertificate } from "./customCertificate.ts";
 import { deployToken } from "./deployToken.ts";
 import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
+import { machineMetadata } from "./machineMetadata.ts";
 import { postgresAttachment } from "./postgresAttachment.ts";
 import { postgresBackup } from "./postgresBackup.ts";
 import { postgresCluster } from "./postgresCluster.ts";
@@ -32,6 +33,7 @@ export const resources: Readonly<Record<string, Resource>> = {
   DeployToken: deployToken,
   IpAssignment: ipAssignment,
   Machine: machine,
+  MachineMetadata: machineMetadata,
   PostgresAttachment: postgresAttachment,
   PostgresBackup: postgresBackup,
   PostgresCluster: postgresCluster,

@@ -34,14 +34,21 @@ export function validate({ config: settings, state, region, fallbackRegions }: P
       message: "is a field this version knows: set it in config itself",
     });
   }
-  for (const [name, value] of Object.entries(settings.metadata ?? {})) {
-    const path = ["config", "metadata", name];
-    if (name.startsWith("pulumi-"))
-      problems.push({ path, message: 'keys that begin with "pulumi-" are the provider\'s own' });
-    if (value === "") problems.push({ path, message: "an empty value removes a key; leave the key out instead" });
-  }
+  problems.push(...metadataProblems(settings.metadata ?? {}, ["config", "metadata"]));
   return problems;
 }
+
+/** Metadata nobody but this provider sets, and values that would remove what they are set for (R6). */
+export const metadataProblems = (metadata: Readonly<Record<string, string>>, at: readonly string[]): Problem[] =>
+  Object.entries(metadata).flatMap(([name, value]) => {
+    const path = [...at, name];
+    return [
+      ...(name.startsWith("pulumi-")
+        ? [{ path, message: 'keys that begin with "pulumi-" are the provider\'s own' }]
+        : []),
+      ...(value === "" ? [{ path, message: "an empty value removes a key; leave the key out instead" }] : []),
+    ];
+  });
 
 /** Why a name cannot be used: a live Machine of another owner has it. */
 export async function nameProblem(

@@ -31,7 +31,7 @@ export const configFields = settings.shape.kind === "object" ? settings.shape.fi
 const known = fieldOf(camel);
 
 /** Metadata keys that are nobody's to manage: the provider's own tags and the platform's. */
-const foreign = (key: string): boolean => /^(pulumi-|fly_)/.test(key);
+export const isForeign = (key: string): boolean => /^(pulumi-|fly_)/.test(key);
 
 /**
  * The configuration to post. References are bare ids already (core), `others` is
@@ -50,7 +50,7 @@ export function fromService(live: ServiceConfig, written: Config | undefined): C
   const extra = toWire(machineConfig, unmodelled(known, live));
   const { metadata, ...rest } = modelled(known, live) as ServiceConfig;
   const owned = Object.entries(metadata ?? {}).filter(([key]) =>
-    written ? Object.hasOwn(written.metadata ?? {}, key) : !foreign(key),
+    written ? Object.hasOwn(written.metadata ?? {}, key) : !isForeign(key),
   );
   return {
     ...rest,

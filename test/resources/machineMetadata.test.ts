@@ -1,0 +1,163 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { Values } from "../../provider/core/resource.ts";
+import { makeApp, makeMachine, send } from "../support/around.ts";
+import { bind, type Bound } from "../support/binding.ts";
+import { lifecycle } from "../support/lifecycle.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/web:1.0.0";
+const set = (service: TestService, { app, machineId }: Values, key: string, value: string) =>
+  send(service, "POST", `/v1/apps/${String(app)}/machines/${String(machineId)}/metadata/${key}`, { value });
+
+const made = new WeakMap<TestService, Promise<{ app: string; machine: string; second: string }>>();
+/** An App and a Machine to change over to, and a second Machine beside the first. */
+const others = (service: TestService) => {
+  const found =
+    made.get(service) ??
+    (async () => {
+      const app = await makeApp(service, "meta-other");
+      const [machine, second] = await Promise.all([
+        makeMachine(service, app, { config: { image } }),
+        makeMachine(service, "meta", { config: { image } }),
+      ]);
+      return { app, machine, second };
+    })();
+  made.set(service, found);
+  return found;
+};
+
+lifecycle("MachineMetadata", {
+  given: async (service) => {
+    const app = await makeApp(service, "meta");
+    const machine = await makeMachine(service, app, { config: { image, metadata: { theirs: "1" } } });
+    return { app, machine: `${app}/${machine}`, values: { role: "web", tier: "1" } };
+  },
+  changes: async (service) => {
+    const { app, machine, second } = await others(service);
+    return [
+      { set: { values: { role: "web", tier: "2" } }, expect: "update" },
+      { set: { values: { role: "db", more: "x" } }, expect: "update" },
+      { set: { values: { "pulumi-x": "1" } }, expect: "refused" },
+      { set: { values: { fly_process_group: "1" } }, expect: "refused" },
+      { set: { values: { role: "" } }, expect: "refused" },
+      { set: { adopt: true }, expect: "no request" },
+      { set: { machine: second }, expect: "replace" },
+      { set: { app, machine }, expect: "replace" },
+    ];
+  },
+  drift: [
+    {
+      meddle: (service, state) => set(service, state, "role", "theirs"),
+      shows: { values: { role: "theirs", more: "x" } },
+    },
+    { meddle: (service, state) => set(service, state, "role", ""), shows: { values: { more: "x" } } },
+  ],
+  survives: true,
+});
+
+describe("MachineMetadata", () => {
+  let service: TestService;
+  let metadata: Bound;
+  beforeAll(async () => {
+    service = await startService();
+    metadata = bind("MachineMetadata", service);
+    await makeApp(service, "app");
+  });
+  afterAll(() => service.close());
+  afterEach(() => service.service.faults.clear());
+
+  const at = (machine: string, rest = "") => `/v1/apps/app/machines/${machine}${rest}`;
+  const keys = (machine: string) => send<Values>(service, "GET", at(machine, "/metadata"));
+  const checked = async (news: Values, olds: Values = {}) => {
+    const { inputs, failures } = await metadata.check(olds, { app: "app", ...news });
+    expect(failures).toEqual([]);
+    return inputs;
+  };
+  const machineWith = (known: Values) => makeMachine(service, "app", { config: { image, metadata: known } });
+
+  test("it owns its keys alone: what others set stays, and its own go with it", async () => {
+    const machine = await machineWith({ theirs: "1" });
+    const { version } = await send<Values>(service, "GET", at(machine));
+    const inputs = await checked({ machine, values: { ours: "1", gone: "1" } });
+    const { id, state } = await metadata.create(inputs);
+    expect(id).toBe(`app/${machine}`);
+    await send(service, "POST", at(machine, "/metadata/later"), { value: "2" });
+    const next = await checked({ machine, values: { ours: "2" } }, inputs);
+    const after = await metadata.update(id, state, next);
+    expect(await keys(machine)).toEqual({ theirs: "1", later: "2", ours: "2" });
+    expect(after["values"]).toEqual({ ours: "2" });
+    await metadata.delete(id, after);
+    expect(await keys(machine)).toEqual({ theirs: "1", later: "2" });
+    // None of this made a new version.
+    expect(await send<Values>(service, "GET", at(machine))).toMatchObject({ version });
+  });
+
+  test("a key that is there with another value is refused unless adopted, and nothing is set", async () => {
+    const machine = await machineWith({ theirs: "1", same: "1" });
+    const values = { theirs: "2", same: "1", ours: "1" };
+    await expect(metadata.create(await checked({ machine, values }))).rejects.toThrow(
+      /has "theirs" already, with another value\. Nothing was changed; set adopt: true/,
+    );
+    expect(await keys(machine)).toEqual({ theirs: "1", same: "1" });
+    const inputs = await checked({ machine, values: { same: "1" } });
+    const { id, state } = await metadata.create(inputs);
+    // Nor does an update take over what it did not have.
+    const more = await checked({ machine, values }, inputs);
+    await expect(metadata.update(id, state, more)).rejects.toThrow(/has "theirs" already/);
+    const adopting = await checked({ machine, values, adopt: true }, inputs);
+    expect((await metadata.update(id, state, adopting))["values"]).toEqual(values);
+    expect(await keys(machine)).toEqual(values);
+  });
+
+  test("a new version that came between is noticed, and what it brought is decided upon again", async () => {
+    const machine = await machineWith({});
+    const patch = { operation: "machines.patchMetadata", when: "before", status: 412 } as const;
+    service.fail({ ...patch, body: { error: "failed_precondition: machine version mismatch" }, times: 2 });
+    const { id, state } = await metadata.create(await checked({ machine, values: { ours: "1" } }));
+    expect(await keys(machine)).toEqual({ ours: "1" });
+    // For real: between the look and the change somebody else's update brings the key.
+    let between: Promise<unknown> = Promise.resolve();
+    service.fail({
+      operation: "machines.get",
+      when: "after",
+      rewrite: (body) => {
+        between = send(service, "POST", at(machine), { config: { image, metadata: { ours: "1", more: "theirs" } } });
+        return body;
+      },
+    });
+    service.fail({ operation: "machines.patchMetadata", when: "before", delayMs: 200 });
+    const next = await checked({ machine, values: { ours: "1", more: "ours" } });
+    await expect(metadata.update(id, state, next)).rejects.toThrow(/has "more" already/);
+    await between;
+    expect(await keys(machine)).toMatchObject({ more: "theirs" });
+  });
+
+  test("an update of the Machine resource leaves its keys alone, and a Machine without its host shows them", async () => {
+    const machine = bind("Machine", service);
+    const { inputs } = await machine.check({}, { app: "app", config: { image, metadata: { theirs: "1" } } });
+    const { id, state } = await machine.create(inputs);
+    const values = { ours: "1" };
+    const ours = await metadata.create(await checked({ machine: id, values }));
+    expect((await machine.read(id, state))?.state).toEqual(state);
+    const { inputs: next } = await machine.check(inputs, { app: "app", config: { image: `${image}-2` } });
+    await machine.update(id, state, next);
+    expect(await keys(String(state["machineId"]))).toMatchObject(values);
+    service.fail({
+      operation: "machines.list",
+      when: "after",
+      rewrite: (body) => (body as Values[]).map(({ config: _, ...rest }) => ({ ...rest, host_status: "unreachable" })),
+    });
+    expect((await metadata.read(ours.id, ours.state))?.state).toEqual(ours.state);
+  });
+
+  test("it is gone with its Machine, and an import finds every key that is not the platform's", async () => {
+    const machine = await machineWith({ a: "1", fly_process_group: "web", "pulumi-op": "1" });
+    const found = await metadata.read(`app/${machine}`, {});
+    expect(found?.inputs).toEqual({ app: "app", machine, values: { a: "1" } });
+    await send(service, "DELETE", at(machine, "?force=true"));
+    await send(service, "GET", at(machine, "/wait?state=destroyed"));
+    expect(await metadata.read(`app/${machine}`, found?.state ?? {})).toBeUndefined();
+    await metadata.delete(`app/${machine}`, found?.state ?? {});
+    await expect(metadata.create(await checked({ machine, values: { a: "1" } }))).rejects.toThrow(/is destroyed/);
+  });
+});
