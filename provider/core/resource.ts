@@ -90,6 +90,8 @@ type Live<I extends z.ZodObject, O extends z.ZodObject> = { [K in keyof z.output
 /** A property, or a path into one with `*` for any item. */
 type Path<I extends z.ZodObject> = keyof z.output<I> & string;
 
+type Repeated<I extends z.ZodObject> = Path<I> | `${Path<I>}.${string}`;
+
 /** The declaration of a resource type. */
 export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts extends string> {
   /** Type name in PascalCase. */
@@ -112,8 +114,13 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
    * that is sent. Preview knows all other outputs.
    */
   readonly moves?: { readonly [Output in keyof z.output<O>]?: "any" | readonly (Path<I> | `${Path<I>}.${string}`)[] };
-  /** Outputs that repeat what an input (or a path into one) says: where the program calls that a secret, they are one too. */
-  readonly repeats?: { readonly [Output in keyof z.output<O>]?: Path<I> | `${Path<I>}.${string}` };
+  /**
+   * Outputs that repeat what inputs (or paths into them) say: where the program calls one of these, or a part of it, a
+   * secret, they are one too.
+   */
+  readonly repeats?: {
+    readonly [Output in keyof z.output<O>]?: Repeated<I> | readonly Repeated<I>[];
+  };
   /** True when old and new would hold on to the same other object (R4). */
   readonly holdsOn?: (old: Values, next: Values) => boolean;
   /** How a name is made when none is given; `random` ends it in random characters (R4). */
@@ -169,7 +176,7 @@ export interface Resource {
   readonly replaceOn: readonly string[];
   readonly uniqueBy: readonly string[];
   readonly moves: Readonly<Record<string, "any" | readonly string[]>>;
-  readonly repeats: Readonly<Record<string, string>>;
+  readonly repeats: Readonly<Record<string, string | readonly string[]>>;
   readonly holdsOn: ((old: Values, next: Values) => boolean) | undefined;
   readonly autoname:
     | { readonly property: string; readonly maxLength: number; readonly separator: string; readonly random: boolean }

@@ -249,6 +249,13 @@ export function isSecretAt(marks: Marks | undefined, path: readonly (string | nu
   return false;
 }
 
+/** Whether what lies at a path, or anything in it, is a secret. */
+export function holdsSecretAt(marks: Marks | undefined, path: readonly (string | number)[]): boolean {
+  let at = marks;
+  for (const part of path) at = at?.within.get(part);
+  return isSecretAt(marks, path) || holdsSecret(at);
+}
+
 /** Paths of what the program calls a secret now, and `marks` of the state do not. */
 export function cameToBeSecret(
   marks: Marks | undefined,

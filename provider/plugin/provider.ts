@@ -36,6 +36,7 @@ import {
   decode,
   encode,
   holdsSecret,
+  holdsSecretAt,
   isSecretAt,
   mergedMarks,
   withSecrets,
@@ -366,7 +367,9 @@ const owned = (values: Values, urn: string, name: string): Values => ({
 function encoded(resource: Resource, values: Values, marks: Marks | undefined): ReturnType<typeof encode> {
   const { [CONTEXT]: _, ...rest } = values;
   const { owner: _owner, name: _name, ...context } = contextOf(values);
-  const repeating = Object.entries(resource.repeats).filter(([, path]) => isSecretAt(marks, path.split(".")));
+  const repeating = Object.entries(resource.repeats).filter(([, paths]) =>
+    [paths].flat().some((path) => holdsSecretAt(marks, path.split("."))),
+  );
   return encode(
     Object.keys(context).length > 0 ? { ...rest, [CONTEXT]: context } : rest,
     (name) => {

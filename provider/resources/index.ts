@@ -9,6 +9,7 @@ import { customCertificate } from "./customCertificate.ts";
 import { deployToken } from "./deployToken.ts";
 import { ipAssignment } from "./ipAssignment.ts";
 import { machine } from "./machine.ts";
+import { machineCommand } from "./machineCommand.ts";
 import { machineMetadata } from "./machineMetadata.ts";
 import { postgresAttachment } from "./postgresAttachment.ts";
 import { postgresBackup } from "./postgresBackup.ts";
@@ -33,6 +34,7 @@ export const resources: Readonly<Record<string, Resource>> = {
   DeployToken: deployToken,
   IpAssignment: ipAssignment,
   Machine: machine,
+  MachineCommand: machineCommand,
   MachineMetadata: machineMetadata,
   PostgresAttachment: postgresAttachment,
   PostgresBackup: postgresBackup,
