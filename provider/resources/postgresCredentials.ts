@@ -30,7 +30,7 @@ export async function credentialsIfTold(
     return await credentialsOf(api, cluster, username);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== "api") throw error;
-    warn(`the password of ${username} in cluster ${cluster} is left out, because ${messageOf(error)}`);
+    warn(`the password of ${username} in cluster ${cluster} is not told, because ${messageOf(error)}`);
     return undefined;
   }
 }

@@ -34,7 +34,7 @@ const inputs = z.object({
 });
 
 const outputs = z.object({
-  password: optional(z.string(), "The password, drawn by the service.", { secret: true }),
+  password: required(z.string(), "The password, drawn by the service.", { secret: true }),
 });
 
 export const postgresUser = defineResource({
@@ -56,7 +56,7 @@ export const postgresUser = defineResource({
     });
     const live = { cluster, username, role };
     try {
-      return { ...live, password: (await credentialsIfTold(call, cluster, username))?.password };
+      return { ...live, password: (await credentialsOf(call.api, cluster, username)).password };
     } catch (error) {
       throw new PartialStateError(live, error);
     }
@@ -65,8 +65,11 @@ export const postgresUser = defineResource({
   async read({ id, state, ...call }) {
     const found = (await usersOf(call, id.cluster)).find(({ username }) => username === id.username);
     if (!found) return undefined;
-    const told = await credentialsIfTold(call, id.cluster, id.username);
-    return { cluster: id.cluster, ...found, password: told?.password ?? state?.password };
+    const known = state?.password;
+    // A token that only reads may refresh what is known already.
+    const told = known === undefined ? undefined : await credentialsIfTold(call, id.cluster, id.username);
+    const password = told?.password ?? known ?? (await credentialsOf(call.api, id.cluster, id.username)).password;
+    return { cluster: id.cluster, ...found, password };
   },
 
   // Fails plainly: the state then keeps the triggers of before, and the next up rotates.
@@ -78,7 +81,7 @@ export const postgresUser = defineResource({
     const password = rotates
       ? await whenReady(call, id.cluster, () => rotated(call, key, killSessions))
       : unfinished
-        ? (await credentialsIfTold(call, id.cluster, id.username))?.password
+        ? (await credentialsOf(call.api, id.cluster, id.username)).password
         : old.password;
     return { cluster: id.cluster, username: id.username, role, password };
   },

@@ -42,6 +42,9 @@ describe.each(readdirSync("examples"))("example %s", async (name) => {
   test("destroy leaves the service empty", async () => {
     await stack.ok("destroy", "--yes");
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
+    // Deleted clusters stay in the list of those that are asked for so: what is left is what still runs, or is about to end.
+    const left = await send<{ data: { status: string }[] }>(service, "GET", "/v1/postgres?org_slug=personal");
+    expect(left.data.filter(({ status }) => status !== "deleted")).toEqual([]);
     expect(await stack.state()).toEqual({});
   });
 });

@@ -90,10 +90,14 @@ describe("PostgresUser", () => {
     expect(state["password"]).toBe(await passwordOf("once"));
   });
 
-  test("a password that is refused is left out; a refresh keeps the one that is known", async () => {
+  test("a password that is refused leaves the user to be repaired; a refresh keeps the one that is known", async () => {
     const refused = { operation: "postgres.credentials", status: 403, when: "before", times: 1 } as const;
     service.fail(refused);
-    expect((await make({ username: "unseen" })).state).not.toHaveProperty("password");
+    const { inputs } = await user.check({}, { cluster, role: "writer", username: "unseen" });
+    const failure = await user.create(inputs).catch((error: unknown) => error);
+    const { id: unseen, properties } = failure as { id: string; properties: Record<string, unknown> };
+    expect(unseen).toBe(`${cluster}/user/unseen`);
+    expect(await user.update(unseen, properties, inputs)).toMatchObject({ password: await passwordOf("unseen") });
     const { id, state } = await make({ username: "seen" });
     service.fail(refused);
     expect((await user.read(id, state))?.state).toEqual(state);

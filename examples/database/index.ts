@@ -1,0 +1,66 @@
+// A Postgres cluster with a database and a user of its own, and an App whose Machine connects to it by the secret DATABASE_URL.
+import * as pulumi from "@pulumi/pulumi";
+import * as machines from "pulumi-machines";
+
+const settings = new pulumi.Config();
+const image = settings.get("image") ?? "registry.example.com/shop:1.0.0";
+const production = pulumi.getStack() === "prod";
+
+const cluster = new machines.PostgresCluster("shop", {
+  region: "fra",
+  plan: production ? "launch" : "basic",
+  diskSizeGb: settings.getNumber("diskSizeGb") ?? 10,
+  pgMajorVersion: "17",
+  // What is in it is not to be lost by a slip: with protection it is neither deleted nor replaced.
+  deletionProtection: settings.getBoolean("protect") ?? production,
+});
+
+const database = new machines.PostgresDatabase("shop", { cluster: cluster.id, name: "shop" });
+
+const user = new machines.PostgresUser("shop", {
+  cluster: cluster.id,
+  username: "shop",
+  role: "writer",
+  // Another value gives the user another password, and the Machine's secret with it.
+  rotationTriggers: { date: settings.get("passwordOf") ?? "2026-01" },
+});
+
+const search = new machines.PostgresExtension("search", {
+  cluster: cluster.id,
+  database: database.id,
+  name: "pg_trgm",
+});
+
+const app = new machines.App("shop");
+
+const attachment = new machines.PostgresAttachment("shop", {
+  cluster: cluster.id,
+  app: app.id,
+  secretName: "DATABASE_URL",
+  user: user.id,
+  password: user.password,
+  database: database.id,
+});
+
+// Migrations go here: after the attachment and the extension, and before the Machine that needs them.
+
+const web = new machines.Machine(
+  "web",
+  {
+    app: app.id,
+    region: "fra",
+    config: {
+      image,
+      guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 },
+      services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 443, handlers: ["http", "tls"] }] }],
+    },
+  },
+  // It starts with the secrets the App has by then.
+  { dependsOn: [attachment, search] },
+);
+
+export const appName = app.name;
+export const clusterId = cluster.id;
+export const host = cluster.poolerHost;
+export const databaseUrl = cluster.poolerUri;
+export const webMachine = web.id;
