@@ -31,6 +31,28 @@ const search = new machines.PostgresExtension("search", {
   name: "pg_trgm",
 });
 
+// Another value of the trigger makes another backup.
+const backup = new machines.PostgresBackup("before-release", {
+  cluster: cluster.id,
+  triggers: { release: settings.get("release") ?? "1" },
+});
+
+// A second cluster with what the backup holds, for as long as it is wanted.
+if (settings.getBoolean("restore")) {
+  new machines.PostgresCluster("restored", {
+    restore: { cluster: cluster.id, backupId: backup.id },
+    deletionProtection: false,
+  });
+}
+
+// And one with what is in the cluster right now, to try things on.
+if (settings.getBoolean("staging")) {
+  new machines.PostgresCluster("staging", {
+    fork: { cluster: cluster.id },
+    deletionProtection: false,
+  });
+}
+
 const app = new machines.App("shop");
 
 const attachment = new machines.PostgresAttachment("shop", {

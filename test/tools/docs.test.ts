@@ -47,7 +47,10 @@ const compact = (code: string): string =>
     .trim();
 
 // Programs run in the end-to-end tests; what a guide shows of one is there.
-test.each([["docs/volumes.md", "examples/volumes/index.ts"]])("the code in %s is part of %s", (guide, program) => {
+test.each([
+  ["docs/postgres.md", "examples/database/index.ts"],
+  ["docs/volumes.md", "examples/volumes/index.ts"],
+])("the code in %s is part of %s", (guide, program) => {
   const snippets = [...readFileSync(guide, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
   expect(snippets.length).toBeGreaterThan(0);
   const whole = compact(readFileSync(program, "utf8"));

@@ -1,0 +1,91 @@
+// A Postgres cluster as examples/database and docs/postgres.md tell it, with the real CLI.
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { send } from "../support/around.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+describe.each(bindings)("a database, %s", (binding) => {
+  let service: TestService;
+  let stack: Stack;
+  let app = "";
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(inject("installed"), "database", binding);
+    stack.example("database");
+    stack.switchTo(binding);
+    stack.program(stack.read());
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token, protect: "true" });
+  });
+  afterAll(() => service.close());
+
+  const set = (key: string, value: string) => stack.ok("config", "set", key, value);
+  const clusters = async () =>
+    (
+      await send<{ data: { id: string; name: string; status: string }[] }>(
+        service,
+        "GET",
+        "/v1/postgres?org_slug=personal",
+      )
+    ).data.filter(({ status }) => status === "ready");
+  const databaseUrl = async () => {
+    const path = `/v1/apps/${app}/secrets/DATABASE_URL?show_secrets=true`;
+    return (await send<{ value: string }>(service, "GET", path)).value;
+  };
+
+  test("is made, restored from its backup and copied, and the App can connect", async () => {
+    await set("restore", "true");
+    await set("staging", "true");
+    expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 11 });
+    app = (await stack.ok("stack", "output", "appName")).trim();
+    expect((await clusters()).map(({ name }) => name.replace(/-[0-9a-f]{7}$/, "")).sort()).toEqual([
+      "restored",
+      "shop",
+      "staging",
+    ]);
+    expect(await databaseUrl()).toMatch(/^postgresql:\/\/shop:[^@]+@pgbouncer\..*\/shop$/);
+    expect(counts(await stack.ok("refresh", "--yes"))).toEqual({ unchanged: 11 });
+    expect(await stack.preview()).toEqual({});
+  });
+
+  test("no password is in the state in clear text", async () => {
+    const { password } = new URL(await databaseUrl());
+    expect((await stack.run(["stack", "export"])).stdout).not.toContain(password);
+  });
+
+  test("a rotated password is in the secret after the same up", async () => {
+    const before = await databaseUrl();
+    await set("passwordOf", "2026-02");
+    expect(counts(await stack.ok("up", "--yes"))).toEqual({ updated: 2, unchanged: 9 });
+    const after = await databaseUrl();
+    expect(after).not.toBe(before);
+    const [cluster] = (await clusters()).filter(({ name }) => name.startsWith("shop"));
+    const { data } = await send<{ data: { password: string } }>(
+      service,
+      "GET",
+      `/v1/postgres/${cluster?.id}/users/shop/credentials`,
+    );
+    expect(new URL(after).password).toBe(data.password);
+  });
+
+  test("under protection another size is refused at preview, and destroy stops at the cluster", async () => {
+    await set("diskSizeGb", "20");
+    const { code, output } = await stack.run(["preview"]);
+    expect(code).not.toBe(0);
+    expect(output).toMatch(/diskSizeGb: changing it replaces the PostgresCluster.*set deletionProtection: false/);
+    const destroyed = await stack.run(["destroy", "--yes"]);
+    expect(destroyed.code).not.toBe(0);
+    expect(destroyed.output).toMatch(/the PostgresCluster .* is protected/);
+    expect((await clusters()).map(({ name }) => name.replace(/-[0-9a-f]{7}$/, ""))).toEqual(["shop"]);
+  });
+
+  test("without it, another size replaces it in one up, and everything can go", async () => {
+    const [before] = await clusters();
+    await set("protect", "false");
+    expect(counts(await stack.ok("up", "--yes"))).toMatchObject({ replaced: 1 });
+    expect((await clusters()).map(({ id }) => id)).not.toContain(before?.id);
+    await stack.ok("destroy", "--yes");
+    expect(await clusters()).toEqual([]);
+    expect(await stack.state()).toEqual({});
+  });
+});
