@@ -11,6 +11,7 @@ import { bareId, UNKNOWN } from "../core/values.ts";
 import { createOnce } from "./machineCreate.ts";
 import { inputs, outputs, toLive } from "./machineInputs.ts";
 import { configFields, toService } from "./machineSettings.ts";
+import { keepMemory, memoryOf } from "./machineMemory.ts";
 import { onlyHow } from "./machineNudge.ts";
 import { bringTo, destroyGracefully, liveNow, untilDestroyed } from "./machinePower.ts";
 import { nameProblem, validate, warnings } from "./machineProblems.ts";
@@ -78,11 +79,8 @@ export const machine: Resource = defineResource({
     const key = { appName: app, machineId: made.id };
     try {
       const version = versionOf(made);
-      return toLive(
-        app,
-        await bringTo(call, key, wanted, { target: state ?? "started", version, fresh: true }),
-        wanted,
-      );
+      const live = await bringTo(call, key, wanted, { target: state ?? "started", version, fresh: true });
+      return toLive(app, await keepMemory(api, key, live, wanted.memoryLimitMb), wanted);
     } catch (error) {
       const now = await liveNow(api, key, made);
       // A job that destroyed itself is nothing that could be repaired in place.
@@ -100,7 +98,8 @@ export const machine: Resource = defineResource({
     try {
       const live = await findMachine(api, id.app, id.machineId);
       if (live.state === "destroyed" && !done) return undefined;
-      return toLive(id.app, live, state);
+      const key = { appName: id.app, machineId: id.machineId };
+      return { ...toLive(id.app, live, state), memoryLimitMb: await memoryOf(api, key, live, state?.memoryLimitMb) };
     } catch (error) {
       if (!done || !isNotFound(error)) throw error;
       await api.apps.get({ appName: id.app });

@@ -58,6 +58,9 @@ export const inputs = z.object({
     "Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.",
   ),
   cordoned: z.boolean().default(false).describe("Whether the platform's proxy leaves the Machine out."),
+  memoryLimitMb: computed(z.int().min(1)).describe(
+    "Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.",
+  ),
   minSecretsVersion: z
     .int()
     .min(0)

@@ -8,11 +8,13 @@ import type { Problem } from "../core/resource.ts";
 import { hasUnknown } from "../core/values.ts";
 import { isOwnedBy } from "./machineCreate.ts";
 import type { MachineInputs, Written } from "./machineInputs.ts";
+import { memoryProblems } from "./machineMemory.ts";
 import { isJob } from "./machinePower.ts";
 import { modelledInExtra } from "./machineSettings.ts";
 
 /** Rules that span fields, in the words of a program. */
-export function validate({ config: settings, state, region, fallbackRegions }: Partial<MachineInputs>): Problem[] {
+export function validate(inputs: Partial<MachineInputs>): Problem[] {
+  const { config: settings, state, region, fallbackRegions, memoryLimitMb } = inputs;
   if (!settings) return [];
   const wire = toWire(machineConfig, settings) as MachineConfig;
   const problems = configProblems(wire).map(({ path, message }): Problem => ({
@@ -22,6 +24,7 @@ export function validate({ config: settings, state, region, fallbackRegions }: P
   if (state === "suspended" && isJob(settings)) {
     problems.push({ path: ["state"], message: "a Machine that ends by itself cannot be kept suspended" });
   }
+  problems.push(...memoryProblems(memoryLimitMb, wire));
   if (fallbackRegions !== undefined && fallbackRegions.length > 0) {
     const path = ["fallbackRegions"];
     if (region === undefined) problems.push({ path, message: "needs region, the one that is tried first" });

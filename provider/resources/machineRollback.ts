@@ -5,6 +5,7 @@ import type { Lease } from "../client/lease.ts";
 import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
+import { keepMemory } from "./machineMemory.ts";
 import { bringTo, type Power, type Wanted } from "./machinePower.ts";
 import { fromService, othersMetadata, toService, type Config } from "./machineSettings.ts";
 
@@ -22,7 +23,11 @@ export interface Attempt {
   readonly key: MachineKey;
   readonly lease: Lease;
   readonly wanted: Wanted & { readonly onUpdateFailure?: "keep" | "rollback" | undefined };
-  readonly old: { readonly config: Config; readonly unfinished: boolean };
+  readonly old: {
+    readonly config: Config;
+    readonly unfinished: boolean;
+    readonly memoryLimitMb?: number | undefined;
+  };
   /** The Machine as it was when the lease was taken. */
   readonly before: Machine;
 }
@@ -101,5 +106,6 @@ async function postBefore({ call, key, lease, wanted, old, before }: Attempt, fa
   if (back.cordoned === true && before.cordoned === false)
     await machines.uncordon({ ...key, leaseNonce: lease.nonce() });
   const { waitForChecks } = wanted;
-  return bringTo(call, key, { config, waitForChecks }, { target, version: versionOf(back), lease });
+  const live = await bringTo(call, key, { config, waitForChecks }, { target, version: versionOf(back), lease });
+  return keepMemory(call.api, key, live, old.memoryLimitMb);
 }

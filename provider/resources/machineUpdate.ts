@@ -4,6 +4,7 @@ import type { Lease } from "../client/lease.ts";
 import { latestExit, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
+import { keepMemory } from "./machineMemory.ts";
 import { nudge, nudgesFor, type Nudges, type Told } from "./machineNudge.ts";
 import { bringTo, liveNow, type Power } from "./machinePower.ts";
 import { RolledBackError, settle, type Attempt } from "./machineRollback.ts";
@@ -22,6 +23,7 @@ type Wanted = Attempt["wanted"] &
     readonly state?: Power | undefined;
     readonly cordoned: boolean;
     readonly minSecretsVersion?: number | undefined;
+    readonly memoryLimitMb?: number | undefined;
   };
 
 /** Makes the live Machine what is wanted and answers it. @throws PartialStateError when something was changed and what came after failed. */
@@ -44,7 +46,8 @@ export async function applyChanges(
   let [changed, nudged] = [false, false];
   const told = { changing: () => (changed = true), nudged: () => (nudged = true) };
   try {
-    return await steps({ call, key, lease, wanted, old, before, ...told });
+    const live = await steps({ call, key, lease, wanted, old, before, ...told });
+    return await keepMemory(api, key, live, wanted.memoryLimitMb);
   } catch (error) {
     if (!changed || error instanceof RolledBackError) throw error;
     const now = await liveNow(api, key, before);
@@ -60,6 +63,7 @@ function notMade(old: Old, before: Machine, now: Machine, nudged: boolean): Reco
 }
 
 interface Old extends Nudges {
+  readonly memoryLimitMb?: number | undefined;
   readonly config: Config;
   readonly minSecretsVersion?: number | undefined;
   readonly version?: string | undefined;

@@ -57,6 +57,8 @@ lifecycle("Machine", {
     { set: { state: "suspended" }, expect: "update" },
     { set: { state: "started" }, expect: "update" },
     { set: { minSecretsVersion: 1 }, expect: "update" },
+    { set: { memoryLimitMb: 200 }, expect: "update" },
+    { set: { memoryLimitMb: 100_000 }, expect: "refused" },
     { set: { restart: { triggers: { config: "1" } } }, expect: "update" },
     { set: { restart: { triggers: { config: "2" }, signal: "SIGTERM" } }, expect: "update" },
     { set: { restart: { triggers: { config: "2" }, signal: "SIGHUP", timeout: "10s" } }, expect: "no request" },
@@ -76,7 +78,7 @@ lifecycle("Machine", {
       expect: "delete-replace",
     },
   ],
-  writeOnly: ["minSecretsVersion", "restart", "reload"],
+  writeOnly: ["minSecretsVersion", "memoryLimitMb", "restart", "reload"],
   steady: {
     minSecretsVersion: "the service tells it to nobody",
     restart: "what others do is no trigger of ours",
@@ -94,6 +96,11 @@ lifecycle("Machine", {
       meddle: (service, { app, machineId }) =>
         send(service, "POST", `/v1/apps/${String(app)}/machines/${String(machineId)}/cordon`),
       shows: { cordoned: true },
+    },
+    {
+      meddle: (service, { app, machineId }) =>
+        send(service, "PUT", `/v1/apps/${String(app)}/machines/${String(machineId)}/memory`, { limit_mb: 100 }),
+      shows: { memoryLimitMb: 100 },
     },
     {
       meddle: async (service, { app, machineId }) => {
@@ -181,6 +188,37 @@ describe("Machine", () => {
     const later = await machine.update(id, after, await checked(without, next));
     expect(later).toMatchObject({ version: after["version"] });
     expect(later).not.toHaveProperty("minSecretsVersion");
+  });
+
+  test("the memory limit holds from the creation on, through new versions, and only while it runs", async () => {
+    const limit = async (state: Values) =>
+      (await send<{ limit_mb: number }>(service, "GET", at(state, "/memory"))).limit_mb;
+    const guest = { memoryMb: 512, maxMemoryMb: 1024 };
+    const { id, inputs, state } = await make({ config: { image, guest }, memoryLimitMb: 768 });
+    expect(await limit(state)).toBe(768);
+    // Another version begins with what its guest gives.
+    const moved = await checked({ ...inputs, config: { image, guest, env: { A: "1" } } }, inputs);
+    const after = await machine.update(id, state, moved);
+    expect(await limit(state)).toBe(768);
+    const next = await checked({ ...moved, memoryLimitMb: 300 }, moved);
+    const lower = await machine.update(id, after, next);
+    expect(lower).toMatchObject({ version: after["version"], memoryLimitMb: 300 });
+    expect(await limit(state)).toBe(300);
+    // A Machine that does not run tells none: that is no drift, and once it runs the limit holds again.
+    const stopped = await checked({ ...next, state: "stopped", memoryLimitMb: 400 }, next);
+    const still = await machine.update(id, lower, stopped);
+    expect((await machine.read(id, still))?.state).toEqual(still);
+    const again = await checked({ ...stopped, state: "started" }, stopped);
+    const running = await machine.update(id, still, again);
+    expect(await limit(state)).toBe(400);
+    // Left out there is no opinion, and nobody asks.
+    const { memoryLimitMb: _, ...rest } = again;
+    const without = await checked(rest, again);
+    expect(await machine.diff(id, running, without)).toBe("same");
+    const { id: plain, state: unlimited } = await make({ config: { image } });
+    const before = service.requests.length;
+    await bind("Machine", service, { requestTimeoutSeconds: "24" }).read(plain, unlimited);
+    expect(service.requests.slice(before).map(({ operation }) => operation)).toEqual(["machines.list"]);
   });
 
   test("secrets that were not written yet refuse the update, and the next one asks again", async () => {
