@@ -94,7 +94,7 @@ export const machine: Resource = defineResource({
 
   async read({ id, state, api }) {
     // A Machine that destroyed itself as told has done its work: it is not gone, and not made again.
-    const done = state?.config?.autoDestroy === true && state.machineId !== undefined;
+    const done = state?.config?.autoDestroy === true && state.recreate !== true && state.machineId !== undefined;
     try {
       const live = await findMachine(api, id.app, id.machineId);
       if (live.state === "destroyed" && !done) return undefined;

@@ -84,6 +84,9 @@ export const inputs = z.object({
   onUpdateFailure: behaviour(z.enum(["keep", "rollback"]).default("keep")).describe(
     'What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update\'s time is kept. The update fails either way.',
   ),
+  recreate: behaviour(z.boolean().default(false)).describe(
+    "Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.",
+  ),
   forceDestroy: behaviour(z.boolean().default(false)).describe(
     "Lets the deletion kill the Machine when stopping it fails.",
   ),

@@ -68,6 +68,7 @@ lifecycle("Machine", {
     { set: { onUpdateFailure: "rollback" }, expect: "no request" },
     { set: { fallbackRegions: ["fra"] }, expect: "no request" },
     { set: { fallbackRegions: [] }, expect: "no request" },
+    { set: { recreate: true }, expect: "no request" },
     { set: { forceDestroy: true }, expect: "no request" },
     { set: { region: "fra" }, expect: "replace" },
     { set: { name: "fixed" }, expect: "replace" },
@@ -470,6 +471,8 @@ describe("Machine", () => {
     const { id, state } = await make({ config: { ...job, env: { MACHINES_SIMULATE: "exit:0" } } });
     const found = await machine.read(id, state);
     expect(found?.state).toMatchObject({ state: "destroyed" });
+    // Unless the program wants it again.
+    expect(await machine.read(id, { ...found?.state, recreate: true })).toBeUndefined();
     service.fail(
       { operation: "machines.list", when: "after", rewrite: () => [] },
       { operation: "machines.get", when: "before", status: 404, body: { error: "machine not found" } },

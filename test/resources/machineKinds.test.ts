@@ -1,0 +1,153 @@
+// Kinds of Machine beside the one that serves: each through a whole life in both bindings.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Values } from "../../provider/core/resource.ts";
+import { makeApp, makeMachine, send } from "../support/around.ts";
+import { bindings, type Bound } from "../support/binding.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/web:1.0.0";
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+
+interface Kind {
+  readonly name: string;
+  readonly first: Values;
+  readonly second: Values;
+  /** The state it comes to. */
+  readonly state?: readonly string[];
+}
+
+/** Names of Machines stand for their ids, which are made before. */
+const kinds: readonly Kind[] = [
+  {
+    name: "a schedule",
+    first: { schedule: "hourly", env: { MACHINES_SIMULATE: "exit:0" } },
+    second: { schedule: "daily", env: { MACHINES_SIMULATE: "exit:0" } },
+    state: ["started", "stopped"],
+  },
+  { name: "one Machine to stand by for", first: { standbys: ["main"] }, second: { standbys: ["main", "app/other"] } },
+  {
+    name: "other Machines to stand by for",
+    first: { standbys: ["app/main", "other"] },
+    second: { standbys: ["other"] },
+  },
+  {
+    name: "containers",
+    first: {
+      containers: [
+        { name: "main", image, env: { A: "1" }, dependsOn: [{ name: "side", condition: "started" }] },
+        { name: "side", image, restart: { policy: "always" }, stop: { signal: "SIGTERM", timeout: "1m" } },
+      ],
+    },
+    second: {
+      containers: [
+        {
+          name: "main",
+          image,
+          secrets: [{ envVar: "TOKEN" }],
+          files: [{ guestPath: "/etc/token", secretName: "TOKEN" }],
+          mounts: [{ name: "scratch", path: "/scratch" }],
+          healthchecks: [{ name: "up", kind: "liveness", interval: 5, tcp: { port: 80 } }],
+        },
+      ],
+      volumes: [{ name: "scratch", tempDir: { storageType: "memory", sizeMb: 64 } }],
+    },
+  },
+  {
+    name: "files from secrets",
+    first: { files: [{ guestPath: "/etc/token", secretName: "TOKEN" }] },
+    second: {
+      files: [
+        { guestPath: "/etc/token", secretName: "OTHER", mode: 0o600 },
+        { guestPath: "/etc/motd", rawValue: base64("hello") },
+      ],
+    },
+  },
+  {
+    name: "an end that destroys it",
+    first: { autoDestroy: true, restart: { policy: "no" } },
+    second: { autoDestroy: true, restart: { policy: "no" }, env: { A: "1" } },
+  },
+];
+
+describe.each(bindings)("kinds of Machine, $name binding", ({ start }) => {
+  let service: TestService;
+  let machine: Bound;
+  let close: () => Promise<void>;
+  const ids = new Map<string, string>();
+  beforeAll(async () => {
+    service = await startService();
+    ({ bound: machine, close } = await start("Machine", service));
+    await makeApp(service, "app");
+    for (const name of ["TOKEN", "OTHER"])
+      await send(service, "POST", `/v1/apps/app/secrets/${name}`, { value: base64(`value of ${name}`) });
+    for (const name of ["main", "other"]) ids.set(name, await makeMachine(service, "app", { name, config: { image } }));
+  });
+  afterAll(async () => {
+    await close();
+    await service.close();
+  });
+
+  const checked = async (news: Values, olds: Values = {}) => {
+    const { inputs, failures } = await machine.check(olds, { app: "app", ...news });
+    expect(failures).toEqual([]);
+    return inputs;
+  };
+  const settings = (given: Values): Values => {
+    const standbys = (given["standbys"] as readonly string[] | undefined)?.map((name) =>
+      name.replace(/\w+$/, (last) => ids.get(last) ?? last),
+    );
+    return { image, ...given, ...(standbys ? { standbys } : {}) };
+  };
+
+  test.each(kinds)("$name: made, read without drift, changed, read again, gone", async ({ first, second, state }) => {
+    const inputs = await checked({ config: settings(first) });
+    const { id, state: made } = await machine.create(inputs);
+    expect(state ?? ["started"]).toContain(made["state"]);
+    const found = await machine.read(id, made);
+    expect(found?.inputs).toEqual(inputs);
+    expect(await machine.diff(id, found?.state ?? {}, inputs)).toBe("same");
+    const next = await checked({ config: settings(second) }, inputs);
+    expect(await machine.diff(id, made, next)).toBe("update");
+    const after = await machine.update(id, found?.state ?? made, next);
+    expect(after).toMatchObject({ config: settings(second), machineId: made["machineId"] });
+    expect(after["version"]).not.toBe(made["version"]);
+    const again = await machine.read(id, after);
+    expect(again?.inputs).toEqual(next);
+    expect(await machine.diff(id, again?.state ?? {}, next)).toBe("same");
+    // What an import would write down is what the program says, ids of Machines apart: those have one spelling there.
+    const imported = await machine.read(id, {});
+    const { inputs: program, failures } = await machine.check({}, { ...imported?.inputs });
+    expect(failures).toEqual([]);
+    expect(await machine.diff(id, after, program)).toBe("same");
+    await machine.delete(id, after);
+    const at = `/v1/apps/app/machines/${String(made["machineId"])}`;
+    expect(await send<Values>(service, "GET", at)).toMatchObject({ state: "destroyed" });
+  });
+
+  test("files show the secrets they are made from, those of the version that was asked for", async () => {
+    const files = [{ guestPath: "/etc/token", secretName: "TOKEN" }];
+    const inputs = await checked({ config: { image, files } });
+    const { id, state } = await machine.create(inputs);
+    const shown = async () => {
+      const at = `/v1/apps/app/machines/${String(state["machineId"])}/exec`;
+      return (await send<{ stdout: string }>(service, "POST", at, { command: ["cat", "/etc/token"] })).stdout;
+    };
+    expect(await shown()).toBe("value of TOKEN");
+    const { version } = await send<{ version: number }>(service, "POST", "/v1/apps/app/secrets/TOKEN", {
+      value: base64("rotated"),
+    });
+    const next = await checked({ config: { image, files }, minSecretsVersion: version }, inputs);
+    await machine.update(id, state, next);
+    expect(await shown()).toBe("rotated");
+  });
+
+  test("one that ended and destroyed itself is done, or made again where the program wants that", async () => {
+    const config = { image, autoDestroy: true, env: { MACHINES_SIMULATE: "exit:0" } };
+    for (const recreate of [false, true]) {
+      const { id, state } = await machine.create(await checked({ config, recreate }));
+      await expect
+        .poll(async () => (await machine.read(id, state))?.state["state"] ?? "gone")
+        .toBe(recreate ? "gone" : "destroyed");
+    }
+  });
+});
