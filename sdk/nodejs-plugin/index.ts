@@ -5,6 +5,11 @@ import * as pulumi from "@pulumi/pulumi";
 import * as utilities from "./utilities";
 
 // Export members:
+export { AcmeCertificateArgs } from "./acmeCertificate";
+export type AcmeCertificate = import("./acmeCertificate").AcmeCertificate;
+export const AcmeCertificate: typeof import("./acmeCertificate").AcmeCertificate = null as any;
+utilities.lazyLoad(exports, ["AcmeCertificate"], () => require("./acmeCertificate"));
+
 export { AppArgs } from "./app";
 export type App = import("./app").App;
 export const App: typeof import("./app").App = null as any;
@@ -15,15 +20,35 @@ export type AppSecrets = import("./appSecrets").AppSecrets;
 export const AppSecrets: typeof import("./appSecrets").AppSecrets = null as any;
 utilities.lazyLoad(exports, ["AppSecrets"], () => require("./appSecrets"));
 
+export { CertificateValidationArgs } from "./certificateValidation";
+export type CertificateValidation = import("./certificateValidation").CertificateValidation;
+export const CertificateValidation: typeof import("./certificateValidation").CertificateValidation = null as any;
+utilities.lazyLoad(exports, ["CertificateValidation"], () => require("./certificateValidation"));
+
 export { CheckCertificateArgs, CheckCertificateResult, CheckCertificateOutputArgs } from "./checkCertificate";
 export const checkCertificate: typeof import("./checkCertificate").checkCertificate = null as any;
 export const checkCertificateOutput: typeof import("./checkCertificate").checkCertificateOutput = null as any;
 utilities.lazyLoad(exports, ["checkCertificate","checkCertificateOutput"], () => require("./checkCertificate"));
 
+export { CiphertextArgs } from "./ciphertext";
+export type Ciphertext = import("./ciphertext").Ciphertext;
+export const Ciphertext: typeof import("./ciphertext").Ciphertext = null as any;
+utilities.lazyLoad(exports, ["Ciphertext"], () => require("./ciphertext"));
+
+export { CustomCertificateArgs } from "./customCertificate";
+export type CustomCertificate = import("./customCertificate").CustomCertificate;
+export const CustomCertificate: typeof import("./customCertificate").CustomCertificate = null as any;
+utilities.lazyLoad(exports, ["CustomCertificate"], () => require("./customCertificate"));
+
 export { DecryptArgs, DecryptResult, DecryptOutputArgs } from "./decrypt";
 export const decrypt: typeof import("./decrypt").decrypt = null as any;
 export const decryptOutput: typeof import("./decrypt").decryptOutput = null as any;
 utilities.lazyLoad(exports, ["decrypt","decryptOutput"], () => require("./decrypt"));
+
+export { DeployTokenArgs } from "./deployToken";
+export type DeployToken = import("./deployToken").DeployToken;
+export const DeployToken: typeof import("./deployToken").DeployToken = null as any;
+utilities.lazyLoad(exports, ["DeployToken"], () => require("./deployToken"));
 
 export { GetAppArgs, GetAppResult, GetAppOutputArgs } from "./getApp";
 export const getApp: typeof import("./getApp").getApp = null as any;
@@ -105,6 +130,51 @@ export const getPlacements: typeof import("./getPlacements").getPlacements = nul
 export const getPlacementsOutput: typeof import("./getPlacements").getPlacementsOutput = null as any;
 utilities.lazyLoad(exports, ["getPlacements","getPlacementsOutput"], () => require("./getPlacements"));
 
+export { GetPostgresActiveQueriesArgs, GetPostgresActiveQueriesResult, GetPostgresActiveQueriesOutputArgs } from "./getPostgresActiveQueries";
+export const getPostgresActiveQueries: typeof import("./getPostgresActiveQueries").getPostgresActiveQueries = null as any;
+export const getPostgresActiveQueriesOutput: typeof import("./getPostgresActiveQueries").getPostgresActiveQueriesOutput = null as any;
+utilities.lazyLoad(exports, ["getPostgresActiveQueries","getPostgresActiveQueriesOutput"], () => require("./getPostgresActiveQueries"));
+
+export { GetPostgresBackupsArgs, GetPostgresBackupsResult, GetPostgresBackupsOutputArgs } from "./getPostgresBackups";
+export const getPostgresBackups: typeof import("./getPostgresBackups").getPostgresBackups = null as any;
+export const getPostgresBackupsOutput: typeof import("./getPostgresBackups").getPostgresBackupsOutput = null as any;
+utilities.lazyLoad(exports, ["getPostgresBackups","getPostgresBackupsOutput"], () => require("./getPostgresBackups"));
+
+export { GetPostgresClusterArgs, GetPostgresClusterResult, GetPostgresClusterOutputArgs } from "./getPostgresCluster";
+export const getPostgresCluster: typeof import("./getPostgresCluster").getPostgresCluster = null as any;
+export const getPostgresClusterOutput: typeof import("./getPostgresCluster").getPostgresClusterOutput = null as any;
+utilities.lazyLoad(exports, ["getPostgresCluster","getPostgresClusterOutput"], () => require("./getPostgresCluster"));
+
+export { GetPostgresClustersArgs, GetPostgresClustersResult, GetPostgresClustersOutputArgs } from "./getPostgresClusters";
+export const getPostgresClusters: typeof import("./getPostgresClusters").getPostgresClusters = null as any;
+export const getPostgresClustersOutput: typeof import("./getPostgresClusters").getPostgresClustersOutput = null as any;
+utilities.lazyLoad(exports, ["getPostgresClusters","getPostgresClustersOutput"], () => require("./getPostgresClusters"));
+
+export { GetPostgresCredentialsArgs, GetPostgresCredentialsResult, GetPostgresCredentialsOutputArgs } from "./getPostgresCredentials";
+export const getPostgresCredentials: typeof import("./getPostgresCredentials").getPostgresCredentials = null as any;
+export const getPostgresCredentialsOutput: typeof import("./getPostgresCredentials").getPostgresCredentialsOutput = null as any;
+utilities.lazyLoad(exports, ["getPostgresCredentials","getPostgresCredentialsOutput"], () => require("./getPostgresCredentials"));
+
+export { GetPostgresDatabasesArgs, GetPostgresDatabasesResult, GetPostgresDatabasesOutputArgs } from "./getPostgresDatabases";
+export const getPostgresDatabases: typeof import("./getPostgresDatabases").getPostgresDatabases = null as any;
+export const getPostgresDatabasesOutput: typeof import("./getPostgresDatabases").getPostgresDatabasesOutput = null as any;
+utilities.lazyLoad(exports, ["getPostgresDatabases","getPostgresDatabasesOutput"], () => require("./getPostgresDatabases"));
+
+export { GetPostgresExtensionsArgs, GetPostgresExtensionsResult, GetPostgresExtensionsOutputArgs } from "./getPostgresExtensions";
+export const getPostgresExtensions: typeof import("./getPostgresExtensions").getPostgresExtensions = null as any;
+export const getPostgresExtensionsOutput: typeof import("./getPostgresExtensions").getPostgresExtensionsOutput = null as any;
+utilities.lazyLoad(exports, ["getPostgresExtensions","getPostgresExtensionsOutput"], () => require("./getPostgresExtensions"));
+
+export { GetPostgresSlowQueriesArgs, GetPostgresSlowQueriesResult, GetPostgresSlowQueriesOutputArgs } from "./getPostgresSlowQueries";
+export const getPostgresSlowQueries: typeof import("./getPostgresSlowQueries").getPostgresSlowQueries = null as any;
+export const getPostgresSlowQueriesOutput: typeof import("./getPostgresSlowQueries").getPostgresSlowQueriesOutput = null as any;
+utilities.lazyLoad(exports, ["getPostgresSlowQueries","getPostgresSlowQueriesOutput"], () => require("./getPostgresSlowQueries"));
+
+export { GetPostgresUsersArgs, GetPostgresUsersResult, GetPostgresUsersOutputArgs } from "./getPostgresUsers";
+export const getPostgresUsers: typeof import("./getPostgresUsers").getPostgresUsers = null as any;
+export const getPostgresUsersOutput: typeof import("./getPostgresUsers").getPostgresUsersOutput = null as any;
+utilities.lazyLoad(exports, ["getPostgresUsers","getPostgresUsersOutput"], () => require("./getPostgresUsers"));
+
 export { GetRegionsArgs, GetRegionsResult } from "./getRegions";
 export const getRegions: typeof import("./getRegions").getRegions = null as any;
 export const getRegionsOutput: typeof import("./getRegions").getRegionsOutput = null as any;
@@ -155,6 +225,46 @@ export type Machine = import("./machine").Machine;
 export const Machine: typeof import("./machine").Machine = null as any;
 utilities.lazyLoad(exports, ["Machine"], () => require("./machine"));
 
+export { MachineCommandArgs } from "./machineCommand";
+export type MachineCommand = import("./machineCommand").MachineCommand;
+export const MachineCommand: typeof import("./machineCommand").MachineCommand = null as any;
+utilities.lazyLoad(exports, ["MachineCommand"], () => require("./machineCommand"));
+
+export { MachineMetadataArgs } from "./machineMetadata";
+export type MachineMetadata = import("./machineMetadata").MachineMetadata;
+export const MachineMetadata: typeof import("./machineMetadata").MachineMetadata = null as any;
+utilities.lazyLoad(exports, ["MachineMetadata"], () => require("./machineMetadata"));
+
+export { PostgresAttachmentArgs } from "./postgresAttachment";
+export type PostgresAttachment = import("./postgresAttachment").PostgresAttachment;
+export const PostgresAttachment: typeof import("./postgresAttachment").PostgresAttachment = null as any;
+utilities.lazyLoad(exports, ["PostgresAttachment"], () => require("./postgresAttachment"));
+
+export { PostgresBackupArgs } from "./postgresBackup";
+export type PostgresBackup = import("./postgresBackup").PostgresBackup;
+export const PostgresBackup: typeof import("./postgresBackup").PostgresBackup = null as any;
+utilities.lazyLoad(exports, ["PostgresBackup"], () => require("./postgresBackup"));
+
+export { PostgresClusterArgs } from "./postgresCluster";
+export type PostgresCluster = import("./postgresCluster").PostgresCluster;
+export const PostgresCluster: typeof import("./postgresCluster").PostgresCluster = null as any;
+utilities.lazyLoad(exports, ["PostgresCluster"], () => require("./postgresCluster"));
+
+export { PostgresDatabaseArgs } from "./postgresDatabase";
+export type PostgresDatabase = import("./postgresDatabase").PostgresDatabase;
+export const PostgresDatabase: typeof import("./postgresDatabase").PostgresDatabase = null as any;
+utilities.lazyLoad(exports, ["PostgresDatabase"], () => require("./postgresDatabase"));
+
+export { PostgresExtensionArgs } from "./postgresExtension";
+export type PostgresExtension = import("./postgresExtension").PostgresExtension;
+export const PostgresExtension: typeof import("./postgresExtension").PostgresExtension = null as any;
+utilities.lazyLoad(exports, ["PostgresExtension"], () => require("./postgresExtension"));
+
+export { PostgresUserArgs } from "./postgresUser";
+export type PostgresUser = import("./postgresUser").PostgresUser;
+export const PostgresUser: typeof import("./postgresUser").PostgresUser = null as any;
+utilities.lazyLoad(exports, ["PostgresUser"], () => require("./postgresUser"));
+
 export { ProviderArgs } from "./provider";
 export type Provider = import("./provider").Provider;
 export const Provider: typeof import("./provider").Provider = null as any;
@@ -165,6 +275,16 @@ export type Secret = import("./secret").Secret;
 export const Secret: typeof import("./secret").Secret = null as any;
 utilities.lazyLoad(exports, ["Secret"], () => require("./secret"));
 
+export { SecretKeyArgs } from "./secretKey";
+export type SecretKey = import("./secretKey").SecretKey;
+export const SecretKey: typeof import("./secretKey").SecretKey = null as any;
+utilities.lazyLoad(exports, ["SecretKey"], () => require("./secretKey"));
+
+export { SignatureArgs } from "./signature";
+export type Signature = import("./signature").Signature;
+export const Signature: typeof import("./signature").Signature = null as any;
+utilities.lazyLoad(exports, ["Signature"], () => require("./signature"));
+
 export { VerifyArgs, VerifyResult, VerifyOutputArgs } from "./verify";
 export const verify: typeof import("./verify").verify = null as any;
 export const verifyOutput: typeof import("./verify").verifyOutput = null as any;
@@ -174,6 +294,11 @@ export { VolumeArgs } from "./volume";
 export type Volume = import("./volume").Volume;
 export const Volume: typeof import("./volume").Volume = null as any;
 utilities.lazyLoad(exports, ["Volume"], () => require("./volume"));
+
+export { VolumeSnapshotArgs } from "./volumeSnapshot";
+export type VolumeSnapshot = import("./volumeSnapshot").VolumeSnapshot;
+export const VolumeSnapshot: typeof import("./volumeSnapshot").VolumeSnapshot = null as any;
+utilities.lazyLoad(exports, ["VolumeSnapshot"], () => require("./volumeSnapshot"));
 
 export { WaitForMachineArgs, WaitForMachineResult, WaitForMachineOutputArgs } from "./waitForMachine";
 export const waitForMachine: typeof import("./waitForMachine").waitForMachine = null as any;
@@ -197,18 +322,50 @@ const _module = {
     version: utilities.getVersion(),
     construct: (name: string, type: string, urn: string): pulumi.Resource => {
         switch (type) {
+            case "machines:index:AcmeCertificate":
+                return new AcmeCertificate(name, <any>undefined, { urn })
             case "machines:index:App":
                 return new App(name, <any>undefined, { urn })
             case "machines:index:AppSecrets":
                 return new AppSecrets(name, <any>undefined, { urn })
+            case "machines:index:CertificateValidation":
+                return new CertificateValidation(name, <any>undefined, { urn })
+            case "machines:index:Ciphertext":
+                return new Ciphertext(name, <any>undefined, { urn })
+            case "machines:index:CustomCertificate":
+                return new CustomCertificate(name, <any>undefined, { urn })
+            case "machines:index:DeployToken":
+                return new DeployToken(name, <any>undefined, { urn })
             case "machines:index:IpAssignment":
                 return new IpAssignment(name, <any>undefined, { urn })
             case "machines:index:Machine":
                 return new Machine(name, <any>undefined, { urn })
+            case "machines:index:MachineCommand":
+                return new MachineCommand(name, <any>undefined, { urn })
+            case "machines:index:MachineMetadata":
+                return new MachineMetadata(name, <any>undefined, { urn })
+            case "machines:index:PostgresAttachment":
+                return new PostgresAttachment(name, <any>undefined, { urn })
+            case "machines:index:PostgresBackup":
+                return new PostgresBackup(name, <any>undefined, { urn })
+            case "machines:index:PostgresCluster":
+                return new PostgresCluster(name, <any>undefined, { urn })
+            case "machines:index:PostgresDatabase":
+                return new PostgresDatabase(name, <any>undefined, { urn })
+            case "machines:index:PostgresExtension":
+                return new PostgresExtension(name, <any>undefined, { urn })
+            case "machines:index:PostgresUser":
+                return new PostgresUser(name, <any>undefined, { urn })
             case "machines:index:Secret":
                 return new Secret(name, <any>undefined, { urn })
+            case "machines:index:SecretKey":
+                return new SecretKey(name, <any>undefined, { urn })
+            case "machines:index:Signature":
+                return new Signature(name, <any>undefined, { urn })
             case "machines:index:Volume":
                 return new Volume(name, <any>undefined, { urn })
+            case "machines:index:VolumeSnapshot":
+                return new VolumeSnapshot(name, <any>undefined, { urn })
             default:
                 throw new Error(`unknown resource type ${type}`);
         }

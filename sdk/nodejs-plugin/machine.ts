@@ -54,6 +54,10 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly createdAt: pulumi.Output<string | undefined>;
     /**
+     * Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+     */
+    declare public readonly fallbackRegions: pulumi.Output<string[] | undefined>;
+    /**
      * Lets the deletion kill the Machine when stopping it fails.
      */
     declare public readonly forceDestroy: pulumi.Output<boolean>;
@@ -70,9 +74,21 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly machineId: pulumi.Output<string>;
     /**
+     * Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+     */
+    declare public readonly memoryLimitMb: pulumi.Output<number | undefined>;
+    /**
+     * Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+     */
+    declare public readonly minSecretsVersion: pulumi.Output<number | undefined>;
+    /**
      * Name of the Machine.
      */
     declare public readonly name: pulumi.Output<string>;
+    /**
+     * What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+     */
+    declare public readonly onUpdateFailure: pulumi.Output<enums.MachineOnUpdateFailure>;
     /**
      * Region the Machine runs in.
      */
@@ -82,9 +98,21 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly privateIp: pulumi.Output<string | undefined>;
     /**
+     * Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+     */
+    declare public readonly recreate: pulumi.Output<boolean>;
+    /**
      * Region the Machine runs in.
      */
     declare public readonly region: pulumi.Output<string | undefined>;
+    /**
+     * Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+     */
+    declare public readonly reload: pulumi.Output<outputs.ReloadTriggers | undefined>;
+    /**
+     * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+     */
+    declare public readonly restart: pulumi.Output<outputs.RestartTriggers | undefined>;
     /**
      * State of the Machine.
      */
@@ -122,9 +150,16 @@ export class Machine extends pulumi.CustomResource {
             resourceInputs["app"] = args?.app;
             resourceInputs["config"] = args?.config;
             resourceInputs["cordoned"] = (args?.cordoned) ?? false;
+            resourceInputs["fallbackRegions"] = args?.fallbackRegions;
             resourceInputs["forceDestroy"] = (args?.forceDestroy) ?? false;
+            resourceInputs["memoryLimitMb"] = args?.memoryLimitMb;
+            resourceInputs["minSecretsVersion"] = args?.minSecretsVersion;
             resourceInputs["name"] = args?.name;
+            resourceInputs["onUpdateFailure"] = (args?.onUpdateFailure) ?? "keep";
+            resourceInputs["recreate"] = (args?.recreate) ?? false;
             resourceInputs["region"] = args?.region;
+            resourceInputs["reload"] = args?.reload;
+            resourceInputs["restart"] = args?.restart;
             resourceInputs["state"] = args?.state;
             resourceInputs["waitForChecks"] = args?.waitForChecks;
             resourceInputs["createdAt"] = undefined /*out*/;
@@ -140,14 +175,21 @@ export class Machine extends pulumi.CustomResource {
             resourceInputs["config"] = undefined /*out*/;
             resourceInputs["cordoned"] = undefined /*out*/;
             resourceInputs["createdAt"] = undefined /*out*/;
+            resourceInputs["fallbackRegions"] = undefined /*out*/;
             resourceInputs["forceDestroy"] = undefined /*out*/;
             resourceInputs["hostStatus"] = undefined /*out*/;
             resourceInputs["imageRef"] = undefined /*out*/;
             resourceInputs["machineId"] = undefined /*out*/;
+            resourceInputs["memoryLimitMb"] = undefined /*out*/;
+            resourceInputs["minSecretsVersion"] = undefined /*out*/;
             resourceInputs["name"] = undefined /*out*/;
+            resourceInputs["onUpdateFailure"] = undefined /*out*/;
             resourceInputs["placedRegion"] = undefined /*out*/;
             resourceInputs["privateIp"] = undefined /*out*/;
+            resourceInputs["recreate"] = undefined /*out*/;
             resourceInputs["region"] = undefined /*out*/;
+            resourceInputs["reload"] = undefined /*out*/;
+            resourceInputs["restart"] = undefined /*out*/;
             resourceInputs["state"] = undefined /*out*/;
             resourceInputs["updatedAt"] = undefined /*out*/;
             resourceInputs["version"] = undefined /*out*/;
@@ -177,17 +219,45 @@ export interface MachineArgs {
      */
     cordoned?: pulumi.Input<boolean | undefined>;
     /**
+     * Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+     */
+    fallbackRegions?: pulumi.Input<pulumi.Input<string>[] | undefined>;
+    /**
      * Lets the deletion kill the Machine when stopping it fails.
      */
     forceDestroy?: pulumi.Input<boolean | undefined>;
+    /**
+     * Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+     */
+    memoryLimitMb?: pulumi.Input<number | undefined>;
+    /**
+     * Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+     */
+    minSecretsVersion?: pulumi.Input<number | undefined>;
     /**
      * Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
      */
     name?: pulumi.Input<string | undefined>;
     /**
+     * What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+     */
+    onUpdateFailure?: pulumi.Input<enums.MachineOnUpdateFailure | undefined>;
+    /**
+     * Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+     */
+    recreate?: pulumi.Input<boolean | undefined>;
+    /**
      * Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
      */
     region?: pulumi.Input<string | undefined>;
+    /**
+     * Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+     */
+    reload?: pulumi.Input<inputs.ReloadTriggersArgs | undefined>;
+    /**
+     * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+     */
+    restart?: pulumi.Input<inputs.RestartTriggersArgs | undefined>;
     /**
      * Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
      */

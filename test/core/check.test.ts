@@ -69,7 +69,12 @@ describe("check", () => {
       { path: ["a"], message: "does not fit the rest" },
     ];
     const resource = { ...first, autoname: undefined, inputs, inputFields: fieldsOf(inputs), validate };
-    const around = { randomHex: random, nameBegun: () => undefined, nameInState: () => undefined, inputsInState: () => ({}) };
+    const around = {
+      randomHex: random,
+      nameBegun: () => undefined,
+      nameInState: () => undefined,
+      inputsInState: () => ({}),
+    };
     const told = (news: Values) => check(resource, {}, { a: "x", b: "x", c: "x", ...news }, around).problems;
     expect(told({})).toHaveLength(3);
     expect(told({ c: UNKNOWN })).toEqual(["a: is wrong", "a: does not fit b"]);

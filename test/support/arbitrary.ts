@@ -5,7 +5,17 @@ import { isObject, type Field } from "../../api/schema.ts";
 const word = fc.stringMatching(/^[a-z][a-z0-9_-]{0,8}$/);
 
 /** What strings of a form of their own are found among; a form that none of these has makes a test run for ever. */
-const words = ["/data", "/var/lib/x", "registry.example.com/a:1", "ams", "fra", "basic", "2026-01-31T12:00:00Z", "www.example.com", "aGVsbG8="];
+const words = [
+  "/data",
+  "/var/lib/x",
+  "registry.example.com/a:1",
+  "ams",
+  "fra",
+  "basic",
+  "2026-01-31T12:00:00Z",
+  "www.example.com",
+  "aGVsbG8=",
+];
 
 /** Values a field accepts. */
 export function arbitraryOf(field: Field): fc.Arbitrary<unknown> {

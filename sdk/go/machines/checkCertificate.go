@@ -51,7 +51,7 @@ type CheckCertificateResult struct {
 	// `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 	Status *string `pulumi:"status"`
 	// What has been found so far.
-	Validation *CertificateValidation `pulumi:"validation"`
+	Validation *CertificateValidationType `pulumi:"validation"`
 	// What keeps the certificate from being valid.
 	ValidationErrors []CertificateValidationError `pulumi:"validationErrors"`
 }
@@ -137,8 +137,8 @@ func (o CheckCertificateResultOutput) Status() pulumi.StringPtrOutput {
 }
 
 // What has been found so far.
-func (o CheckCertificateResultOutput) Validation() CertificateValidationPtrOutput {
-	return o.ApplyT(func(v CheckCertificateResult) *CertificateValidation { return v.Validation }).(CertificateValidationPtrOutput)
+func (o CheckCertificateResultOutput) Validation() CertificateValidationTypePtrOutput {
+	return o.ApplyT(func(v CheckCertificateResult) *CertificateValidationType { return v.Validation }).(CertificateValidationTypePtrOutput)
 }
 
 // What keeps the certificate from being valid.

@@ -49,7 +49,7 @@ type GetCertificateResult struct {
 	// `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 	Status *string `pulumi:"status"`
 	// What has been found so far.
-	Validation *CertificateValidation `pulumi:"validation"`
+	Validation *CertificateValidationType `pulumi:"validation"`
 	// What keeps the certificate from being valid.
 	ValidationErrors []CertificateValidationError `pulumi:"validationErrors"`
 }
@@ -130,8 +130,8 @@ func (o GetCertificateResultOutput) Status() pulumi.StringPtrOutput {
 }
 
 // What has been found so far.
-func (o GetCertificateResultOutput) Validation() CertificateValidationPtrOutput {
-	return o.ApplyT(func(v GetCertificateResult) *CertificateValidation { return v.Validation }).(CertificateValidationPtrOutput)
+func (o GetCertificateResultOutput) Validation() CertificateValidationTypePtrOutput {
+	return o.ApplyT(func(v GetCertificateResult) *CertificateValidationType { return v.Validation }).(CertificateValidationTypePtrOutput)
 }
 
 // What keeps the certificate from being valid.

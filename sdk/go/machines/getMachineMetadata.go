@@ -12,9 +12,9 @@ import (
 )
 
 // Shows the metadata of a Machine; the provider's own tags are left out.
-func GetMachineMetadata(ctx *pulumi.Context, args *GetMachineMetadataArgs, opts ...pulumi.InvokeOption) (*GetMachineMetadataResult, error) {
+func LookupMachineMetadata(ctx *pulumi.Context, args *LookupMachineMetadataArgs, opts ...pulumi.InvokeOption) (*LookupMachineMetadataResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
-	var rv GetMachineMetadataResult
+	var rv LookupMachineMetadataResult
 	err := ctx.Invoke("machines:index:getMachineMetadata", args, &rv, opts...)
 	if err != nil {
 		return nil, err
@@ -22,53 +22,53 @@ func GetMachineMetadata(ctx *pulumi.Context, args *GetMachineMetadataArgs, opts 
 	return &rv, nil
 }
 
-type GetMachineMetadataArgs struct {
+type LookupMachineMetadataArgs struct {
 	// App of the Machine: the `id` of an App.
 	App string `pulumi:"app"`
 	// The Machine: the `id` of a Machine.
 	Machine string `pulumi:"machine"`
 }
 
-type GetMachineMetadataResult struct {
+type LookupMachineMetadataResult struct {
 	// Values by key.
 	Metadata map[string]string `pulumi:"metadata"`
 }
 
-func GetMachineMetadataOutput(ctx *pulumi.Context, args GetMachineMetadataOutputArgs, opts ...pulumi.InvokeOption) GetMachineMetadataResultOutput {
+func LookupMachineMetadataOutput(ctx *pulumi.Context, args LookupMachineMetadataOutputArgs, opts ...pulumi.InvokeOption) LookupMachineMetadataResultOutput {
 	options := pulumi.InvokeOutputOptions{InvokeOptions: internal.PkgInvokeDefaultOpts(opts)}
-	return ctx.InvokeOutput("machines:index:getMachineMetadata", args, GetMachineMetadataResultOutput{}, options).(GetMachineMetadataResultOutput)
+	return ctx.InvokeOutput("machines:index:getMachineMetadata", args, LookupMachineMetadataResultOutput{}, options).(LookupMachineMetadataResultOutput)
 }
 
-type GetMachineMetadataOutputArgs struct {
+type LookupMachineMetadataOutputArgs struct {
 	// App of the Machine: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// The Machine: the `id` of a Machine.
 	Machine pulumi.StringInput `pulumi:"machine"`
 }
 
-func (GetMachineMetadataOutputArgs) ElementType() reflect.Type {
-	return reflect.TypeOf((*GetMachineMetadataArgs)(nil)).Elem()
+func (LookupMachineMetadataOutputArgs) ElementType() reflect.Type {
+	return reflect.TypeOf((*LookupMachineMetadataArgs)(nil)).Elem()
 }
 
-type GetMachineMetadataResultOutput struct{ *pulumi.OutputState }
+type LookupMachineMetadataResultOutput struct{ *pulumi.OutputState }
 
-func (GetMachineMetadataResultOutput) ElementType() reflect.Type {
-	return reflect.TypeOf((*GetMachineMetadataResult)(nil)).Elem()
+func (LookupMachineMetadataResultOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*LookupMachineMetadataResult)(nil)).Elem()
 }
 
-func (o GetMachineMetadataResultOutput) ToGetMachineMetadataResultOutput() GetMachineMetadataResultOutput {
+func (o LookupMachineMetadataResultOutput) ToLookupMachineMetadataResultOutput() LookupMachineMetadataResultOutput {
 	return o
 }
 
-func (o GetMachineMetadataResultOutput) ToGetMachineMetadataResultOutputWithContext(ctx context.Context) GetMachineMetadataResultOutput {
+func (o LookupMachineMetadataResultOutput) ToLookupMachineMetadataResultOutputWithContext(ctx context.Context) LookupMachineMetadataResultOutput {
 	return o
 }
 
 // Values by key.
-func (o GetMachineMetadataResultOutput) Metadata() pulumi.StringMapOutput {
-	return o.ApplyT(func(v GetMachineMetadataResult) map[string]string { return v.Metadata }).(pulumi.StringMapOutput)
+func (o LookupMachineMetadataResultOutput) Metadata() pulumi.StringMapOutput {
+	return o.ApplyT(func(v LookupMachineMetadataResult) map[string]string { return v.Metadata }).(pulumi.StringMapOutput)
 }
 
 func init() {
-	pulumi.RegisterOutputType(GetMachineMetadataResultOutput{})
+	pulumi.RegisterOutputType(LookupMachineMetadataResultOutput{})
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // Looks up a secret key of an App; its value never leaves the service.
-func GetSecretKey(ctx *pulumi.Context, args *GetSecretKeyArgs, opts ...pulumi.InvokeOption) (*GetSecretKeyResult, error) {
+func LookupSecretKey(ctx *pulumi.Context, args *LookupSecretKeyArgs, opts ...pulumi.InvokeOption) (*LookupSecretKeyResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
-	var rv GetSecretKeyResult
+	var rv LookupSecretKeyResult
 	err := ctx.Invoke("machines:index:getSecretKey", args, &rv, opts...)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func GetSecretKey(ctx *pulumi.Context, args *GetSecretKeyArgs, opts ...pulumi.In
 	return &rv, nil
 }
 
-type GetSecretKeyArgs struct {
+type LookupSecretKeyArgs struct {
 	// App to look into: the `id` of an App.
 	App string `pulumi:"app"`
 	// The key: the `id` of a SecretKey, or its name.
@@ -31,7 +31,7 @@ type GetSecretKeyArgs struct {
 	MinVersion *int `pulumi:"minVersion"`
 }
 
-type GetSecretKeyResult struct {
+type LookupSecretKeyResult struct {
 	// RFC 3339 time of creation.
 	CreatedAt *string `pulumi:"createdAt"`
 	// Id of the key, `app/name`: what inputs and `pulumi import` take.
@@ -46,12 +46,12 @@ type GetSecretKeyResult struct {
 	UpdatedAt *string `pulumi:"updatedAt"`
 }
 
-func GetSecretKeyOutput(ctx *pulumi.Context, args GetSecretKeyOutputArgs, opts ...pulumi.InvokeOption) GetSecretKeyResultOutput {
+func LookupSecretKeyOutput(ctx *pulumi.Context, args LookupSecretKeyOutputArgs, opts ...pulumi.InvokeOption) LookupSecretKeyResultOutput {
 	options := pulumi.InvokeOutputOptions{InvokeOptions: internal.PkgInvokeDefaultOpts(opts)}
-	return ctx.InvokeOutput("machines:index:getSecretKey", args, GetSecretKeyResultOutput{}, options).(GetSecretKeyResultOutput)
+	return ctx.InvokeOutput("machines:index:getSecretKey", args, LookupSecretKeyResultOutput{}, options).(LookupSecretKeyResultOutput)
 }
 
-type GetSecretKeyOutputArgs struct {
+type LookupSecretKeyOutputArgs struct {
 	// App to look into: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// The key: the `id` of a SecretKey, or its name.
@@ -60,54 +60,54 @@ type GetSecretKeyOutputArgs struct {
 	MinVersion pulumi.IntPtrInput `pulumi:"minVersion"`
 }
 
-func (GetSecretKeyOutputArgs) ElementType() reflect.Type {
-	return reflect.TypeOf((*GetSecretKeyArgs)(nil)).Elem()
+func (LookupSecretKeyOutputArgs) ElementType() reflect.Type {
+	return reflect.TypeOf((*LookupSecretKeyArgs)(nil)).Elem()
 }
 
-type GetSecretKeyResultOutput struct{ *pulumi.OutputState }
+type LookupSecretKeyResultOutput struct{ *pulumi.OutputState }
 
-func (GetSecretKeyResultOutput) ElementType() reflect.Type {
-	return reflect.TypeOf((*GetSecretKeyResult)(nil)).Elem()
+func (LookupSecretKeyResultOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*LookupSecretKeyResult)(nil)).Elem()
 }
 
-func (o GetSecretKeyResultOutput) ToGetSecretKeyResultOutput() GetSecretKeyResultOutput {
+func (o LookupSecretKeyResultOutput) ToLookupSecretKeyResultOutput() LookupSecretKeyResultOutput {
 	return o
 }
 
-func (o GetSecretKeyResultOutput) ToGetSecretKeyResultOutputWithContext(ctx context.Context) GetSecretKeyResultOutput {
+func (o LookupSecretKeyResultOutput) ToLookupSecretKeyResultOutputWithContext(ctx context.Context) LookupSecretKeyResultOutput {
 	return o
 }
 
 // RFC 3339 time of creation.
-func (o GetSecretKeyResultOutput) CreatedAt() pulumi.StringPtrOutput {
-	return o.ApplyT(func(v GetSecretKeyResult) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+func (o LookupSecretKeyResultOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v LookupSecretKeyResult) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
 // Id of the key, `app/name`: what inputs and `pulumi import` take.
-func (o GetSecretKeyResultOutput) Id() pulumi.StringOutput {
-	return o.ApplyT(func(v GetSecretKeyResult) string { return v.Id }).(pulumi.StringOutput)
+func (o LookupSecretKeyResultOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v LookupSecretKeyResult) string { return v.Id }).(pulumi.StringOutput)
 }
 
 // Name.
-func (o GetSecretKeyResultOutput) Name() pulumi.StringOutput {
-	return o.ApplyT(func(v GetSecretKeyResult) string { return v.Name }).(pulumi.StringOutput)
+func (o LookupSecretKeyResultOutput) Name() pulumi.StringOutput {
+	return o.ApplyT(func(v LookupSecretKeyResult) string { return v.Name }).(pulumi.StringOutput)
 }
 
 // Public half, of the kinds that have one (`es256`, `nacl_box`, `nacl_sign`).
-func (o GetSecretKeyResultOutput) PublicKey() pulumi.StringPtrOutput {
-	return o.ApplyT(func(v GetSecretKeyResult) *string { return v.PublicKey }).(pulumi.StringPtrOutput)
+func (o LookupSecretKeyResultOutput) PublicKey() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v LookupSecretKeyResult) *string { return v.PublicKey }).(pulumi.StringPtrOutput)
 }
 
 // Kind of key.
-func (o GetSecretKeyResultOutput) Type() pulumi.StringPtrOutput {
-	return o.ApplyT(func(v GetSecretKeyResult) *string { return v.Type }).(pulumi.StringPtrOutput)
+func (o LookupSecretKeyResultOutput) Type() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v LookupSecretKeyResult) *string { return v.Type }).(pulumi.StringPtrOutput)
 }
 
 // RFC 3339 time of the last change.
-func (o GetSecretKeyResultOutput) UpdatedAt() pulumi.StringPtrOutput {
-	return o.ApplyT(func(v GetSecretKeyResult) *string { return v.UpdatedAt }).(pulumi.StringPtrOutput)
+func (o LookupSecretKeyResultOutput) UpdatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v LookupSecretKeyResult) *string { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }
 
 func init() {
-	pulumi.RegisterOutputType(GetSecretKeyResultOutput{})
+	pulumi.RegisterOutputType(LookupSecretKeyResultOutput{})
 }

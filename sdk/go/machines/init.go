@@ -21,18 +21,50 @@ func (m *module) Version() semver.Version {
 
 func (m *module) Construct(ctx *pulumi.Context, name, typ, urn string) (r pulumi.Resource, err error) {
 	switch typ {
+	case "machines:index:AcmeCertificate":
+		r = &AcmeCertificate{}
 	case "machines:index:App":
 		r = &App{}
 	case "machines:index:AppSecrets":
 		r = &AppSecrets{}
+	case "machines:index:CertificateValidation":
+		r = &CertificateValidation{}
+	case "machines:index:Ciphertext":
+		r = &Ciphertext{}
+	case "machines:index:CustomCertificate":
+		r = &CustomCertificate{}
+	case "machines:index:DeployToken":
+		r = &DeployToken{}
 	case "machines:index:IpAssignment":
 		r = &IpAssignment{}
 	case "machines:index:Machine":
 		r = &Machine{}
+	case "machines:index:MachineCommand":
+		r = &MachineCommand{}
+	case "machines:index:MachineMetadata":
+		r = &MachineMetadata{}
+	case "machines:index:PostgresAttachment":
+		r = &PostgresAttachment{}
+	case "machines:index:PostgresBackup":
+		r = &PostgresBackup{}
+	case "machines:index:PostgresCluster":
+		r = &PostgresCluster{}
+	case "machines:index:PostgresDatabase":
+		r = &PostgresDatabase{}
+	case "machines:index:PostgresExtension":
+		r = &PostgresExtension{}
+	case "machines:index:PostgresUser":
+		r = &PostgresUser{}
 	case "machines:index:Secret":
 		r = &Secret{}
+	case "machines:index:SecretKey":
+		r = &SecretKey{}
+	case "machines:index:Signature":
+		r = &Signature{}
 	case "machines:index:Volume":
 		r = &Volume{}
+	case "machines:index:VolumeSnapshot":
+		r = &VolumeSnapshot{}
 	default:
 		return nil, fmt.Errorf("unknown resource type: %s", typ)
 	}

@@ -24,6 +24,8 @@ type Machine struct {
 	Cordoned pulumi.BoolOutput `pulumi:"cordoned"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
+	// Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+	FallbackRegions pulumi.StringArrayOutput `pulumi:"fallbackRegions"`
 	// Lets the deletion kill the Machine when stopping it fails.
 	ForceDestroy pulumi.BoolOutput `pulumi:"forceDestroy"`
 	// Status of the host: `ok`, `unknown` or `unreachable`.
@@ -32,14 +34,26 @@ type Machine struct {
 	ImageRef MachineImageRefPtrOutput `pulumi:"imageRef"`
 	// Identifier within the App; stable for life.
 	MachineId pulumi.StringOutput `pulumi:"machineId"`
+	// Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+	MemoryLimitMb pulumi.IntPtrOutput `pulumi:"memoryLimitMb"`
+	// Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+	MinSecretsVersion pulumi.IntPtrOutput `pulumi:"minSecretsVersion"`
 	// Name of the Machine.
 	Name pulumi.StringOutput `pulumi:"name"`
+	// What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+	OnUpdateFailure MachineOnUpdateFailureOutput `pulumi:"onUpdateFailure"`
 	// Region the Machine runs in.
 	PlacedRegion pulumi.StringPtrOutput `pulumi:"placedRegion"`
 	// IPv6 address on the private network.
 	PrivateIp pulumi.StringPtrOutput `pulumi:"privateIp"`
+	// Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+	Recreate pulumi.BoolOutput `pulumi:"recreate"`
 	// Region the Machine runs in.
 	Region pulumi.StringPtrOutput `pulumi:"region"`
+	// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+	Reload ReloadTriggersPtrOutput `pulumi:"reload"`
+	// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+	Restart RestartTriggersPtrOutput `pulumi:"restart"`
 	// State of the Machine.
 	State pulumi.StringOutput `pulumi:"state"`
 	// RFC 3339 time of the last change.
@@ -68,6 +82,12 @@ func NewMachine(ctx *pulumi.Context,
 	}
 	if args.ForceDestroy == nil {
 		args.ForceDestroy = pulumi.BoolPtr(false)
+	}
+	if args.OnUpdateFailure == nil {
+		args.OnUpdateFailure = MachineOnUpdateFailure("keep")
+	}
+	if args.Recreate == nil {
+		args.Recreate = pulumi.BoolPtr(false)
 	}
 	aliases := pulumi.Aliases([]pulumi.Alias{
 		{
@@ -114,12 +134,26 @@ type machineArgs struct {
 	Config MachineConfig `pulumi:"config"`
 	// Whether the platform's proxy leaves the Machine out.
 	Cordoned *bool `pulumi:"cordoned"`
+	// Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+	FallbackRegions []string `pulumi:"fallbackRegions"`
 	// Lets the deletion kill the Machine when stopping it fails.
 	ForceDestroy *bool `pulumi:"forceDestroy"`
+	// Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+	MemoryLimitMb *int `pulumi:"memoryLimitMb"`
+	// Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+	MinSecretsVersion *int `pulumi:"minSecretsVersion"`
 	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
 	Name *string `pulumi:"name"`
+	// What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+	OnUpdateFailure *MachineOnUpdateFailure `pulumi:"onUpdateFailure"`
+	// Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+	Recreate *bool `pulumi:"recreate"`
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
 	Region *string `pulumi:"region"`
+	// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+	Reload *ReloadTriggers `pulumi:"reload"`
+	// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+	Restart *RestartTriggers `pulumi:"restart"`
 	// Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
 	State *MachinePowerState `pulumi:"state"`
 	// Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
@@ -134,12 +168,26 @@ type MachineArgs struct {
 	Config MachineConfigInput
 	// Whether the platform's proxy leaves the Machine out.
 	Cordoned pulumi.BoolPtrInput
+	// Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+	FallbackRegions pulumi.StringArrayInput
 	// Lets the deletion kill the Machine when stopping it fails.
 	ForceDestroy pulumi.BoolPtrInput
+	// Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+	MemoryLimitMb pulumi.IntPtrInput
+	// Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+	MinSecretsVersion pulumi.IntPtrInput
 	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
 	Name pulumi.StringPtrInput
+	// What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+	OnUpdateFailure MachineOnUpdateFailurePtrInput
+	// Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+	Recreate pulumi.BoolPtrInput
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
 	Region pulumi.StringPtrInput
+	// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+	Reload ReloadTriggersPtrInput
+	// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+	Restart RestartTriggersPtrInput
 	// Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
 	State MachinePowerStatePtrInput
 	// Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
@@ -253,6 +301,11 @@ func (o MachineOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
+// Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+func (o MachineOutput) FallbackRegions() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v *Machine) pulumi.StringArrayOutput { return v.FallbackRegions }).(pulumi.StringArrayOutput)
+}
+
 // Lets the deletion kill the Machine when stopping it fails.
 func (o MachineOutput) ForceDestroy() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Machine) pulumi.BoolOutput { return v.ForceDestroy }).(pulumi.BoolOutput)
@@ -273,9 +326,24 @@ func (o MachineOutput) MachineId() pulumi.StringOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringOutput { return v.MachineId }).(pulumi.StringOutput)
 }
 
+// Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+func (o MachineOutput) MemoryLimitMb() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MemoryLimitMb }).(pulumi.IntPtrOutput)
+}
+
+// Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+func (o MachineOutput) MinSecretsVersion() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MinSecretsVersion }).(pulumi.IntPtrOutput)
+}
+
 // Name of the Machine.
 func (o MachineOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringOutput { return v.Name }).(pulumi.StringOutput)
+}
+
+// What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+func (o MachineOutput) OnUpdateFailure() MachineOnUpdateFailureOutput {
+	return o.ApplyT(func(v *Machine) MachineOnUpdateFailureOutput { return v.OnUpdateFailure }).(MachineOnUpdateFailureOutput)
 }
 
 // Region the Machine runs in.
@@ -288,9 +356,24 @@ func (o MachineOutput) PrivateIp() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.PrivateIp }).(pulumi.StringPtrOutput)
 }
 
+// Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+func (o MachineOutput) Recreate() pulumi.BoolOutput {
+	return o.ApplyT(func(v *Machine) pulumi.BoolOutput { return v.Recreate }).(pulumi.BoolOutput)
+}
+
 // Region the Machine runs in.
 func (o MachineOutput) Region() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.Region }).(pulumi.StringPtrOutput)
+}
+
+// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+func (o MachineOutput) Reload() ReloadTriggersPtrOutput {
+	return o.ApplyT(func(v *Machine) ReloadTriggersPtrOutput { return v.Reload }).(ReloadTriggersPtrOutput)
+}
+
+// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+func (o MachineOutput) Restart() RestartTriggersPtrOutput {
+	return o.ApplyT(func(v *Machine) RestartTriggersPtrOutput { return v.Restart }).(RestartTriggersPtrOutput)
 }
 
 // State of the Machine.

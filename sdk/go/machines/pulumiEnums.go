@@ -2855,6 +2855,172 @@ func (in *machineGuestPersistRootfsPtr) ToMachineGuestPersistRootfsPtrOutputWith
 	return pulumi.ToOutputWithContext(ctx, in).(MachineGuestPersistRootfsPtrOutput)
 }
 
+// What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+type MachineOnUpdateFailure string
+
+const (
+	MachineOnUpdateFailureKeep     = MachineOnUpdateFailure("keep")
+	MachineOnUpdateFailureRollback = MachineOnUpdateFailure("rollback")
+)
+
+func (MachineOnUpdateFailure) ElementType() reflect.Type {
+	return reflect.TypeOf((*MachineOnUpdateFailure)(nil)).Elem()
+}
+
+func (e MachineOnUpdateFailure) ToMachineOnUpdateFailureOutput() MachineOnUpdateFailureOutput {
+	return pulumi.ToOutput(e).(MachineOnUpdateFailureOutput)
+}
+
+func (e MachineOnUpdateFailure) ToMachineOnUpdateFailureOutputWithContext(ctx context.Context) MachineOnUpdateFailureOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(MachineOnUpdateFailureOutput)
+}
+
+func (e MachineOnUpdateFailure) ToMachineOnUpdateFailurePtrOutput() MachineOnUpdateFailurePtrOutput {
+	return e.ToMachineOnUpdateFailurePtrOutputWithContext(context.Background())
+}
+
+func (e MachineOnUpdateFailure) ToMachineOnUpdateFailurePtrOutputWithContext(ctx context.Context) MachineOnUpdateFailurePtrOutput {
+	return MachineOnUpdateFailure(e).ToMachineOnUpdateFailureOutputWithContext(ctx).ToMachineOnUpdateFailurePtrOutputWithContext(ctx)
+}
+
+func (e MachineOnUpdateFailure) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e MachineOnUpdateFailure) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e MachineOnUpdateFailure) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e MachineOnUpdateFailure) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type MachineOnUpdateFailureOutput struct{ *pulumi.OutputState }
+
+func (MachineOnUpdateFailureOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*MachineOnUpdateFailure)(nil)).Elem()
+}
+
+func (o MachineOnUpdateFailureOutput) ToMachineOnUpdateFailureOutput() MachineOnUpdateFailureOutput {
+	return o
+}
+
+func (o MachineOnUpdateFailureOutput) ToMachineOnUpdateFailureOutputWithContext(ctx context.Context) MachineOnUpdateFailureOutput {
+	return o
+}
+
+func (o MachineOnUpdateFailureOutput) ToMachineOnUpdateFailurePtrOutput() MachineOnUpdateFailurePtrOutput {
+	return o.ToMachineOnUpdateFailurePtrOutputWithContext(context.Background())
+}
+
+func (o MachineOnUpdateFailureOutput) ToMachineOnUpdateFailurePtrOutputWithContext(ctx context.Context) MachineOnUpdateFailurePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v MachineOnUpdateFailure) *MachineOnUpdateFailure {
+		return &v
+	}).(MachineOnUpdateFailurePtrOutput)
+}
+
+func (o MachineOnUpdateFailureOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o MachineOnUpdateFailureOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e MachineOnUpdateFailure) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o MachineOnUpdateFailureOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o MachineOnUpdateFailureOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e MachineOnUpdateFailure) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type MachineOnUpdateFailurePtrOutput struct{ *pulumi.OutputState }
+
+func (MachineOnUpdateFailurePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**MachineOnUpdateFailure)(nil)).Elem()
+}
+
+func (o MachineOnUpdateFailurePtrOutput) ToMachineOnUpdateFailurePtrOutput() MachineOnUpdateFailurePtrOutput {
+	return o
+}
+
+func (o MachineOnUpdateFailurePtrOutput) ToMachineOnUpdateFailurePtrOutputWithContext(ctx context.Context) MachineOnUpdateFailurePtrOutput {
+	return o
+}
+
+func (o MachineOnUpdateFailurePtrOutput) Elem() MachineOnUpdateFailureOutput {
+	return o.ApplyT(func(v *MachineOnUpdateFailure) MachineOnUpdateFailure {
+		if v != nil {
+			return *v
+		}
+		var ret MachineOnUpdateFailure
+		return ret
+	}).(MachineOnUpdateFailureOutput)
+}
+
+func (o MachineOnUpdateFailurePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o MachineOnUpdateFailurePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *MachineOnUpdateFailure) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// MachineOnUpdateFailureInput is an input type that accepts values of the MachineOnUpdateFailure enum
+// A concrete instance of `MachineOnUpdateFailureInput` can be one of the following:
+//
+//	MachineOnUpdateFailureKeep
+//	MachineOnUpdateFailureRollback
+type MachineOnUpdateFailureInput interface {
+	pulumi.Input
+
+	ToMachineOnUpdateFailureOutput() MachineOnUpdateFailureOutput
+	ToMachineOnUpdateFailureOutputWithContext(context.Context) MachineOnUpdateFailureOutput
+}
+
+var machineOnUpdateFailurePtrType = reflect.TypeOf((**MachineOnUpdateFailure)(nil)).Elem()
+
+type MachineOnUpdateFailurePtrInput interface {
+	pulumi.Input
+
+	ToMachineOnUpdateFailurePtrOutput() MachineOnUpdateFailurePtrOutput
+	ToMachineOnUpdateFailurePtrOutputWithContext(context.Context) MachineOnUpdateFailurePtrOutput
+}
+
+type machineOnUpdateFailurePtr string
+
+func MachineOnUpdateFailurePtr(v string) MachineOnUpdateFailurePtrInput {
+	return (*machineOnUpdateFailurePtr)(&v)
+}
+
+func (*machineOnUpdateFailurePtr) ElementType() reflect.Type {
+	return machineOnUpdateFailurePtrType
+}
+
+func (in *machineOnUpdateFailurePtr) ToMachineOnUpdateFailurePtrOutput() MachineOnUpdateFailurePtrOutput {
+	return pulumi.ToOutput(in).(MachineOnUpdateFailurePtrOutput)
+}
+
+func (in *machineOnUpdateFailurePtr) ToMachineOnUpdateFailurePtrOutputWithContext(ctx context.Context) MachineOnUpdateFailurePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(MachineOnUpdateFailurePtrOutput)
+}
+
 // Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
 type MachinePowerState string
 
@@ -5131,6 +5297,1220 @@ func (in *machineVolumeTempDirStorageTypePtr) ToMachineVolumeTempDirStorageTypeP
 	return pulumi.ToOutputWithContext(ctx, in).(MachineVolumeTempDirStorageTypePtrOutput)
 }
 
+// `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+type PostgresBackupType string
+
+const (
+	PostgresBackupTypeFull = PostgresBackupType("full")
+	PostgresBackupTypeIncr = PostgresBackupType("incr")
+	PostgresBackupTypeDiff = PostgresBackupType("diff")
+)
+
+func (PostgresBackupType) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresBackupType)(nil)).Elem()
+}
+
+func (e PostgresBackupType) ToPostgresBackupTypeOutput() PostgresBackupTypeOutput {
+	return pulumi.ToOutput(e).(PostgresBackupTypeOutput)
+}
+
+func (e PostgresBackupType) ToPostgresBackupTypeOutputWithContext(ctx context.Context) PostgresBackupTypeOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(PostgresBackupTypeOutput)
+}
+
+func (e PostgresBackupType) ToPostgresBackupTypePtrOutput() PostgresBackupTypePtrOutput {
+	return e.ToPostgresBackupTypePtrOutputWithContext(context.Background())
+}
+
+func (e PostgresBackupType) ToPostgresBackupTypePtrOutputWithContext(ctx context.Context) PostgresBackupTypePtrOutput {
+	return PostgresBackupType(e).ToPostgresBackupTypeOutputWithContext(ctx).ToPostgresBackupTypePtrOutputWithContext(ctx)
+}
+
+func (e PostgresBackupType) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e PostgresBackupType) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e PostgresBackupType) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e PostgresBackupType) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type PostgresBackupTypeOutput struct{ *pulumi.OutputState }
+
+func (PostgresBackupTypeOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresBackupType)(nil)).Elem()
+}
+
+func (o PostgresBackupTypeOutput) ToPostgresBackupTypeOutput() PostgresBackupTypeOutput {
+	return o
+}
+
+func (o PostgresBackupTypeOutput) ToPostgresBackupTypeOutputWithContext(ctx context.Context) PostgresBackupTypeOutput {
+	return o
+}
+
+func (o PostgresBackupTypeOutput) ToPostgresBackupTypePtrOutput() PostgresBackupTypePtrOutput {
+	return o.ToPostgresBackupTypePtrOutputWithContext(context.Background())
+}
+
+func (o PostgresBackupTypeOutput) ToPostgresBackupTypePtrOutputWithContext(ctx context.Context) PostgresBackupTypePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v PostgresBackupType) *PostgresBackupType {
+		return &v
+	}).(PostgresBackupTypePtrOutput)
+}
+
+func (o PostgresBackupTypeOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o PostgresBackupTypeOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e PostgresBackupType) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o PostgresBackupTypeOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresBackupTypeOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e PostgresBackupType) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type PostgresBackupTypePtrOutput struct{ *pulumi.OutputState }
+
+func (PostgresBackupTypePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**PostgresBackupType)(nil)).Elem()
+}
+
+func (o PostgresBackupTypePtrOutput) ToPostgresBackupTypePtrOutput() PostgresBackupTypePtrOutput {
+	return o
+}
+
+func (o PostgresBackupTypePtrOutput) ToPostgresBackupTypePtrOutputWithContext(ctx context.Context) PostgresBackupTypePtrOutput {
+	return o
+}
+
+func (o PostgresBackupTypePtrOutput) Elem() PostgresBackupTypeOutput {
+	return o.ApplyT(func(v *PostgresBackupType) PostgresBackupType {
+		if v != nil {
+			return *v
+		}
+		var ret PostgresBackupType
+		return ret
+	}).(PostgresBackupTypeOutput)
+}
+
+func (o PostgresBackupTypePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresBackupTypePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *PostgresBackupType) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// PostgresBackupTypeInput is an input type that accepts values of the PostgresBackupType enum
+// A concrete instance of `PostgresBackupTypeInput` can be one of the following:
+//
+//	PostgresBackupTypeFull
+//	PostgresBackupTypeIncr
+//	PostgresBackupTypeDiff
+type PostgresBackupTypeInput interface {
+	pulumi.Input
+
+	ToPostgresBackupTypeOutput() PostgresBackupTypeOutput
+	ToPostgresBackupTypeOutputWithContext(context.Context) PostgresBackupTypeOutput
+}
+
+var postgresBackupTypePtrType = reflect.TypeOf((**PostgresBackupType)(nil)).Elem()
+
+type PostgresBackupTypePtrInput interface {
+	pulumi.Input
+
+	ToPostgresBackupTypePtrOutput() PostgresBackupTypePtrOutput
+	ToPostgresBackupTypePtrOutputWithContext(context.Context) PostgresBackupTypePtrOutput
+}
+
+type postgresBackupTypePtr string
+
+func PostgresBackupTypePtr(v string) PostgresBackupTypePtrInput {
+	return (*postgresBackupTypePtr)(&v)
+}
+
+func (*postgresBackupTypePtr) ElementType() reflect.Type {
+	return postgresBackupTypePtrType
+}
+
+func (in *postgresBackupTypePtr) ToPostgresBackupTypePtrOutput() PostgresBackupTypePtrOutput {
+	return pulumi.ToOutput(in).(PostgresBackupTypePtrOutput)
+}
+
+func (in *postgresBackupTypePtr) ToPostgresBackupTypePtrOutputWithContext(ctx context.Context) PostgresBackupTypePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(PostgresBackupTypePtrOutput)
+}
+
+// Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+type PostgresClusterPgMajorVersion string
+
+const (
+	PostgresClusterPgMajorVersion_16 = PostgresClusterPgMajorVersion("16")
+	PostgresClusterPgMajorVersion_17 = PostgresClusterPgMajorVersion("17")
+)
+
+func (PostgresClusterPgMajorVersion) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterPgMajorVersion)(nil)).Elem()
+}
+
+func (e PostgresClusterPgMajorVersion) ToPostgresClusterPgMajorVersionOutput() PostgresClusterPgMajorVersionOutput {
+	return pulumi.ToOutput(e).(PostgresClusterPgMajorVersionOutput)
+}
+
+func (e PostgresClusterPgMajorVersion) ToPostgresClusterPgMajorVersionOutputWithContext(ctx context.Context) PostgresClusterPgMajorVersionOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(PostgresClusterPgMajorVersionOutput)
+}
+
+func (e PostgresClusterPgMajorVersion) ToPostgresClusterPgMajorVersionPtrOutput() PostgresClusterPgMajorVersionPtrOutput {
+	return e.ToPostgresClusterPgMajorVersionPtrOutputWithContext(context.Background())
+}
+
+func (e PostgresClusterPgMajorVersion) ToPostgresClusterPgMajorVersionPtrOutputWithContext(ctx context.Context) PostgresClusterPgMajorVersionPtrOutput {
+	return PostgresClusterPgMajorVersion(e).ToPostgresClusterPgMajorVersionOutputWithContext(ctx).ToPostgresClusterPgMajorVersionPtrOutputWithContext(ctx)
+}
+
+func (e PostgresClusterPgMajorVersion) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e PostgresClusterPgMajorVersion) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e PostgresClusterPgMajorVersion) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e PostgresClusterPgMajorVersion) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type PostgresClusterPgMajorVersionOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterPgMajorVersionOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterPgMajorVersion)(nil)).Elem()
+}
+
+func (o PostgresClusterPgMajorVersionOutput) ToPostgresClusterPgMajorVersionOutput() PostgresClusterPgMajorVersionOutput {
+	return o
+}
+
+func (o PostgresClusterPgMajorVersionOutput) ToPostgresClusterPgMajorVersionOutputWithContext(ctx context.Context) PostgresClusterPgMajorVersionOutput {
+	return o
+}
+
+func (o PostgresClusterPgMajorVersionOutput) ToPostgresClusterPgMajorVersionPtrOutput() PostgresClusterPgMajorVersionPtrOutput {
+	return o.ToPostgresClusterPgMajorVersionPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPgMajorVersionOutput) ToPostgresClusterPgMajorVersionPtrOutputWithContext(ctx context.Context) PostgresClusterPgMajorVersionPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v PostgresClusterPgMajorVersion) *PostgresClusterPgMajorVersion {
+		return &v
+	}).(PostgresClusterPgMajorVersionPtrOutput)
+}
+
+func (o PostgresClusterPgMajorVersionOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPgMajorVersionOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e PostgresClusterPgMajorVersion) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o PostgresClusterPgMajorVersionOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPgMajorVersionOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e PostgresClusterPgMajorVersion) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type PostgresClusterPgMajorVersionPtrOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterPgMajorVersionPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**PostgresClusterPgMajorVersion)(nil)).Elem()
+}
+
+func (o PostgresClusterPgMajorVersionPtrOutput) ToPostgresClusterPgMajorVersionPtrOutput() PostgresClusterPgMajorVersionPtrOutput {
+	return o
+}
+
+func (o PostgresClusterPgMajorVersionPtrOutput) ToPostgresClusterPgMajorVersionPtrOutputWithContext(ctx context.Context) PostgresClusterPgMajorVersionPtrOutput {
+	return o
+}
+
+func (o PostgresClusterPgMajorVersionPtrOutput) Elem() PostgresClusterPgMajorVersionOutput {
+	return o.ApplyT(func(v *PostgresClusterPgMajorVersion) PostgresClusterPgMajorVersion {
+		if v != nil {
+			return *v
+		}
+		var ret PostgresClusterPgMajorVersion
+		return ret
+	}).(PostgresClusterPgMajorVersionOutput)
+}
+
+func (o PostgresClusterPgMajorVersionPtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPgMajorVersionPtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *PostgresClusterPgMajorVersion) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// PostgresClusterPgMajorVersionInput is an input type that accepts values of the PostgresClusterPgMajorVersion enum
+// A concrete instance of `PostgresClusterPgMajorVersionInput` can be one of the following:
+//
+//	PostgresClusterPgMajorVersion_16
+//	PostgresClusterPgMajorVersion_17
+type PostgresClusterPgMajorVersionInput interface {
+	pulumi.Input
+
+	ToPostgresClusterPgMajorVersionOutput() PostgresClusterPgMajorVersionOutput
+	ToPostgresClusterPgMajorVersionOutputWithContext(context.Context) PostgresClusterPgMajorVersionOutput
+}
+
+var postgresClusterPgMajorVersionPtrType = reflect.TypeOf((**PostgresClusterPgMajorVersion)(nil)).Elem()
+
+type PostgresClusterPgMajorVersionPtrInput interface {
+	pulumi.Input
+
+	ToPostgresClusterPgMajorVersionPtrOutput() PostgresClusterPgMajorVersionPtrOutput
+	ToPostgresClusterPgMajorVersionPtrOutputWithContext(context.Context) PostgresClusterPgMajorVersionPtrOutput
+}
+
+type postgresClusterPgMajorVersionPtr string
+
+func PostgresClusterPgMajorVersionPtr(v string) PostgresClusterPgMajorVersionPtrInput {
+	return (*postgresClusterPgMajorVersionPtr)(&v)
+}
+
+func (*postgresClusterPgMajorVersionPtr) ElementType() reflect.Type {
+	return postgresClusterPgMajorVersionPtrType
+}
+
+func (in *postgresClusterPgMajorVersionPtr) ToPostgresClusterPgMajorVersionPtrOutput() PostgresClusterPgMajorVersionPtrOutput {
+	return pulumi.ToOutput(in).(PostgresClusterPgMajorVersionPtrOutput)
+}
+
+func (in *postgresClusterPgMajorVersionPtr) ToPostgresClusterPgMajorVersionPtrOutputWithContext(ctx context.Context) PostgresClusterPgMajorVersionPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(PostgresClusterPgMajorVersionPtrOutput)
+}
+
+// When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+type PostgresClusterPoolMode string
+
+const (
+	PostgresClusterPoolModeSession     = PostgresClusterPoolMode("session")
+	PostgresClusterPoolModeTransaction = PostgresClusterPoolMode("transaction")
+)
+
+func (PostgresClusterPoolMode) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterPoolMode)(nil)).Elem()
+}
+
+func (e PostgresClusterPoolMode) ToPostgresClusterPoolModeOutput() PostgresClusterPoolModeOutput {
+	return pulumi.ToOutput(e).(PostgresClusterPoolModeOutput)
+}
+
+func (e PostgresClusterPoolMode) ToPostgresClusterPoolModeOutputWithContext(ctx context.Context) PostgresClusterPoolModeOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(PostgresClusterPoolModeOutput)
+}
+
+func (e PostgresClusterPoolMode) ToPostgresClusterPoolModePtrOutput() PostgresClusterPoolModePtrOutput {
+	return e.ToPostgresClusterPoolModePtrOutputWithContext(context.Background())
+}
+
+func (e PostgresClusterPoolMode) ToPostgresClusterPoolModePtrOutputWithContext(ctx context.Context) PostgresClusterPoolModePtrOutput {
+	return PostgresClusterPoolMode(e).ToPostgresClusterPoolModeOutputWithContext(ctx).ToPostgresClusterPoolModePtrOutputWithContext(ctx)
+}
+
+func (e PostgresClusterPoolMode) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e PostgresClusterPoolMode) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e PostgresClusterPoolMode) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e PostgresClusterPoolMode) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type PostgresClusterPoolModeOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterPoolModeOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterPoolMode)(nil)).Elem()
+}
+
+func (o PostgresClusterPoolModeOutput) ToPostgresClusterPoolModeOutput() PostgresClusterPoolModeOutput {
+	return o
+}
+
+func (o PostgresClusterPoolModeOutput) ToPostgresClusterPoolModeOutputWithContext(ctx context.Context) PostgresClusterPoolModeOutput {
+	return o
+}
+
+func (o PostgresClusterPoolModeOutput) ToPostgresClusterPoolModePtrOutput() PostgresClusterPoolModePtrOutput {
+	return o.ToPostgresClusterPoolModePtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPoolModeOutput) ToPostgresClusterPoolModePtrOutputWithContext(ctx context.Context) PostgresClusterPoolModePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v PostgresClusterPoolMode) *PostgresClusterPoolMode {
+		return &v
+	}).(PostgresClusterPoolModePtrOutput)
+}
+
+func (o PostgresClusterPoolModeOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPoolModeOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e PostgresClusterPoolMode) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o PostgresClusterPoolModeOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPoolModeOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e PostgresClusterPoolMode) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type PostgresClusterPoolModePtrOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterPoolModePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**PostgresClusterPoolMode)(nil)).Elem()
+}
+
+func (o PostgresClusterPoolModePtrOutput) ToPostgresClusterPoolModePtrOutput() PostgresClusterPoolModePtrOutput {
+	return o
+}
+
+func (o PostgresClusterPoolModePtrOutput) ToPostgresClusterPoolModePtrOutputWithContext(ctx context.Context) PostgresClusterPoolModePtrOutput {
+	return o
+}
+
+func (o PostgresClusterPoolModePtrOutput) Elem() PostgresClusterPoolModeOutput {
+	return o.ApplyT(func(v *PostgresClusterPoolMode) PostgresClusterPoolMode {
+		if v != nil {
+			return *v
+		}
+		var ret PostgresClusterPoolMode
+		return ret
+	}).(PostgresClusterPoolModeOutput)
+}
+
+func (o PostgresClusterPoolModePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterPoolModePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *PostgresClusterPoolMode) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// PostgresClusterPoolModeInput is an input type that accepts values of the PostgresClusterPoolMode enum
+// A concrete instance of `PostgresClusterPoolModeInput` can be one of the following:
+//
+//	PostgresClusterPoolModeSession
+//	PostgresClusterPoolModeTransaction
+type PostgresClusterPoolModeInput interface {
+	pulumi.Input
+
+	ToPostgresClusterPoolModeOutput() PostgresClusterPoolModeOutput
+	ToPostgresClusterPoolModeOutputWithContext(context.Context) PostgresClusterPoolModeOutput
+}
+
+var postgresClusterPoolModePtrType = reflect.TypeOf((**PostgresClusterPoolMode)(nil)).Elem()
+
+type PostgresClusterPoolModePtrInput interface {
+	pulumi.Input
+
+	ToPostgresClusterPoolModePtrOutput() PostgresClusterPoolModePtrOutput
+	ToPostgresClusterPoolModePtrOutputWithContext(context.Context) PostgresClusterPoolModePtrOutput
+}
+
+type postgresClusterPoolModePtr string
+
+func PostgresClusterPoolModePtr(v string) PostgresClusterPoolModePtrInput {
+	return (*postgresClusterPoolModePtr)(&v)
+}
+
+func (*postgresClusterPoolModePtr) ElementType() reflect.Type {
+	return postgresClusterPoolModePtrType
+}
+
+func (in *postgresClusterPoolModePtr) ToPostgresClusterPoolModePtrOutput() PostgresClusterPoolModePtrOutput {
+	return pulumi.ToOutput(in).(PostgresClusterPoolModePtrOutput)
+}
+
+func (in *postgresClusterPoolModePtr) ToPostgresClusterPoolModePtrOutputWithContext(ctx context.Context) PostgresClusterPoolModePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(PostgresClusterPoolModePtrOutput)
+}
+
+// What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+type PostgresUserRole string
+
+const (
+	PostgresUserRoleSchemaAdmin = PostgresUserRole("schema_admin")
+	PostgresUserRoleWriter      = PostgresUserRole("writer")
+	PostgresUserRoleReader      = PostgresUserRole("reader")
+)
+
+func (PostgresUserRole) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresUserRole)(nil)).Elem()
+}
+
+func (e PostgresUserRole) ToPostgresUserRoleOutput() PostgresUserRoleOutput {
+	return pulumi.ToOutput(e).(PostgresUserRoleOutput)
+}
+
+func (e PostgresUserRole) ToPostgresUserRoleOutputWithContext(ctx context.Context) PostgresUserRoleOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(PostgresUserRoleOutput)
+}
+
+func (e PostgresUserRole) ToPostgresUserRolePtrOutput() PostgresUserRolePtrOutput {
+	return e.ToPostgresUserRolePtrOutputWithContext(context.Background())
+}
+
+func (e PostgresUserRole) ToPostgresUserRolePtrOutputWithContext(ctx context.Context) PostgresUserRolePtrOutput {
+	return PostgresUserRole(e).ToPostgresUserRoleOutputWithContext(ctx).ToPostgresUserRolePtrOutputWithContext(ctx)
+}
+
+func (e PostgresUserRole) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e PostgresUserRole) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e PostgresUserRole) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e PostgresUserRole) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type PostgresUserRoleOutput struct{ *pulumi.OutputState }
+
+func (PostgresUserRoleOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresUserRole)(nil)).Elem()
+}
+
+func (o PostgresUserRoleOutput) ToPostgresUserRoleOutput() PostgresUserRoleOutput {
+	return o
+}
+
+func (o PostgresUserRoleOutput) ToPostgresUserRoleOutputWithContext(ctx context.Context) PostgresUserRoleOutput {
+	return o
+}
+
+func (o PostgresUserRoleOutput) ToPostgresUserRolePtrOutput() PostgresUserRolePtrOutput {
+	return o.ToPostgresUserRolePtrOutputWithContext(context.Background())
+}
+
+func (o PostgresUserRoleOutput) ToPostgresUserRolePtrOutputWithContext(ctx context.Context) PostgresUserRolePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v PostgresUserRole) *PostgresUserRole {
+		return &v
+	}).(PostgresUserRolePtrOutput)
+}
+
+func (o PostgresUserRoleOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o PostgresUserRoleOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e PostgresUserRole) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o PostgresUserRoleOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresUserRoleOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e PostgresUserRole) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type PostgresUserRolePtrOutput struct{ *pulumi.OutputState }
+
+func (PostgresUserRolePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**PostgresUserRole)(nil)).Elem()
+}
+
+func (o PostgresUserRolePtrOutput) ToPostgresUserRolePtrOutput() PostgresUserRolePtrOutput {
+	return o
+}
+
+func (o PostgresUserRolePtrOutput) ToPostgresUserRolePtrOutputWithContext(ctx context.Context) PostgresUserRolePtrOutput {
+	return o
+}
+
+func (o PostgresUserRolePtrOutput) Elem() PostgresUserRoleOutput {
+	return o.ApplyT(func(v *PostgresUserRole) PostgresUserRole {
+		if v != nil {
+			return *v
+		}
+		var ret PostgresUserRole
+		return ret
+	}).(PostgresUserRoleOutput)
+}
+
+func (o PostgresUserRolePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresUserRolePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *PostgresUserRole) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// PostgresUserRoleInput is an input type that accepts values of the PostgresUserRole enum
+// A concrete instance of `PostgresUserRoleInput` can be one of the following:
+//
+//	PostgresUserRoleSchemaAdmin
+//	PostgresUserRoleWriter
+//	PostgresUserRoleReader
+type PostgresUserRoleInput interface {
+	pulumi.Input
+
+	ToPostgresUserRoleOutput() PostgresUserRoleOutput
+	ToPostgresUserRoleOutputWithContext(context.Context) PostgresUserRoleOutput
+}
+
+var postgresUserRolePtrType = reflect.TypeOf((**PostgresUserRole)(nil)).Elem()
+
+type PostgresUserRolePtrInput interface {
+	pulumi.Input
+
+	ToPostgresUserRolePtrOutput() PostgresUserRolePtrOutput
+	ToPostgresUserRolePtrOutputWithContext(context.Context) PostgresUserRolePtrOutput
+}
+
+type postgresUserRolePtr string
+
+func PostgresUserRolePtr(v string) PostgresUserRolePtrInput {
+	return (*postgresUserRolePtr)(&v)
+}
+
+func (*postgresUserRolePtr) ElementType() reflect.Type {
+	return postgresUserRolePtrType
+}
+
+func (in *postgresUserRolePtr) ToPostgresUserRolePtrOutput() PostgresUserRolePtrOutput {
+	return pulumi.ToOutput(in).(PostgresUserRolePtrOutput)
+}
+
+func (in *postgresUserRolePtr) ToPostgresUserRolePtrOutputWithContext(ctx context.Context) PostgresUserRolePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(PostgresUserRolePtrOutput)
+}
+
+// Signal for the main process; SIGHUP when left out.
+type ReloadTriggersSignal string
+
+const (
+	ReloadTriggersSignalSIGHUP  = ReloadTriggersSignal("SIGHUP")
+	ReloadTriggersSignalSIGINT  = ReloadTriggersSignal("SIGINT")
+	ReloadTriggersSignalSIGQUIT = ReloadTriggersSignal("SIGQUIT")
+	ReloadTriggersSignalSIGILL  = ReloadTriggersSignal("SIGILL")
+	ReloadTriggersSignalSIGTRAP = ReloadTriggersSignal("SIGTRAP")
+	ReloadTriggersSignalSIGABRT = ReloadTriggersSignal("SIGABRT")
+	ReloadTriggersSignalSIGFPE  = ReloadTriggersSignal("SIGFPE")
+	ReloadTriggersSignalSIGKILL = ReloadTriggersSignal("SIGKILL")
+	ReloadTriggersSignalSIGUSR1 = ReloadTriggersSignal("SIGUSR1")
+	ReloadTriggersSignalSIGSEGV = ReloadTriggersSignal("SIGSEGV")
+	ReloadTriggersSignalSIGUSR2 = ReloadTriggersSignal("SIGUSR2")
+	ReloadTriggersSignalSIGPIPE = ReloadTriggersSignal("SIGPIPE")
+	ReloadTriggersSignalSIGALRM = ReloadTriggersSignal("SIGALRM")
+	ReloadTriggersSignalSIGTERM = ReloadTriggersSignal("SIGTERM")
+)
+
+func (ReloadTriggersSignal) ElementType() reflect.Type {
+	return reflect.TypeOf((*ReloadTriggersSignal)(nil)).Elem()
+}
+
+func (e ReloadTriggersSignal) ToReloadTriggersSignalOutput() ReloadTriggersSignalOutput {
+	return pulumi.ToOutput(e).(ReloadTriggersSignalOutput)
+}
+
+func (e ReloadTriggersSignal) ToReloadTriggersSignalOutputWithContext(ctx context.Context) ReloadTriggersSignalOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(ReloadTriggersSignalOutput)
+}
+
+func (e ReloadTriggersSignal) ToReloadTriggersSignalPtrOutput() ReloadTriggersSignalPtrOutput {
+	return e.ToReloadTriggersSignalPtrOutputWithContext(context.Background())
+}
+
+func (e ReloadTriggersSignal) ToReloadTriggersSignalPtrOutputWithContext(ctx context.Context) ReloadTriggersSignalPtrOutput {
+	return ReloadTriggersSignal(e).ToReloadTriggersSignalOutputWithContext(ctx).ToReloadTriggersSignalPtrOutputWithContext(ctx)
+}
+
+func (e ReloadTriggersSignal) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e ReloadTriggersSignal) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e ReloadTriggersSignal) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e ReloadTriggersSignal) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type ReloadTriggersSignalOutput struct{ *pulumi.OutputState }
+
+func (ReloadTriggersSignalOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*ReloadTriggersSignal)(nil)).Elem()
+}
+
+func (o ReloadTriggersSignalOutput) ToReloadTriggersSignalOutput() ReloadTriggersSignalOutput {
+	return o
+}
+
+func (o ReloadTriggersSignalOutput) ToReloadTriggersSignalOutputWithContext(ctx context.Context) ReloadTriggersSignalOutput {
+	return o
+}
+
+func (o ReloadTriggersSignalOutput) ToReloadTriggersSignalPtrOutput() ReloadTriggersSignalPtrOutput {
+	return o.ToReloadTriggersSignalPtrOutputWithContext(context.Background())
+}
+
+func (o ReloadTriggersSignalOutput) ToReloadTriggersSignalPtrOutputWithContext(ctx context.Context) ReloadTriggersSignalPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v ReloadTriggersSignal) *ReloadTriggersSignal {
+		return &v
+	}).(ReloadTriggersSignalPtrOutput)
+}
+
+func (o ReloadTriggersSignalOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o ReloadTriggersSignalOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e ReloadTriggersSignal) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o ReloadTriggersSignalOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o ReloadTriggersSignalOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e ReloadTriggersSignal) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type ReloadTriggersSignalPtrOutput struct{ *pulumi.OutputState }
+
+func (ReloadTriggersSignalPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**ReloadTriggersSignal)(nil)).Elem()
+}
+
+func (o ReloadTriggersSignalPtrOutput) ToReloadTriggersSignalPtrOutput() ReloadTriggersSignalPtrOutput {
+	return o
+}
+
+func (o ReloadTriggersSignalPtrOutput) ToReloadTriggersSignalPtrOutputWithContext(ctx context.Context) ReloadTriggersSignalPtrOutput {
+	return o
+}
+
+func (o ReloadTriggersSignalPtrOutput) Elem() ReloadTriggersSignalOutput {
+	return o.ApplyT(func(v *ReloadTriggersSignal) ReloadTriggersSignal {
+		if v != nil {
+			return *v
+		}
+		var ret ReloadTriggersSignal
+		return ret
+	}).(ReloadTriggersSignalOutput)
+}
+
+func (o ReloadTriggersSignalPtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o ReloadTriggersSignalPtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *ReloadTriggersSignal) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// ReloadTriggersSignalInput is an input type that accepts values of the ReloadTriggersSignal enum
+// A concrete instance of `ReloadTriggersSignalInput` can be one of the following:
+//
+//	ReloadTriggersSignalSIGHUP
+//	ReloadTriggersSignalSIGINT
+//	ReloadTriggersSignalSIGQUIT
+//	ReloadTriggersSignalSIGILL
+//	ReloadTriggersSignalSIGTRAP
+//	ReloadTriggersSignalSIGABRT
+//	ReloadTriggersSignalSIGFPE
+//	ReloadTriggersSignalSIGKILL
+//	ReloadTriggersSignalSIGUSR1
+//	ReloadTriggersSignalSIGSEGV
+//	ReloadTriggersSignalSIGUSR2
+//	ReloadTriggersSignalSIGPIPE
+//	ReloadTriggersSignalSIGALRM
+//	ReloadTriggersSignalSIGTERM
+type ReloadTriggersSignalInput interface {
+	pulumi.Input
+
+	ToReloadTriggersSignalOutput() ReloadTriggersSignalOutput
+	ToReloadTriggersSignalOutputWithContext(context.Context) ReloadTriggersSignalOutput
+}
+
+var reloadTriggersSignalPtrType = reflect.TypeOf((**ReloadTriggersSignal)(nil)).Elem()
+
+type ReloadTriggersSignalPtrInput interface {
+	pulumi.Input
+
+	ToReloadTriggersSignalPtrOutput() ReloadTriggersSignalPtrOutput
+	ToReloadTriggersSignalPtrOutputWithContext(context.Context) ReloadTriggersSignalPtrOutput
+}
+
+type reloadTriggersSignalPtr string
+
+func ReloadTriggersSignalPtr(v string) ReloadTriggersSignalPtrInput {
+	return (*reloadTriggersSignalPtr)(&v)
+}
+
+func (*reloadTriggersSignalPtr) ElementType() reflect.Type {
+	return reloadTriggersSignalPtrType
+}
+
+func (in *reloadTriggersSignalPtr) ToReloadTriggersSignalPtrOutput() ReloadTriggersSignalPtrOutput {
+	return pulumi.ToOutput(in).(ReloadTriggersSignalPtrOutput)
+}
+
+func (in *reloadTriggersSignalPtr) ToReloadTriggersSignalPtrOutputWithContext(ctx context.Context) ReloadTriggersSignalPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(ReloadTriggersSignalPtrOutput)
+}
+
+// Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+type RestartTriggersSignal string
+
+const (
+	RestartTriggersSignalSIGHUP  = RestartTriggersSignal("SIGHUP")
+	RestartTriggersSignalSIGINT  = RestartTriggersSignal("SIGINT")
+	RestartTriggersSignalSIGQUIT = RestartTriggersSignal("SIGQUIT")
+	RestartTriggersSignalSIGKILL = RestartTriggersSignal("SIGKILL")
+	RestartTriggersSignalSIGUSR1 = RestartTriggersSignal("SIGUSR1")
+	RestartTriggersSignalSIGUSR2 = RestartTriggersSignal("SIGUSR2")
+	RestartTriggersSignalSIGTERM = RestartTriggersSignal("SIGTERM")
+)
+
+func (RestartTriggersSignal) ElementType() reflect.Type {
+	return reflect.TypeOf((*RestartTriggersSignal)(nil)).Elem()
+}
+
+func (e RestartTriggersSignal) ToRestartTriggersSignalOutput() RestartTriggersSignalOutput {
+	return pulumi.ToOutput(e).(RestartTriggersSignalOutput)
+}
+
+func (e RestartTriggersSignal) ToRestartTriggersSignalOutputWithContext(ctx context.Context) RestartTriggersSignalOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(RestartTriggersSignalOutput)
+}
+
+func (e RestartTriggersSignal) ToRestartTriggersSignalPtrOutput() RestartTriggersSignalPtrOutput {
+	return e.ToRestartTriggersSignalPtrOutputWithContext(context.Background())
+}
+
+func (e RestartTriggersSignal) ToRestartTriggersSignalPtrOutputWithContext(ctx context.Context) RestartTriggersSignalPtrOutput {
+	return RestartTriggersSignal(e).ToRestartTriggersSignalOutputWithContext(ctx).ToRestartTriggersSignalPtrOutputWithContext(ctx)
+}
+
+func (e RestartTriggersSignal) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e RestartTriggersSignal) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e RestartTriggersSignal) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e RestartTriggersSignal) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type RestartTriggersSignalOutput struct{ *pulumi.OutputState }
+
+func (RestartTriggersSignalOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*RestartTriggersSignal)(nil)).Elem()
+}
+
+func (o RestartTriggersSignalOutput) ToRestartTriggersSignalOutput() RestartTriggersSignalOutput {
+	return o
+}
+
+func (o RestartTriggersSignalOutput) ToRestartTriggersSignalOutputWithContext(ctx context.Context) RestartTriggersSignalOutput {
+	return o
+}
+
+func (o RestartTriggersSignalOutput) ToRestartTriggersSignalPtrOutput() RestartTriggersSignalPtrOutput {
+	return o.ToRestartTriggersSignalPtrOutputWithContext(context.Background())
+}
+
+func (o RestartTriggersSignalOutput) ToRestartTriggersSignalPtrOutputWithContext(ctx context.Context) RestartTriggersSignalPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v RestartTriggersSignal) *RestartTriggersSignal {
+		return &v
+	}).(RestartTriggersSignalPtrOutput)
+}
+
+func (o RestartTriggersSignalOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o RestartTriggersSignalOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e RestartTriggersSignal) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o RestartTriggersSignalOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o RestartTriggersSignalOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e RestartTriggersSignal) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type RestartTriggersSignalPtrOutput struct{ *pulumi.OutputState }
+
+func (RestartTriggersSignalPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**RestartTriggersSignal)(nil)).Elem()
+}
+
+func (o RestartTriggersSignalPtrOutput) ToRestartTriggersSignalPtrOutput() RestartTriggersSignalPtrOutput {
+	return o
+}
+
+func (o RestartTriggersSignalPtrOutput) ToRestartTriggersSignalPtrOutputWithContext(ctx context.Context) RestartTriggersSignalPtrOutput {
+	return o
+}
+
+func (o RestartTriggersSignalPtrOutput) Elem() RestartTriggersSignalOutput {
+	return o.ApplyT(func(v *RestartTriggersSignal) RestartTriggersSignal {
+		if v != nil {
+			return *v
+		}
+		var ret RestartTriggersSignal
+		return ret
+	}).(RestartTriggersSignalOutput)
+}
+
+func (o RestartTriggersSignalPtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o RestartTriggersSignalPtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *RestartTriggersSignal) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// RestartTriggersSignalInput is an input type that accepts values of the RestartTriggersSignal enum
+// A concrete instance of `RestartTriggersSignalInput` can be one of the following:
+//
+//	RestartTriggersSignalSIGHUP
+//	RestartTriggersSignalSIGINT
+//	RestartTriggersSignalSIGQUIT
+//	RestartTriggersSignalSIGKILL
+//	RestartTriggersSignalSIGUSR1
+//	RestartTriggersSignalSIGUSR2
+//	RestartTriggersSignalSIGTERM
+type RestartTriggersSignalInput interface {
+	pulumi.Input
+
+	ToRestartTriggersSignalOutput() RestartTriggersSignalOutput
+	ToRestartTriggersSignalOutputWithContext(context.Context) RestartTriggersSignalOutput
+}
+
+var restartTriggersSignalPtrType = reflect.TypeOf((**RestartTriggersSignal)(nil)).Elem()
+
+type RestartTriggersSignalPtrInput interface {
+	pulumi.Input
+
+	ToRestartTriggersSignalPtrOutput() RestartTriggersSignalPtrOutput
+	ToRestartTriggersSignalPtrOutputWithContext(context.Context) RestartTriggersSignalPtrOutput
+}
+
+type restartTriggersSignalPtr string
+
+func RestartTriggersSignalPtr(v string) RestartTriggersSignalPtrInput {
+	return (*restartTriggersSignalPtr)(&v)
+}
+
+func (*restartTriggersSignalPtr) ElementType() reflect.Type {
+	return restartTriggersSignalPtrType
+}
+
+func (in *restartTriggersSignalPtr) ToRestartTriggersSignalPtrOutput() RestartTriggersSignalPtrOutput {
+	return pulumi.ToOutput(in).(RestartTriggersSignalPtrOutput)
+}
+
+func (in *restartTriggersSignalPtr) ToRestartTriggersSignalPtrOutputWithContext(ctx context.Context) RestartTriggersSignalPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(RestartTriggersSignalPtrOutput)
+}
+
+// Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
+type SecretKeyType string
+
+const (
+	SecretKeyTypeNaclAuth      = SecretKeyType("nacl_auth")
+	SecretKeyTypeHs256         = SecretKeyType("hs256")
+	SecretKeyTypeHs384         = SecretKeyType("hs384")
+	SecretKeyTypeHs512         = SecretKeyType("hs512")
+	SecretKeyTypeEs256         = SecretKeyType("es256")
+	SecretKeyTypeNaclSign      = SecretKeyType("nacl_sign")
+	SecretKeyTypeNaclSecretbox = SecretKeyType("nacl_secretbox")
+	SecretKeyTypeXaes256gcm    = SecretKeyType("xaes256gcm")
+	SecretKeyTypeNaclBox       = SecretKeyType("nacl_box")
+)
+
+func (SecretKeyType) ElementType() reflect.Type {
+	return reflect.TypeOf((*SecretKeyType)(nil)).Elem()
+}
+
+func (e SecretKeyType) ToSecretKeyTypeOutput() SecretKeyTypeOutput {
+	return pulumi.ToOutput(e).(SecretKeyTypeOutput)
+}
+
+func (e SecretKeyType) ToSecretKeyTypeOutputWithContext(ctx context.Context) SecretKeyTypeOutput {
+	return pulumi.ToOutputWithContext(ctx, e).(SecretKeyTypeOutput)
+}
+
+func (e SecretKeyType) ToSecretKeyTypePtrOutput() SecretKeyTypePtrOutput {
+	return e.ToSecretKeyTypePtrOutputWithContext(context.Background())
+}
+
+func (e SecretKeyType) ToSecretKeyTypePtrOutputWithContext(ctx context.Context) SecretKeyTypePtrOutput {
+	return SecretKeyType(e).ToSecretKeyTypeOutputWithContext(ctx).ToSecretKeyTypePtrOutputWithContext(ctx)
+}
+
+func (e SecretKeyType) ToStringOutput() pulumi.StringOutput {
+	return pulumi.ToOutput(pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e SecretKeyType) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return pulumi.ToOutputWithContext(ctx, pulumi.String(e)).(pulumi.StringOutput)
+}
+
+func (e SecretKeyType) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringPtrOutputWithContext(context.Background())
+}
+
+func (e SecretKeyType) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return pulumi.String(e).ToStringOutputWithContext(ctx).ToStringPtrOutputWithContext(ctx)
+}
+
+type SecretKeyTypeOutput struct{ *pulumi.OutputState }
+
+func (SecretKeyTypeOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*SecretKeyType)(nil)).Elem()
+}
+
+func (o SecretKeyTypeOutput) ToSecretKeyTypeOutput() SecretKeyTypeOutput {
+	return o
+}
+
+func (o SecretKeyTypeOutput) ToSecretKeyTypeOutputWithContext(ctx context.Context) SecretKeyTypeOutput {
+	return o
+}
+
+func (o SecretKeyTypeOutput) ToSecretKeyTypePtrOutput() SecretKeyTypePtrOutput {
+	return o.ToSecretKeyTypePtrOutputWithContext(context.Background())
+}
+
+func (o SecretKeyTypeOutput) ToSecretKeyTypePtrOutputWithContext(ctx context.Context) SecretKeyTypePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v SecretKeyType) *SecretKeyType {
+		return &v
+	}).(SecretKeyTypePtrOutput)
+}
+
+func (o SecretKeyTypeOutput) ToStringOutput() pulumi.StringOutput {
+	return o.ToStringOutputWithContext(context.Background())
+}
+
+func (o SecretKeyTypeOutput) ToStringOutputWithContext(ctx context.Context) pulumi.StringOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e SecretKeyType) string {
+		return string(e)
+	}).(pulumi.StringOutput)
+}
+
+func (o SecretKeyTypeOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o SecretKeyTypeOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e SecretKeyType) *string {
+		v := string(e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+type SecretKeyTypePtrOutput struct{ *pulumi.OutputState }
+
+func (SecretKeyTypePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**SecretKeyType)(nil)).Elem()
+}
+
+func (o SecretKeyTypePtrOutput) ToSecretKeyTypePtrOutput() SecretKeyTypePtrOutput {
+	return o
+}
+
+func (o SecretKeyTypePtrOutput) ToSecretKeyTypePtrOutputWithContext(ctx context.Context) SecretKeyTypePtrOutput {
+	return o
+}
+
+func (o SecretKeyTypePtrOutput) Elem() SecretKeyTypeOutput {
+	return o.ApplyT(func(v *SecretKeyType) SecretKeyType {
+		if v != nil {
+			return *v
+		}
+		var ret SecretKeyType
+		return ret
+	}).(SecretKeyTypeOutput)
+}
+
+func (o SecretKeyTypePtrOutput) ToStringPtrOutput() pulumi.StringPtrOutput {
+	return o.ToStringPtrOutputWithContext(context.Background())
+}
+
+func (o SecretKeyTypePtrOutput) ToStringPtrOutputWithContext(ctx context.Context) pulumi.StringPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, e *SecretKeyType) *string {
+		if e == nil {
+			return nil
+		}
+		v := string(*e)
+		return &v
+	}).(pulumi.StringPtrOutput)
+}
+
+// SecretKeyTypeInput is an input type that accepts values of the SecretKeyType enum
+// A concrete instance of `SecretKeyTypeInput` can be one of the following:
+//
+//	SecretKeyTypeNaclAuth
+//	SecretKeyTypeHs256
+//	SecretKeyTypeHs384
+//	SecretKeyTypeHs512
+//	SecretKeyTypeEs256
+//	SecretKeyTypeNaclSign
+//	SecretKeyTypeNaclSecretbox
+//	SecretKeyTypeXaes256gcm
+//	SecretKeyTypeNaclBox
+type SecretKeyTypeInput interface {
+	pulumi.Input
+
+	ToSecretKeyTypeOutput() SecretKeyTypeOutput
+	ToSecretKeyTypeOutputWithContext(context.Context) SecretKeyTypeOutput
+}
+
+var secretKeyTypePtrType = reflect.TypeOf((**SecretKeyType)(nil)).Elem()
+
+type SecretKeyTypePtrInput interface {
+	pulumi.Input
+
+	ToSecretKeyTypePtrOutput() SecretKeyTypePtrOutput
+	ToSecretKeyTypePtrOutputWithContext(context.Context) SecretKeyTypePtrOutput
+}
+
+type secretKeyTypePtr string
+
+func SecretKeyTypePtr(v string) SecretKeyTypePtrInput {
+	return (*secretKeyTypePtr)(&v)
+}
+
+func (*secretKeyTypePtr) ElementType() reflect.Type {
+	return secretKeyTypePtrType
+}
+
+func (in *secretKeyTypePtr) ToSecretKeyTypePtrOutput() SecretKeyTypePtrOutput {
+	return pulumi.ToOutput(in).(SecretKeyTypePtrOutput)
+}
+
+func (in *secretKeyTypePtr) ToSecretKeyTypePtrOutputWithContext(ctx context.Context) SecretKeyTypePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, in).(SecretKeyTypePtrOutput)
+}
+
 // File system. Changing it replaces the volume.
 type VolumeFstype string
 
@@ -5333,6 +6713,8 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineGuestCpuKindPtrInput)(nil)).Elem(), MachineGuestCpuKind("shared"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineGuestPersistRootfsInput)(nil)).Elem(), MachineGuestPersistRootfs("never"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineGuestPersistRootfsPtrInput)(nil)).Elem(), MachineGuestPersistRootfs("never"))
+	pulumi.RegisterInputType(reflect.TypeOf((*MachineOnUpdateFailureInput)(nil)).Elem(), MachineOnUpdateFailure("keep"))
+	pulumi.RegisterInputType(reflect.TypeOf((*MachineOnUpdateFailurePtrInput)(nil)).Elem(), MachineOnUpdateFailure("keep"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachinePowerStateInput)(nil)).Elem(), MachinePowerState("started"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachinePowerStatePtrInput)(nil)).Elem(), MachinePowerState("started"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineRestartPolicyInput)(nil)).Elem(), MachineRestartPolicy("no"))
@@ -5361,6 +6743,20 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineStopSignalPtrInput)(nil)).Elem(), MachineStopSignal("SIGHUP"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineVolumeTempDirStorageTypeInput)(nil)).Elem(), MachineVolumeTempDirStorageType("disk"))
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineVolumeTempDirStorageTypePtrInput)(nil)).Elem(), MachineVolumeTempDirStorageType("disk"))
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresBackupTypeInput)(nil)).Elem(), PostgresBackupType("full"))
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresBackupTypePtrInput)(nil)).Elem(), PostgresBackupType("full"))
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterPgMajorVersionInput)(nil)).Elem(), PostgresClusterPgMajorVersion("16"))
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterPgMajorVersionPtrInput)(nil)).Elem(), PostgresClusterPgMajorVersion("16"))
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterPoolModeInput)(nil)).Elem(), PostgresClusterPoolMode("session"))
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterPoolModePtrInput)(nil)).Elem(), PostgresClusterPoolMode("session"))
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresUserRoleInput)(nil)).Elem(), PostgresUserRole("schema_admin"))
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresUserRolePtrInput)(nil)).Elem(), PostgresUserRole("schema_admin"))
+	pulumi.RegisterInputType(reflect.TypeOf((*ReloadTriggersSignalInput)(nil)).Elem(), ReloadTriggersSignal("SIGHUP"))
+	pulumi.RegisterInputType(reflect.TypeOf((*ReloadTriggersSignalPtrInput)(nil)).Elem(), ReloadTriggersSignal("SIGHUP"))
+	pulumi.RegisterInputType(reflect.TypeOf((*RestartTriggersSignalInput)(nil)).Elem(), RestartTriggersSignal("SIGHUP"))
+	pulumi.RegisterInputType(reflect.TypeOf((*RestartTriggersSignalPtrInput)(nil)).Elem(), RestartTriggersSignal("SIGHUP"))
+	pulumi.RegisterInputType(reflect.TypeOf((*SecretKeyTypeInput)(nil)).Elem(), SecretKeyType("nacl_auth"))
+	pulumi.RegisterInputType(reflect.TypeOf((*SecretKeyTypePtrInput)(nil)).Elem(), SecretKeyType("nacl_auth"))
 	pulumi.RegisterInputType(reflect.TypeOf((*VolumeFstypeInput)(nil)).Elem(), VolumeFstype("ext4"))
 	pulumi.RegisterInputType(reflect.TypeOf((*VolumeFstypePtrInput)(nil)).Elem(), VolumeFstype("ext4"))
 	pulumi.RegisterOutputType(AwaitedMachineStateOutput{})
@@ -5398,6 +6794,8 @@ func init() {
 	pulumi.RegisterOutputType(MachineGuestCpuKindPtrOutput{})
 	pulumi.RegisterOutputType(MachineGuestPersistRootfsOutput{})
 	pulumi.RegisterOutputType(MachineGuestPersistRootfsPtrOutput{})
+	pulumi.RegisterOutputType(MachineOnUpdateFailureOutput{})
+	pulumi.RegisterOutputType(MachineOnUpdateFailurePtrOutput{})
 	pulumi.RegisterOutputType(MachinePowerStateOutput{})
 	pulumi.RegisterOutputType(MachinePowerStatePtrOutput{})
 	pulumi.RegisterOutputType(MachineRestartPolicyOutput{})
@@ -5426,6 +6824,20 @@ func init() {
 	pulumi.RegisterOutputType(MachineStopSignalPtrOutput{})
 	pulumi.RegisterOutputType(MachineVolumeTempDirStorageTypeOutput{})
 	pulumi.RegisterOutputType(MachineVolumeTempDirStorageTypePtrOutput{})
+	pulumi.RegisterOutputType(PostgresBackupTypeOutput{})
+	pulumi.RegisterOutputType(PostgresBackupTypePtrOutput{})
+	pulumi.RegisterOutputType(PostgresClusterPgMajorVersionOutput{})
+	pulumi.RegisterOutputType(PostgresClusterPgMajorVersionPtrOutput{})
+	pulumi.RegisterOutputType(PostgresClusterPoolModeOutput{})
+	pulumi.RegisterOutputType(PostgresClusterPoolModePtrOutput{})
+	pulumi.RegisterOutputType(PostgresUserRoleOutput{})
+	pulumi.RegisterOutputType(PostgresUserRolePtrOutput{})
+	pulumi.RegisterOutputType(ReloadTriggersSignalOutput{})
+	pulumi.RegisterOutputType(ReloadTriggersSignalPtrOutput{})
+	pulumi.RegisterOutputType(RestartTriggersSignalOutput{})
+	pulumi.RegisterOutputType(RestartTriggersSignalPtrOutput{})
+	pulumi.RegisterOutputType(SecretKeyTypeOutput{})
+	pulumi.RegisterOutputType(SecretKeyTypePtrOutput{})
 	pulumi.RegisterOutputType(VolumeFstypeOutput{})
 	pulumi.RegisterOutputType(VolumeFstypePtrOutput{})
 }

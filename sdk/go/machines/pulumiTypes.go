@@ -401,7 +401,7 @@ func (o CertificateSummaryArrayOutput) Index(i pulumi.IntInput) CertificateSumma
 }
 
 // What has been found so far.
-type CertificateValidation struct {
+type CertificateValidationType struct {
 	// Whether the TLS-ALPN challenge can pass.
 	AlpnConfigured *bool `pulumi:"alpnConfigured"`
 	// Whether the DNS challenge can pass.
@@ -413,67 +413,67 @@ type CertificateValidation struct {
 }
 
 // What has been found so far.
-type CertificateValidationOutput struct{ *pulumi.OutputState }
+type CertificateValidationTypeOutput struct{ *pulumi.OutputState }
 
-func (CertificateValidationOutput) ElementType() reflect.Type {
-	return reflect.TypeOf((*CertificateValidation)(nil)).Elem()
+func (CertificateValidationTypeOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*CertificateValidationType)(nil)).Elem()
 }
 
-func (o CertificateValidationOutput) ToCertificateValidationOutput() CertificateValidationOutput {
+func (o CertificateValidationTypeOutput) ToCertificateValidationTypeOutput() CertificateValidationTypeOutput {
 	return o
 }
 
-func (o CertificateValidationOutput) ToCertificateValidationOutputWithContext(ctx context.Context) CertificateValidationOutput {
+func (o CertificateValidationTypeOutput) ToCertificateValidationTypeOutputWithContext(ctx context.Context) CertificateValidationTypeOutput {
 	return o
 }
 
 // Whether the TLS-ALPN challenge can pass.
-func (o CertificateValidationOutput) AlpnConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v CertificateValidation) *bool { return v.AlpnConfigured }).(pulumi.BoolPtrOutput)
+func (o CertificateValidationTypeOutput) AlpnConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateValidationType) *bool { return v.AlpnConfigured }).(pulumi.BoolPtrOutput)
 }
 
 // Whether the DNS challenge can pass.
-func (o CertificateValidationOutput) DnsConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v CertificateValidation) *bool { return v.DnsConfigured }).(pulumi.BoolPtrOutput)
+func (o CertificateValidationTypeOutput) DnsConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateValidationType) *bool { return v.DnsConfigured }).(pulumi.BoolPtrOutput)
 }
 
 // Whether the HTTP challenge can pass.
-func (o CertificateValidationOutput) HttpConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v CertificateValidation) *bool { return v.HttpConfigured }).(pulumi.BoolPtrOutput)
+func (o CertificateValidationTypeOutput) HttpConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateValidationType) *bool { return v.HttpConfigured }).(pulumi.BoolPtrOutput)
 }
 
 // Whether the ownership record is there.
-func (o CertificateValidationOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v CertificateValidation) *bool { return v.OwnershipTxtConfigured }).(pulumi.BoolPtrOutput)
+func (o CertificateValidationTypeOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateValidationType) *bool { return v.OwnershipTxtConfigured }).(pulumi.BoolPtrOutput)
 }
 
-type CertificateValidationPtrOutput struct{ *pulumi.OutputState }
+type CertificateValidationTypePtrOutput struct{ *pulumi.OutputState }
 
-func (CertificateValidationPtrOutput) ElementType() reflect.Type {
-	return reflect.TypeOf((**CertificateValidation)(nil)).Elem()
+func (CertificateValidationTypePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**CertificateValidationType)(nil)).Elem()
 }
 
-func (o CertificateValidationPtrOutput) ToCertificateValidationPtrOutput() CertificateValidationPtrOutput {
+func (o CertificateValidationTypePtrOutput) ToCertificateValidationTypePtrOutput() CertificateValidationTypePtrOutput {
 	return o
 }
 
-func (o CertificateValidationPtrOutput) ToCertificateValidationPtrOutputWithContext(ctx context.Context) CertificateValidationPtrOutput {
+func (o CertificateValidationTypePtrOutput) ToCertificateValidationTypePtrOutputWithContext(ctx context.Context) CertificateValidationTypePtrOutput {
 	return o
 }
 
-func (o CertificateValidationPtrOutput) Elem() CertificateValidationOutput {
-	return o.ApplyT(func(v *CertificateValidation) CertificateValidation {
+func (o CertificateValidationTypePtrOutput) Elem() CertificateValidationTypeOutput {
+	return o.ApplyT(func(v *CertificateValidationType) CertificateValidationType {
 		if v != nil {
 			return *v
 		}
-		var ret CertificateValidation
+		var ret CertificateValidationType
 		return ret
-	}).(CertificateValidationOutput)
+	}).(CertificateValidationTypeOutput)
 }
 
 // Whether the TLS-ALPN challenge can pass.
-func (o CertificateValidationPtrOutput) AlpnConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v *CertificateValidation) *bool {
+func (o CertificateValidationTypePtrOutput) AlpnConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateValidationType) *bool {
 		if v == nil {
 			return nil
 		}
@@ -482,8 +482,8 @@ func (o CertificateValidationPtrOutput) AlpnConfigured() pulumi.BoolPtrOutput {
 }
 
 // Whether the DNS challenge can pass.
-func (o CertificateValidationPtrOutput) DnsConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v *CertificateValidation) *bool {
+func (o CertificateValidationTypePtrOutput) DnsConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateValidationType) *bool {
 		if v == nil {
 			return nil
 		}
@@ -492,8 +492,8 @@ func (o CertificateValidationPtrOutput) DnsConfigured() pulumi.BoolPtrOutput {
 }
 
 // Whether the HTTP challenge can pass.
-func (o CertificateValidationPtrOutput) HttpConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v *CertificateValidation) *bool {
+func (o CertificateValidationTypePtrOutput) HttpConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateValidationType) *bool {
 		if v == nil {
 			return nil
 		}
@@ -502,8 +502,8 @@ func (o CertificateValidationPtrOutput) HttpConfigured() pulumi.BoolPtrOutput {
 }
 
 // Whether the ownership record is there.
-func (o CertificateValidationPtrOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v *CertificateValidation) *bool {
+func (o CertificateValidationTypePtrOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateValidationType) *bool {
 		if v == nil {
 			return nil
 		}
@@ -696,6 +696,66 @@ func (o ContainerDetailsArrayOutput) Index(i pulumi.IntInput) ContainerDetailsOu
 	return pulumi.All(o, i).ApplyT(func(vs []interface{}) ContainerDetails {
 		return vs[0].([]ContainerDetails)[vs[1].(int)]
 	}).(ContainerDetailsOutput)
+}
+
+// One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+type DnsRecord struct {
+	// Full name of the record.
+	Name string `pulumi:"name"`
+	// `A`, `AAAA`, `CNAME` or `TXT`.
+	Type string `pulumi:"type"`
+	// Its value.
+	Value string `pulumi:"value"`
+}
+
+// One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+type DnsRecordOutput struct{ *pulumi.OutputState }
+
+func (DnsRecordOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*DnsRecord)(nil)).Elem()
+}
+
+func (o DnsRecordOutput) ToDnsRecordOutput() DnsRecordOutput {
+	return o
+}
+
+func (o DnsRecordOutput) ToDnsRecordOutputWithContext(ctx context.Context) DnsRecordOutput {
+	return o
+}
+
+// Full name of the record.
+func (o DnsRecordOutput) Name() pulumi.StringOutput {
+	return o.ApplyT(func(v DnsRecord) string { return v.Name }).(pulumi.StringOutput)
+}
+
+// `A`, `AAAA`, `CNAME` or `TXT`.
+func (o DnsRecordOutput) Type() pulumi.StringOutput {
+	return o.ApplyT(func(v DnsRecord) string { return v.Type }).(pulumi.StringOutput)
+}
+
+// Its value.
+func (o DnsRecordOutput) Value() pulumi.StringOutput {
+	return o.ApplyT(func(v DnsRecord) string { return v.Value }).(pulumi.StringOutput)
+}
+
+type DnsRecordArrayOutput struct{ *pulumi.OutputState }
+
+func (DnsRecordArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]DnsRecord)(nil)).Elem()
+}
+
+func (o DnsRecordArrayOutput) ToDnsRecordArrayOutput() DnsRecordArrayOutput {
+	return o
+}
+
+func (o DnsRecordArrayOutput) ToDnsRecordArrayOutputWithContext(ctx context.Context) DnsRecordArrayOutput {
+	return o
+}
+
+func (o DnsRecordArrayOutput) Index(i pulumi.IntInput) DnsRecordOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) DnsRecord {
+		return vs[0].([]DnsRecord)[vs[1].(int)]
+	}).(DnsRecordOutput)
 }
 
 // What is in the DNS now.
@@ -8980,6 +9040,898 @@ func (o PlacementDetailsArrayOutput) Index(i pulumi.IntInput) PlacementDetailsOu
 	}).(PlacementDetailsOutput)
 }
 
+// One of `getPostgresActiveQueries.queries`. The queries.
+type PostgresActiveQuery struct {
+	// Database it runs in.
+	Database *string `pulumi:"database"`
+	// Process id within Postgres.
+	Pid int `pulumi:"pid"`
+	// Its text.
+	Query string `pulumi:"query"`
+	// RFC 3339 time it began.
+	StartedAt *string `pulumi:"startedAt"`
+	// State of its connection, for example `active`.
+	State *string `pulumi:"state"`
+	// User it runs for.
+	Username *string `pulumi:"username"`
+}
+
+// One of `getPostgresActiveQueries.queries`. The queries.
+type PostgresActiveQueryOutput struct{ *pulumi.OutputState }
+
+func (PostgresActiveQueryOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresActiveQuery)(nil)).Elem()
+}
+
+func (o PostgresActiveQueryOutput) ToPostgresActiveQueryOutput() PostgresActiveQueryOutput {
+	return o
+}
+
+func (o PostgresActiveQueryOutput) ToPostgresActiveQueryOutputWithContext(ctx context.Context) PostgresActiveQueryOutput {
+	return o
+}
+
+// Database it runs in.
+func (o PostgresActiveQueryOutput) Database() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresActiveQuery) *string { return v.Database }).(pulumi.StringPtrOutput)
+}
+
+// Process id within Postgres.
+func (o PostgresActiveQueryOutput) Pid() pulumi.IntOutput {
+	return o.ApplyT(func(v PostgresActiveQuery) int { return v.Pid }).(pulumi.IntOutput)
+}
+
+// Its text.
+func (o PostgresActiveQueryOutput) Query() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresActiveQuery) string { return v.Query }).(pulumi.StringOutput)
+}
+
+// RFC 3339 time it began.
+func (o PostgresActiveQueryOutput) StartedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresActiveQuery) *string { return v.StartedAt }).(pulumi.StringPtrOutput)
+}
+
+// State of its connection, for example `active`.
+func (o PostgresActiveQueryOutput) State() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresActiveQuery) *string { return v.State }).(pulumi.StringPtrOutput)
+}
+
+// User it runs for.
+func (o PostgresActiveQueryOutput) Username() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresActiveQuery) *string { return v.Username }).(pulumi.StringPtrOutput)
+}
+
+type PostgresActiveQueryArrayOutput struct{ *pulumi.OutputState }
+
+func (PostgresActiveQueryArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]PostgresActiveQuery)(nil)).Elem()
+}
+
+func (o PostgresActiveQueryArrayOutput) ToPostgresActiveQueryArrayOutput() PostgresActiveQueryArrayOutput {
+	return o
+}
+
+func (o PostgresActiveQueryArrayOutput) ToPostgresActiveQueryArrayOutputWithContext(ctx context.Context) PostgresActiveQueryArrayOutput {
+	return o
+}
+
+func (o PostgresActiveQueryArrayOutput) Index(i pulumi.IntInput) PostgresActiveQueryOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) PostgresActiveQuery {
+		return vs[0].([]PostgresActiveQuery)[vs[1].(int)]
+	}).(PostgresActiveQueryOutput)
+}
+
+// One of `getPostgresBackups.backups`. The backups, newest first.
+type PostgresBackupDetails struct {
+	// RFC 3339 time it ended, or null while it runs.
+	FinishedAt *string `pulumi:"finishedAt"`
+	// Identifier.
+	Id string `pulumi:"id"`
+	// Stored bytes, or null while it runs.
+	SizeBytes *int `pulumi:"sizeBytes"`
+	// RFC 3339 time it began.
+	StartedAt *string `pulumi:"startedAt"`
+	// `running`, `completed` or `failed`.
+	Status *string `pulumi:"status"`
+	// `full`, `incr` or `diff`.
+	Type *string `pulumi:"type"`
+}
+
+// One of `getPostgresBackups.backups`. The backups, newest first.
+type PostgresBackupDetailsOutput struct{ *pulumi.OutputState }
+
+func (PostgresBackupDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresBackupDetails)(nil)).Elem()
+}
+
+func (o PostgresBackupDetailsOutput) ToPostgresBackupDetailsOutput() PostgresBackupDetailsOutput {
+	return o
+}
+
+func (o PostgresBackupDetailsOutput) ToPostgresBackupDetailsOutputWithContext(ctx context.Context) PostgresBackupDetailsOutput {
+	return o
+}
+
+// RFC 3339 time it ended, or null while it runs.
+func (o PostgresBackupDetailsOutput) FinishedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresBackupDetails) *string { return v.FinishedAt }).(pulumi.StringPtrOutput)
+}
+
+// Identifier.
+func (o PostgresBackupDetailsOutput) Id() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresBackupDetails) string { return v.Id }).(pulumi.StringOutput)
+}
+
+// Stored bytes, or null while it runs.
+func (o PostgresBackupDetailsOutput) SizeBytes() pulumi.IntPtrOutput {
+	return o.ApplyT(func(v PostgresBackupDetails) *int { return v.SizeBytes }).(pulumi.IntPtrOutput)
+}
+
+// RFC 3339 time it began.
+func (o PostgresBackupDetailsOutput) StartedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresBackupDetails) *string { return v.StartedAt }).(pulumi.StringPtrOutput)
+}
+
+// `running`, `completed` or `failed`.
+func (o PostgresBackupDetailsOutput) Status() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresBackupDetails) *string { return v.Status }).(pulumi.StringPtrOutput)
+}
+
+// `full`, `incr` or `diff`.
+func (o PostgresBackupDetailsOutput) Type() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresBackupDetails) *string { return v.Type }).(pulumi.StringPtrOutput)
+}
+
+type PostgresBackupDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (PostgresBackupDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]PostgresBackupDetails)(nil)).Elem()
+}
+
+func (o PostgresBackupDetailsArrayOutput) ToPostgresBackupDetailsArrayOutput() PostgresBackupDetailsArrayOutput {
+	return o
+}
+
+func (o PostgresBackupDetailsArrayOutput) ToPostgresBackupDetailsArrayOutputWithContext(ctx context.Context) PostgresBackupDetailsArrayOutput {
+	return o
+}
+
+func (o PostgresBackupDetailsArrayOutput) Index(i pulumi.IntInput) PostgresBackupDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) PostgresBackupDetails {
+		return vs[0].([]PostgresBackupDetails)[vs[1].(int)]
+	}).(PostgresBackupDetailsOutput)
+}
+
+// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+type PostgresClusterFork struct {
+	// Cluster to copy: the `id` of a PostgresCluster.
+	Cluster string `pulumi:"cluster"`
+}
+
+// PostgresClusterForkInput is an input type that accepts PostgresClusterForkArgs and PostgresClusterForkOutput values.
+// You can construct a concrete instance of `PostgresClusterForkInput` via:
+//
+//	PostgresClusterForkArgs{...}
+type PostgresClusterForkInput interface {
+	pulumi.Input
+
+	ToPostgresClusterForkOutput() PostgresClusterForkOutput
+	ToPostgresClusterForkOutputWithContext(context.Context) PostgresClusterForkOutput
+}
+
+// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+type PostgresClusterForkArgs struct {
+	// Cluster to copy: the `id` of a PostgresCluster.
+	Cluster pulumi.StringInput `pulumi:"cluster"`
+}
+
+func (PostgresClusterForkArgs) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterFork)(nil)).Elem()
+}
+
+func (i PostgresClusterForkArgs) ToPostgresClusterForkOutput() PostgresClusterForkOutput {
+	return i.ToPostgresClusterForkOutputWithContext(context.Background())
+}
+
+func (i PostgresClusterForkArgs) ToPostgresClusterForkOutputWithContext(ctx context.Context) PostgresClusterForkOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterForkOutput)
+}
+
+func (i PostgresClusterForkArgs) ToPostgresClusterForkPtrOutput() PostgresClusterForkPtrOutput {
+	return i.ToPostgresClusterForkPtrOutputWithContext(context.Background())
+}
+
+func (i PostgresClusterForkArgs) ToPostgresClusterForkPtrOutputWithContext(ctx context.Context) PostgresClusterForkPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterForkOutput).ToPostgresClusterForkPtrOutputWithContext(ctx)
+}
+
+// PostgresClusterForkPtrInput is an input type that accepts PostgresClusterForkArgs, PostgresClusterForkPtr and PostgresClusterForkPtrOutput values.
+// You can construct a concrete instance of `PostgresClusterForkPtrInput` via:
+//
+//	        PostgresClusterForkArgs{...}
+//
+//	or:
+//
+//	        nil
+type PostgresClusterForkPtrInput interface {
+	pulumi.Input
+
+	ToPostgresClusterForkPtrOutput() PostgresClusterForkPtrOutput
+	ToPostgresClusterForkPtrOutputWithContext(context.Context) PostgresClusterForkPtrOutput
+}
+
+type postgresClusterForkPtrType PostgresClusterForkArgs
+
+func PostgresClusterForkPtr(v *PostgresClusterForkArgs) PostgresClusterForkPtrInput {
+	return (*postgresClusterForkPtrType)(v)
+}
+
+func (*postgresClusterForkPtrType) ElementType() reflect.Type {
+	return reflect.TypeOf((**PostgresClusterFork)(nil)).Elem()
+}
+
+func (i *postgresClusterForkPtrType) ToPostgresClusterForkPtrOutput() PostgresClusterForkPtrOutput {
+	return i.ToPostgresClusterForkPtrOutputWithContext(context.Background())
+}
+
+func (i *postgresClusterForkPtrType) ToPostgresClusterForkPtrOutputWithContext(ctx context.Context) PostgresClusterForkPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterForkPtrOutput)
+}
+
+// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+type PostgresClusterForkOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterForkOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterFork)(nil)).Elem()
+}
+
+func (o PostgresClusterForkOutput) ToPostgresClusterForkOutput() PostgresClusterForkOutput {
+	return o
+}
+
+func (o PostgresClusterForkOutput) ToPostgresClusterForkOutputWithContext(ctx context.Context) PostgresClusterForkOutput {
+	return o
+}
+
+func (o PostgresClusterForkOutput) ToPostgresClusterForkPtrOutput() PostgresClusterForkPtrOutput {
+	return o.ToPostgresClusterForkPtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterForkOutput) ToPostgresClusterForkPtrOutputWithContext(ctx context.Context) PostgresClusterForkPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v PostgresClusterFork) *PostgresClusterFork {
+		return &v
+	}).(PostgresClusterForkPtrOutput)
+}
+
+// Cluster to copy: the `id` of a PostgresCluster.
+func (o PostgresClusterForkOutput) Cluster() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresClusterFork) string { return v.Cluster }).(pulumi.StringOutput)
+}
+
+type PostgresClusterForkPtrOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterForkPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**PostgresClusterFork)(nil)).Elem()
+}
+
+func (o PostgresClusterForkPtrOutput) ToPostgresClusterForkPtrOutput() PostgresClusterForkPtrOutput {
+	return o
+}
+
+func (o PostgresClusterForkPtrOutput) ToPostgresClusterForkPtrOutputWithContext(ctx context.Context) PostgresClusterForkPtrOutput {
+	return o
+}
+
+func (o PostgresClusterForkPtrOutput) Elem() PostgresClusterForkOutput {
+	return o.ApplyT(func(v *PostgresClusterFork) PostgresClusterFork {
+		if v != nil {
+			return *v
+		}
+		var ret PostgresClusterFork
+		return ret
+	}).(PostgresClusterForkOutput)
+}
+
+// Cluster to copy: the `id` of a PostgresCluster.
+func (o PostgresClusterForkPtrOutput) Cluster() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *PostgresClusterFork) *string {
+		if v == nil {
+			return nil
+		}
+		return &v.Cluster
+	}).(pulumi.StringPtrOutput)
+}
+
+// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+type PostgresClusterRestore struct {
+	// Backup to restore: the `id` of a PostgresBackup.
+	BackupId *string `pulumi:"backupId"`
+	// Cluster to copy: the `id` of a PostgresCluster.
+	Cluster string `pulumi:"cluster"`
+	// RFC 3339 time with offset to restore to.
+	PitrTime *string `pulumi:"pitrTime"`
+}
+
+// PostgresClusterRestoreInput is an input type that accepts PostgresClusterRestoreArgs and PostgresClusterRestoreOutput values.
+// You can construct a concrete instance of `PostgresClusterRestoreInput` via:
+//
+//	PostgresClusterRestoreArgs{...}
+type PostgresClusterRestoreInput interface {
+	pulumi.Input
+
+	ToPostgresClusterRestoreOutput() PostgresClusterRestoreOutput
+	ToPostgresClusterRestoreOutputWithContext(context.Context) PostgresClusterRestoreOutput
+}
+
+// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+type PostgresClusterRestoreArgs struct {
+	// Backup to restore: the `id` of a PostgresBackup.
+	BackupId pulumi.StringPtrInput `pulumi:"backupId"`
+	// Cluster to copy: the `id` of a PostgresCluster.
+	Cluster pulumi.StringInput `pulumi:"cluster"`
+	// RFC 3339 time with offset to restore to.
+	PitrTime pulumi.StringPtrInput `pulumi:"pitrTime"`
+}
+
+func (PostgresClusterRestoreArgs) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterRestore)(nil)).Elem()
+}
+
+func (i PostgresClusterRestoreArgs) ToPostgresClusterRestoreOutput() PostgresClusterRestoreOutput {
+	return i.ToPostgresClusterRestoreOutputWithContext(context.Background())
+}
+
+func (i PostgresClusterRestoreArgs) ToPostgresClusterRestoreOutputWithContext(ctx context.Context) PostgresClusterRestoreOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterRestoreOutput)
+}
+
+func (i PostgresClusterRestoreArgs) ToPostgresClusterRestorePtrOutput() PostgresClusterRestorePtrOutput {
+	return i.ToPostgresClusterRestorePtrOutputWithContext(context.Background())
+}
+
+func (i PostgresClusterRestoreArgs) ToPostgresClusterRestorePtrOutputWithContext(ctx context.Context) PostgresClusterRestorePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterRestoreOutput).ToPostgresClusterRestorePtrOutputWithContext(ctx)
+}
+
+// PostgresClusterRestorePtrInput is an input type that accepts PostgresClusterRestoreArgs, PostgresClusterRestorePtr and PostgresClusterRestorePtrOutput values.
+// You can construct a concrete instance of `PostgresClusterRestorePtrInput` via:
+//
+//	        PostgresClusterRestoreArgs{...}
+//
+//	or:
+//
+//	        nil
+type PostgresClusterRestorePtrInput interface {
+	pulumi.Input
+
+	ToPostgresClusterRestorePtrOutput() PostgresClusterRestorePtrOutput
+	ToPostgresClusterRestorePtrOutputWithContext(context.Context) PostgresClusterRestorePtrOutput
+}
+
+type postgresClusterRestorePtrType PostgresClusterRestoreArgs
+
+func PostgresClusterRestorePtr(v *PostgresClusterRestoreArgs) PostgresClusterRestorePtrInput {
+	return (*postgresClusterRestorePtrType)(v)
+}
+
+func (*postgresClusterRestorePtrType) ElementType() reflect.Type {
+	return reflect.TypeOf((**PostgresClusterRestore)(nil)).Elem()
+}
+
+func (i *postgresClusterRestorePtrType) ToPostgresClusterRestorePtrOutput() PostgresClusterRestorePtrOutput {
+	return i.ToPostgresClusterRestorePtrOutputWithContext(context.Background())
+}
+
+func (i *postgresClusterRestorePtrType) ToPostgresClusterRestorePtrOutputWithContext(ctx context.Context) PostgresClusterRestorePtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterRestorePtrOutput)
+}
+
+// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+type PostgresClusterRestoreOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterRestoreOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterRestore)(nil)).Elem()
+}
+
+func (o PostgresClusterRestoreOutput) ToPostgresClusterRestoreOutput() PostgresClusterRestoreOutput {
+	return o
+}
+
+func (o PostgresClusterRestoreOutput) ToPostgresClusterRestoreOutputWithContext(ctx context.Context) PostgresClusterRestoreOutput {
+	return o
+}
+
+func (o PostgresClusterRestoreOutput) ToPostgresClusterRestorePtrOutput() PostgresClusterRestorePtrOutput {
+	return o.ToPostgresClusterRestorePtrOutputWithContext(context.Background())
+}
+
+func (o PostgresClusterRestoreOutput) ToPostgresClusterRestorePtrOutputWithContext(ctx context.Context) PostgresClusterRestorePtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v PostgresClusterRestore) *PostgresClusterRestore {
+		return &v
+	}).(PostgresClusterRestorePtrOutput)
+}
+
+// Backup to restore: the `id` of a PostgresBackup.
+func (o PostgresClusterRestoreOutput) BackupId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresClusterRestore) *string { return v.BackupId }).(pulumi.StringPtrOutput)
+}
+
+// Cluster to copy: the `id` of a PostgresCluster.
+func (o PostgresClusterRestoreOutput) Cluster() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresClusterRestore) string { return v.Cluster }).(pulumi.StringOutput)
+}
+
+// RFC 3339 time with offset to restore to.
+func (o PostgresClusterRestoreOutput) PitrTime() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresClusterRestore) *string { return v.PitrTime }).(pulumi.StringPtrOutput)
+}
+
+type PostgresClusterRestorePtrOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterRestorePtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**PostgresClusterRestore)(nil)).Elem()
+}
+
+func (o PostgresClusterRestorePtrOutput) ToPostgresClusterRestorePtrOutput() PostgresClusterRestorePtrOutput {
+	return o
+}
+
+func (o PostgresClusterRestorePtrOutput) ToPostgresClusterRestorePtrOutputWithContext(ctx context.Context) PostgresClusterRestorePtrOutput {
+	return o
+}
+
+func (o PostgresClusterRestorePtrOutput) Elem() PostgresClusterRestoreOutput {
+	return o.ApplyT(func(v *PostgresClusterRestore) PostgresClusterRestore {
+		if v != nil {
+			return *v
+		}
+		var ret PostgresClusterRestore
+		return ret
+	}).(PostgresClusterRestoreOutput)
+}
+
+// Backup to restore: the `id` of a PostgresBackup.
+func (o PostgresClusterRestorePtrOutput) BackupId() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *PostgresClusterRestore) *string {
+		if v == nil {
+			return nil
+		}
+		return v.BackupId
+	}).(pulumi.StringPtrOutput)
+}
+
+// Cluster to copy: the `id` of a PostgresCluster.
+func (o PostgresClusterRestorePtrOutput) Cluster() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *PostgresClusterRestore) *string {
+		if v == nil {
+			return nil
+		}
+		return &v.Cluster
+	}).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time with offset to restore to.
+func (o PostgresClusterRestorePtrOutput) PitrTime() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *PostgresClusterRestore) *string {
+		if v == nil {
+			return nil
+		}
+		return v.PitrTime
+	}).(pulumi.StringPtrOutput)
+}
+
+// One of `getPostgresClusters.clusters`. The clusters.
+type PostgresClusterSummary struct {
+	// Names of the Apps it is attached to.
+	AttachedApps []string `pulumi:"attachedApps"`
+	// Identifier.
+	ClusterId string `pulumi:"clusterId"`
+	// RFC 3339 time of creation.
+	CreatedAt *string `pulumi:"createdAt"`
+	// RFC 3339 time of deletion.
+	DeletedAt *string `pulumi:"deletedAt"`
+	// Name.
+	Name string `pulumi:"name"`
+	// Size.
+	Plan *string `pulumi:"plan"`
+	// Region.
+	Region *string `pulumi:"region"`
+	// `creating`, `initializing`, `ready`, `deleting`, `deleted` or `failed`.
+	Status *string `pulumi:"status"`
+}
+
+// One of `getPostgresClusters.clusters`. The clusters.
+type PostgresClusterSummaryOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterSummaryOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresClusterSummary)(nil)).Elem()
+}
+
+func (o PostgresClusterSummaryOutput) ToPostgresClusterSummaryOutput() PostgresClusterSummaryOutput {
+	return o
+}
+
+func (o PostgresClusterSummaryOutput) ToPostgresClusterSummaryOutputWithContext(ctx context.Context) PostgresClusterSummaryOutput {
+	return o
+}
+
+// Names of the Apps it is attached to.
+func (o PostgresClusterSummaryOutput) AttachedApps() pulumi.StringArrayOutput {
+	return o.ApplyT(func(v PostgresClusterSummary) []string { return v.AttachedApps }).(pulumi.StringArrayOutput)
+}
+
+// Identifier.
+func (o PostgresClusterSummaryOutput) ClusterId() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresClusterSummary) string { return v.ClusterId }).(pulumi.StringOutput)
+}
+
+// RFC 3339 time of creation.
+func (o PostgresClusterSummaryOutput) CreatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresClusterSummary) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time of deletion.
+func (o PostgresClusterSummaryOutput) DeletedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresClusterSummary) *string { return v.DeletedAt }).(pulumi.StringPtrOutput)
+}
+
+// Name.
+func (o PostgresClusterSummaryOutput) Name() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresClusterSummary) string { return v.Name }).(pulumi.StringOutput)
+}
+
+// Size.
+func (o PostgresClusterSummaryOutput) Plan() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresClusterSummary) *string { return v.Plan }).(pulumi.StringPtrOutput)
+}
+
+// Region.
+func (o PostgresClusterSummaryOutput) Region() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresClusterSummary) *string { return v.Region }).(pulumi.StringPtrOutput)
+}
+
+// `creating`, `initializing`, `ready`, `deleting`, `deleted` or `failed`.
+func (o PostgresClusterSummaryOutput) Status() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresClusterSummary) *string { return v.Status }).(pulumi.StringPtrOutput)
+}
+
+type PostgresClusterSummaryArrayOutput struct{ *pulumi.OutputState }
+
+func (PostgresClusterSummaryArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]PostgresClusterSummary)(nil)).Elem()
+}
+
+func (o PostgresClusterSummaryArrayOutput) ToPostgresClusterSummaryArrayOutput() PostgresClusterSummaryArrayOutput {
+	return o
+}
+
+func (o PostgresClusterSummaryArrayOutput) ToPostgresClusterSummaryArrayOutputWithContext(ctx context.Context) PostgresClusterSummaryArrayOutput {
+	return o
+}
+
+func (o PostgresClusterSummaryArrayOutput) Index(i pulumi.IntInput) PostgresClusterSummaryOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) PostgresClusterSummary {
+		return vs[0].([]PostgresClusterSummary)[vs[1].(int)]
+	}).(PostgresClusterSummaryOutput)
+}
+
+// One of `getPostgresDatabases.databases`. The databases.
+type PostgresDatabaseDetails struct {
+	// Name of the database.
+	Name string `pulumi:"name"`
+}
+
+// One of `getPostgresDatabases.databases`. The databases.
+type PostgresDatabaseDetailsOutput struct{ *pulumi.OutputState }
+
+func (PostgresDatabaseDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresDatabaseDetails)(nil)).Elem()
+}
+
+func (o PostgresDatabaseDetailsOutput) ToPostgresDatabaseDetailsOutput() PostgresDatabaseDetailsOutput {
+	return o
+}
+
+func (o PostgresDatabaseDetailsOutput) ToPostgresDatabaseDetailsOutputWithContext(ctx context.Context) PostgresDatabaseDetailsOutput {
+	return o
+}
+
+// Name of the database.
+func (o PostgresDatabaseDetailsOutput) Name() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresDatabaseDetails) string { return v.Name }).(pulumi.StringOutput)
+}
+
+type PostgresDatabaseDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (PostgresDatabaseDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]PostgresDatabaseDetails)(nil)).Elem()
+}
+
+func (o PostgresDatabaseDetailsArrayOutput) ToPostgresDatabaseDetailsArrayOutput() PostgresDatabaseDetailsArrayOutput {
+	return o
+}
+
+func (o PostgresDatabaseDetailsArrayOutput) ToPostgresDatabaseDetailsArrayOutputWithContext(ctx context.Context) PostgresDatabaseDetailsArrayOutput {
+	return o
+}
+
+func (o PostgresDatabaseDetailsArrayOutput) Index(i pulumi.IntInput) PostgresDatabaseDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) PostgresDatabaseDetails {
+		return vs[0].([]PostgresDatabaseDetails)[vs[1].(int)]
+	}).(PostgresDatabaseDetailsOutput)
+}
+
+// One of `getPostgresExtensions.extensions`. The extensions.
+type PostgresExtensionDetails struct {
+	// Version that would be installed.
+	DefaultVersion *string `pulumi:"defaultVersion"`
+	// What it does.
+	Description *string `pulumi:"description"`
+	// Where it is installed, or null.
+	Installed *PostgresExtensionDetailsInstalled `pulumi:"installed"`
+	// Name of the extension.
+	Name string `pulumi:"name"`
+	// Whether it belongs to the platform and stays.
+	System *bool `pulumi:"system"`
+}
+
+// One of `getPostgresExtensions.extensions`. The extensions.
+type PostgresExtensionDetailsOutput struct{ *pulumi.OutputState }
+
+func (PostgresExtensionDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresExtensionDetails)(nil)).Elem()
+}
+
+func (o PostgresExtensionDetailsOutput) ToPostgresExtensionDetailsOutput() PostgresExtensionDetailsOutput {
+	return o
+}
+
+func (o PostgresExtensionDetailsOutput) ToPostgresExtensionDetailsOutputWithContext(ctx context.Context) PostgresExtensionDetailsOutput {
+	return o
+}
+
+// Version that would be installed.
+func (o PostgresExtensionDetailsOutput) DefaultVersion() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresExtensionDetails) *string { return v.DefaultVersion }).(pulumi.StringPtrOutput)
+}
+
+// What it does.
+func (o PostgresExtensionDetailsOutput) Description() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresExtensionDetails) *string { return v.Description }).(pulumi.StringPtrOutput)
+}
+
+// Where it is installed, or null.
+func (o PostgresExtensionDetailsOutput) Installed() PostgresExtensionDetailsInstalledPtrOutput {
+	return o.ApplyT(func(v PostgresExtensionDetails) *PostgresExtensionDetailsInstalled { return v.Installed }).(PostgresExtensionDetailsInstalledPtrOutput)
+}
+
+// Name of the extension.
+func (o PostgresExtensionDetailsOutput) Name() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresExtensionDetails) string { return v.Name }).(pulumi.StringOutput)
+}
+
+// Whether it belongs to the platform and stays.
+func (o PostgresExtensionDetailsOutput) System() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v PostgresExtensionDetails) *bool { return v.System }).(pulumi.BoolPtrOutput)
+}
+
+type PostgresExtensionDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (PostgresExtensionDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]PostgresExtensionDetails)(nil)).Elem()
+}
+
+func (o PostgresExtensionDetailsArrayOutput) ToPostgresExtensionDetailsArrayOutput() PostgresExtensionDetailsArrayOutput {
+	return o
+}
+
+func (o PostgresExtensionDetailsArrayOutput) ToPostgresExtensionDetailsArrayOutputWithContext(ctx context.Context) PostgresExtensionDetailsArrayOutput {
+	return o
+}
+
+func (o PostgresExtensionDetailsArrayOutput) Index(i pulumi.IntInput) PostgresExtensionDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) PostgresExtensionDetails {
+		return vs[0].([]PostgresExtensionDetails)[vs[1].(int)]
+	}).(PostgresExtensionDetailsOutput)
+}
+
+// Where it is installed, or null.
+type PostgresExtensionDetailsInstalled struct {
+	// Schema it is in.
+	Schema *string `pulumi:"schema"`
+	// Its version.
+	Version *string `pulumi:"version"`
+}
+
+// Where it is installed, or null.
+type PostgresExtensionDetailsInstalledOutput struct{ *pulumi.OutputState }
+
+func (PostgresExtensionDetailsInstalledOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresExtensionDetailsInstalled)(nil)).Elem()
+}
+
+func (o PostgresExtensionDetailsInstalledOutput) ToPostgresExtensionDetailsInstalledOutput() PostgresExtensionDetailsInstalledOutput {
+	return o
+}
+
+func (o PostgresExtensionDetailsInstalledOutput) ToPostgresExtensionDetailsInstalledOutputWithContext(ctx context.Context) PostgresExtensionDetailsInstalledOutput {
+	return o
+}
+
+// Schema it is in.
+func (o PostgresExtensionDetailsInstalledOutput) Schema() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresExtensionDetailsInstalled) *string { return v.Schema }).(pulumi.StringPtrOutput)
+}
+
+// Its version.
+func (o PostgresExtensionDetailsInstalledOutput) Version() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v PostgresExtensionDetailsInstalled) *string { return v.Version }).(pulumi.StringPtrOutput)
+}
+
+type PostgresExtensionDetailsInstalledPtrOutput struct{ *pulumi.OutputState }
+
+func (PostgresExtensionDetailsInstalledPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**PostgresExtensionDetailsInstalled)(nil)).Elem()
+}
+
+func (o PostgresExtensionDetailsInstalledPtrOutput) ToPostgresExtensionDetailsInstalledPtrOutput() PostgresExtensionDetailsInstalledPtrOutput {
+	return o
+}
+
+func (o PostgresExtensionDetailsInstalledPtrOutput) ToPostgresExtensionDetailsInstalledPtrOutputWithContext(ctx context.Context) PostgresExtensionDetailsInstalledPtrOutput {
+	return o
+}
+
+func (o PostgresExtensionDetailsInstalledPtrOutput) Elem() PostgresExtensionDetailsInstalledOutput {
+	return o.ApplyT(func(v *PostgresExtensionDetailsInstalled) PostgresExtensionDetailsInstalled {
+		if v != nil {
+			return *v
+		}
+		var ret PostgresExtensionDetailsInstalled
+		return ret
+	}).(PostgresExtensionDetailsInstalledOutput)
+}
+
+// Schema it is in.
+func (o PostgresExtensionDetailsInstalledPtrOutput) Schema() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *PostgresExtensionDetailsInstalled) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Schema
+	}).(pulumi.StringPtrOutput)
+}
+
+// Its version.
+func (o PostgresExtensionDetailsInstalledPtrOutput) Version() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *PostgresExtensionDetailsInstalled) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Version
+	}).(pulumi.StringPtrOutput)
+}
+
+// One of `getPostgresSlowQueries.queries`. The queries.
+type PostgresSlowQuery struct {
+	// How often it ran.
+	Calls int `pulumi:"calls"`
+	// Milliseconds of one run.
+	MeanMs float64 `pulumi:"meanMs"`
+	// Its text, without its values.
+	Query string `pulumi:"query"`
+	// Milliseconds of all runs together.
+	TotalMs float64 `pulumi:"totalMs"`
+}
+
+// One of `getPostgresSlowQueries.queries`. The queries.
+type PostgresSlowQueryOutput struct{ *pulumi.OutputState }
+
+func (PostgresSlowQueryOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresSlowQuery)(nil)).Elem()
+}
+
+func (o PostgresSlowQueryOutput) ToPostgresSlowQueryOutput() PostgresSlowQueryOutput {
+	return o
+}
+
+func (o PostgresSlowQueryOutput) ToPostgresSlowQueryOutputWithContext(ctx context.Context) PostgresSlowQueryOutput {
+	return o
+}
+
+// How often it ran.
+func (o PostgresSlowQueryOutput) Calls() pulumi.IntOutput {
+	return o.ApplyT(func(v PostgresSlowQuery) int { return v.Calls }).(pulumi.IntOutput)
+}
+
+// Milliseconds of one run.
+func (o PostgresSlowQueryOutput) MeanMs() pulumi.Float64Output {
+	return o.ApplyT(func(v PostgresSlowQuery) float64 { return v.MeanMs }).(pulumi.Float64Output)
+}
+
+// Its text, without its values.
+func (o PostgresSlowQueryOutput) Query() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresSlowQuery) string { return v.Query }).(pulumi.StringOutput)
+}
+
+// Milliseconds of all runs together.
+func (o PostgresSlowQueryOutput) TotalMs() pulumi.Float64Output {
+	return o.ApplyT(func(v PostgresSlowQuery) float64 { return v.TotalMs }).(pulumi.Float64Output)
+}
+
+type PostgresSlowQueryArrayOutput struct{ *pulumi.OutputState }
+
+func (PostgresSlowQueryArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]PostgresSlowQuery)(nil)).Elem()
+}
+
+func (o PostgresSlowQueryArrayOutput) ToPostgresSlowQueryArrayOutput() PostgresSlowQueryArrayOutput {
+	return o
+}
+
+func (o PostgresSlowQueryArrayOutput) ToPostgresSlowQueryArrayOutputWithContext(ctx context.Context) PostgresSlowQueryArrayOutput {
+	return o
+}
+
+func (o PostgresSlowQueryArrayOutput) Index(i pulumi.IntInput) PostgresSlowQueryOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) PostgresSlowQuery {
+		return vs[0].([]PostgresSlowQuery)[vs[1].(int)]
+	}).(PostgresSlowQueryOutput)
+}
+
+// One of `getPostgresUsers.users`. The users.
+type PostgresUserDetails struct {
+	// `schema_admin`, `writer` or `reader`.
+	Role string `pulumi:"role"`
+	// Name of the user.
+	Username string `pulumi:"username"`
+}
+
+// One of `getPostgresUsers.users`. The users.
+type PostgresUserDetailsOutput struct{ *pulumi.OutputState }
+
+func (PostgresUserDetailsOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*PostgresUserDetails)(nil)).Elem()
+}
+
+func (o PostgresUserDetailsOutput) ToPostgresUserDetailsOutput() PostgresUserDetailsOutput {
+	return o
+}
+
+func (o PostgresUserDetailsOutput) ToPostgresUserDetailsOutputWithContext(ctx context.Context) PostgresUserDetailsOutput {
+	return o
+}
+
+// `schema_admin`, `writer` or `reader`.
+func (o PostgresUserDetailsOutput) Role() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresUserDetails) string { return v.Role }).(pulumi.StringOutput)
+}
+
+// Name of the user.
+func (o PostgresUserDetailsOutput) Username() pulumi.StringOutput {
+	return o.ApplyT(func(v PostgresUserDetails) string { return v.Username }).(pulumi.StringOutput)
+}
+
+type PostgresUserDetailsArrayOutput struct{ *pulumi.OutputState }
+
+func (PostgresUserDetailsArrayOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*[]PostgresUserDetails)(nil)).Elem()
+}
+
+func (o PostgresUserDetailsArrayOutput) ToPostgresUserDetailsArrayOutput() PostgresUserDetailsArrayOutput {
+	return o
+}
+
+func (o PostgresUserDetailsArrayOutput) ToPostgresUserDetailsArrayOutputWithContext(ctx context.Context) PostgresUserDetailsArrayOutput {
+	return o
+}
+
+func (o PostgresUserDetailsArrayOutput) Index(i pulumi.IntInput) PostgresUserDetailsOutput {
+	return pulumi.All(o, i).ApplyT(func(vs []interface{}) PostgresUserDetails {
+		return vs[0].([]PostgresUserDetails)[vs[1].(int)]
+	}).(PostgresUserDetailsOutput)
+}
+
 // One of `getMachineProcesses.processes`. The processes, in the order asked for.
 type ProcessDetails struct {
 	// Command line.
@@ -9235,6 +10187,343 @@ func (o ProcessSecretArrayOutput) Index(i pulumi.IntInput) ProcessSecretOutput {
 	return pulumi.All(o, i).ApplyT(func(vs []interface{}) ProcessSecret {
 		return vs[0].([]ProcessSecret)[vs[1].(int)]
 	}).(ProcessSecretOutput)
+}
+
+// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+type ReloadTriggers struct {
+	// Signal for the main process; SIGHUP when left out.
+	Signal *ReloadTriggersSignal `pulumi:"signal"`
+	// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+	Triggers map[string]string `pulumi:"triggers"`
+}
+
+// ReloadTriggersInput is an input type that accepts ReloadTriggersArgs and ReloadTriggersOutput values.
+// You can construct a concrete instance of `ReloadTriggersInput` via:
+//
+//	ReloadTriggersArgs{...}
+type ReloadTriggersInput interface {
+	pulumi.Input
+
+	ToReloadTriggersOutput() ReloadTriggersOutput
+	ToReloadTriggersOutputWithContext(context.Context) ReloadTriggersOutput
+}
+
+// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+type ReloadTriggersArgs struct {
+	// Signal for the main process; SIGHUP when left out.
+	Signal ReloadTriggersSignalPtrInput `pulumi:"signal"`
+	// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+	Triggers pulumi.StringMapInput `pulumi:"triggers"`
+}
+
+func (ReloadTriggersArgs) ElementType() reflect.Type {
+	return reflect.TypeOf((*ReloadTriggers)(nil)).Elem()
+}
+
+func (i ReloadTriggersArgs) ToReloadTriggersOutput() ReloadTriggersOutput {
+	return i.ToReloadTriggersOutputWithContext(context.Background())
+}
+
+func (i ReloadTriggersArgs) ToReloadTriggersOutputWithContext(ctx context.Context) ReloadTriggersOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(ReloadTriggersOutput)
+}
+
+func (i ReloadTriggersArgs) ToReloadTriggersPtrOutput() ReloadTriggersPtrOutput {
+	return i.ToReloadTriggersPtrOutputWithContext(context.Background())
+}
+
+func (i ReloadTriggersArgs) ToReloadTriggersPtrOutputWithContext(ctx context.Context) ReloadTriggersPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(ReloadTriggersOutput).ToReloadTriggersPtrOutputWithContext(ctx)
+}
+
+// ReloadTriggersPtrInput is an input type that accepts ReloadTriggersArgs, ReloadTriggersPtr and ReloadTriggersPtrOutput values.
+// You can construct a concrete instance of `ReloadTriggersPtrInput` via:
+//
+//	        ReloadTriggersArgs{...}
+//
+//	or:
+//
+//	        nil
+type ReloadTriggersPtrInput interface {
+	pulumi.Input
+
+	ToReloadTriggersPtrOutput() ReloadTriggersPtrOutput
+	ToReloadTriggersPtrOutputWithContext(context.Context) ReloadTriggersPtrOutput
+}
+
+type reloadTriggersPtrType ReloadTriggersArgs
+
+func ReloadTriggersPtr(v *ReloadTriggersArgs) ReloadTriggersPtrInput {
+	return (*reloadTriggersPtrType)(v)
+}
+
+func (*reloadTriggersPtrType) ElementType() reflect.Type {
+	return reflect.TypeOf((**ReloadTriggers)(nil)).Elem()
+}
+
+func (i *reloadTriggersPtrType) ToReloadTriggersPtrOutput() ReloadTriggersPtrOutput {
+	return i.ToReloadTriggersPtrOutputWithContext(context.Background())
+}
+
+func (i *reloadTriggersPtrType) ToReloadTriggersPtrOutputWithContext(ctx context.Context) ReloadTriggersPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(ReloadTriggersPtrOutput)
+}
+
+// Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+type ReloadTriggersOutput struct{ *pulumi.OutputState }
+
+func (ReloadTriggersOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*ReloadTriggers)(nil)).Elem()
+}
+
+func (o ReloadTriggersOutput) ToReloadTriggersOutput() ReloadTriggersOutput {
+	return o
+}
+
+func (o ReloadTriggersOutput) ToReloadTriggersOutputWithContext(ctx context.Context) ReloadTriggersOutput {
+	return o
+}
+
+func (o ReloadTriggersOutput) ToReloadTriggersPtrOutput() ReloadTriggersPtrOutput {
+	return o.ToReloadTriggersPtrOutputWithContext(context.Background())
+}
+
+func (o ReloadTriggersOutput) ToReloadTriggersPtrOutputWithContext(ctx context.Context) ReloadTriggersPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v ReloadTriggers) *ReloadTriggers {
+		return &v
+	}).(ReloadTriggersPtrOutput)
+}
+
+// Signal for the main process; SIGHUP when left out.
+func (o ReloadTriggersOutput) Signal() ReloadTriggersSignalPtrOutput {
+	return o.ApplyT(func(v ReloadTriggers) *ReloadTriggersSignal { return v.Signal }).(ReloadTriggersSignalPtrOutput)
+}
+
+// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+func (o ReloadTriggersOutput) Triggers() pulumi.StringMapOutput {
+	return o.ApplyT(func(v ReloadTriggers) map[string]string { return v.Triggers }).(pulumi.StringMapOutput)
+}
+
+type ReloadTriggersPtrOutput struct{ *pulumi.OutputState }
+
+func (ReloadTriggersPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**ReloadTriggers)(nil)).Elem()
+}
+
+func (o ReloadTriggersPtrOutput) ToReloadTriggersPtrOutput() ReloadTriggersPtrOutput {
+	return o
+}
+
+func (o ReloadTriggersPtrOutput) ToReloadTriggersPtrOutputWithContext(ctx context.Context) ReloadTriggersPtrOutput {
+	return o
+}
+
+func (o ReloadTriggersPtrOutput) Elem() ReloadTriggersOutput {
+	return o.ApplyT(func(v *ReloadTriggers) ReloadTriggers {
+		if v != nil {
+			return *v
+		}
+		var ret ReloadTriggers
+		return ret
+	}).(ReloadTriggersOutput)
+}
+
+// Signal for the main process; SIGHUP when left out.
+func (o ReloadTriggersPtrOutput) Signal() ReloadTriggersSignalPtrOutput {
+	return o.ApplyT(func(v *ReloadTriggers) *ReloadTriggersSignal {
+		if v == nil {
+			return nil
+		}
+		return v.Signal
+	}).(ReloadTriggersSignalPtrOutput)
+}
+
+// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+func (o ReloadTriggersPtrOutput) Triggers() pulumi.StringMapOutput {
+	return o.ApplyT(func(v *ReloadTriggers) map[string]string {
+		if v == nil {
+			return nil
+		}
+		return v.Triggers
+	}).(pulumi.StringMapOutput)
+}
+
+// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+type RestartTriggers struct {
+	// Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+	Signal *RestartTriggersSignal `pulumi:"signal"`
+	// Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+	Timeout *string `pulumi:"timeout"`
+	// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+	Triggers map[string]string `pulumi:"triggers"`
+}
+
+// RestartTriggersInput is an input type that accepts RestartTriggersArgs and RestartTriggersOutput values.
+// You can construct a concrete instance of `RestartTriggersInput` via:
+//
+//	RestartTriggersArgs{...}
+type RestartTriggersInput interface {
+	pulumi.Input
+
+	ToRestartTriggersOutput() RestartTriggersOutput
+	ToRestartTriggersOutputWithContext(context.Context) RestartTriggersOutput
+}
+
+// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+type RestartTriggersArgs struct {
+	// Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+	Signal RestartTriggersSignalPtrInput `pulumi:"signal"`
+	// Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+	Timeout pulumi.StringPtrInput `pulumi:"timeout"`
+	// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+	Triggers pulumi.StringMapInput `pulumi:"triggers"`
+}
+
+func (RestartTriggersArgs) ElementType() reflect.Type {
+	return reflect.TypeOf((*RestartTriggers)(nil)).Elem()
+}
+
+func (i RestartTriggersArgs) ToRestartTriggersOutput() RestartTriggersOutput {
+	return i.ToRestartTriggersOutputWithContext(context.Background())
+}
+
+func (i RestartTriggersArgs) ToRestartTriggersOutputWithContext(ctx context.Context) RestartTriggersOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(RestartTriggersOutput)
+}
+
+func (i RestartTriggersArgs) ToRestartTriggersPtrOutput() RestartTriggersPtrOutput {
+	return i.ToRestartTriggersPtrOutputWithContext(context.Background())
+}
+
+func (i RestartTriggersArgs) ToRestartTriggersPtrOutputWithContext(ctx context.Context) RestartTriggersPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(RestartTriggersOutput).ToRestartTriggersPtrOutputWithContext(ctx)
+}
+
+// RestartTriggersPtrInput is an input type that accepts RestartTriggersArgs, RestartTriggersPtr and RestartTriggersPtrOutput values.
+// You can construct a concrete instance of `RestartTriggersPtrInput` via:
+//
+//	        RestartTriggersArgs{...}
+//
+//	or:
+//
+//	        nil
+type RestartTriggersPtrInput interface {
+	pulumi.Input
+
+	ToRestartTriggersPtrOutput() RestartTriggersPtrOutput
+	ToRestartTriggersPtrOutputWithContext(context.Context) RestartTriggersPtrOutput
+}
+
+type restartTriggersPtrType RestartTriggersArgs
+
+func RestartTriggersPtr(v *RestartTriggersArgs) RestartTriggersPtrInput {
+	return (*restartTriggersPtrType)(v)
+}
+
+func (*restartTriggersPtrType) ElementType() reflect.Type {
+	return reflect.TypeOf((**RestartTriggers)(nil)).Elem()
+}
+
+func (i *restartTriggersPtrType) ToRestartTriggersPtrOutput() RestartTriggersPtrOutput {
+	return i.ToRestartTriggersPtrOutputWithContext(context.Background())
+}
+
+func (i *restartTriggersPtrType) ToRestartTriggersPtrOutputWithContext(ctx context.Context) RestartTriggersPtrOutput {
+	return pulumi.ToOutputWithContext(ctx, i).(RestartTriggersPtrOutput)
+}
+
+// Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+type RestartTriggersOutput struct{ *pulumi.OutputState }
+
+func (RestartTriggersOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*RestartTriggers)(nil)).Elem()
+}
+
+func (o RestartTriggersOutput) ToRestartTriggersOutput() RestartTriggersOutput {
+	return o
+}
+
+func (o RestartTriggersOutput) ToRestartTriggersOutputWithContext(ctx context.Context) RestartTriggersOutput {
+	return o
+}
+
+func (o RestartTriggersOutput) ToRestartTriggersPtrOutput() RestartTriggersPtrOutput {
+	return o.ToRestartTriggersPtrOutputWithContext(context.Background())
+}
+
+func (o RestartTriggersOutput) ToRestartTriggersPtrOutputWithContext(ctx context.Context) RestartTriggersPtrOutput {
+	return o.ApplyTWithContext(ctx, func(_ context.Context, v RestartTriggers) *RestartTriggers {
+		return &v
+	}).(RestartTriggersPtrOutput)
+}
+
+// Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+func (o RestartTriggersOutput) Signal() RestartTriggersSignalPtrOutput {
+	return o.ApplyT(func(v RestartTriggers) *RestartTriggersSignal { return v.Signal }).(RestartTriggersSignalPtrOutput)
+}
+
+// Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+func (o RestartTriggersOutput) Timeout() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v RestartTriggers) *string { return v.Timeout }).(pulumi.StringPtrOutput)
+}
+
+// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+func (o RestartTriggersOutput) Triggers() pulumi.StringMapOutput {
+	return o.ApplyT(func(v RestartTriggers) map[string]string { return v.Triggers }).(pulumi.StringMapOutput)
+}
+
+type RestartTriggersPtrOutput struct{ *pulumi.OutputState }
+
+func (RestartTriggersPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**RestartTriggers)(nil)).Elem()
+}
+
+func (o RestartTriggersPtrOutput) ToRestartTriggersPtrOutput() RestartTriggersPtrOutput {
+	return o
+}
+
+func (o RestartTriggersPtrOutput) ToRestartTriggersPtrOutputWithContext(ctx context.Context) RestartTriggersPtrOutput {
+	return o
+}
+
+func (o RestartTriggersPtrOutput) Elem() RestartTriggersOutput {
+	return o.ApplyT(func(v *RestartTriggers) RestartTriggers {
+		if v != nil {
+			return *v
+		}
+		var ret RestartTriggers
+		return ret
+	}).(RestartTriggersOutput)
+}
+
+// Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+func (o RestartTriggersPtrOutput) Signal() RestartTriggersSignalPtrOutput {
+	return o.ApplyT(func(v *RestartTriggers) *RestartTriggersSignal {
+		if v == nil {
+			return nil
+		}
+		return v.Signal
+	}).(RestartTriggersSignalPtrOutput)
+}
+
+// Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+func (o RestartTriggersPtrOutput) Timeout() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *RestartTriggers) *string {
+		if v == nil {
+			return nil
+		}
+		return v.Timeout
+	}).(pulumi.StringPtrOutput)
+}
+
+// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+func (o RestartTriggersPtrOutput) Triggers() pulumi.StringMapOutput {
+	return o.ApplyT(func(v *RestartTriggers) map[string]string {
+		if v == nil {
+			return nil
+		}
+		return v.Triggers
+	}).(pulumi.StringMapOutput)
 }
 
 // One of `getSecrets.secrets`. The secrets, by name.
@@ -9782,8 +11071,16 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineVolumeArrayInput)(nil)).Elem(), MachineVolumeArray{})
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineVolumeTempDirInput)(nil)).Elem(), MachineVolumeTempDirArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*MachineVolumeTempDirPtrInput)(nil)).Elem(), MachineVolumeTempDirArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterForkInput)(nil)).Elem(), PostgresClusterForkArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterForkPtrInput)(nil)).Elem(), PostgresClusterForkArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterRestoreInput)(nil)).Elem(), PostgresClusterRestoreArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*PostgresClusterRestorePtrInput)(nil)).Elem(), PostgresClusterRestoreArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*ProcessSecretInput)(nil)).Elem(), ProcessSecretArgs{})
 	pulumi.RegisterInputType(reflect.TypeOf((*ProcessSecretArrayInput)(nil)).Elem(), ProcessSecretArray{})
+	pulumi.RegisterInputType(reflect.TypeOf((*ReloadTriggersInput)(nil)).Elem(), ReloadTriggersArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*ReloadTriggersPtrInput)(nil)).Elem(), ReloadTriggersArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*RestartTriggersInput)(nil)).Elem(), RestartTriggersArgs{})
+	pulumi.RegisterInputType(reflect.TypeOf((*RestartTriggersPtrInput)(nil)).Elem(), RestartTriggersArgs{})
 	pulumi.RegisterOutputType(AppDetailsOutput{})
 	pulumi.RegisterOutputType(AppDetailsArrayOutput{})
 	pulumi.RegisterOutputType(CertificateEntryOutput{})
@@ -9792,14 +11089,16 @@ func init() {
 	pulumi.RegisterOutputType(CertificateEntryIssuedArrayOutput{})
 	pulumi.RegisterOutputType(CertificateSummaryOutput{})
 	pulumi.RegisterOutputType(CertificateSummaryArrayOutput{})
-	pulumi.RegisterOutputType(CertificateValidationOutput{})
-	pulumi.RegisterOutputType(CertificateValidationPtrOutput{})
+	pulumi.RegisterOutputType(CertificateValidationTypeOutput{})
+	pulumi.RegisterOutputType(CertificateValidationTypePtrOutput{})
 	pulumi.RegisterOutputType(CertificateValidationErrorOutput{})
 	pulumi.RegisterOutputType(CertificateValidationErrorArrayOutput{})
 	pulumi.RegisterOutputType(CheckResultOutput{})
 	pulumi.RegisterOutputType(CheckResultArrayOutput{})
 	pulumi.RegisterOutputType(ContainerDetailsOutput{})
 	pulumi.RegisterOutputType(ContainerDetailsArrayOutput{})
+	pulumi.RegisterOutputType(DnsRecordOutput{})
+	pulumi.RegisterOutputType(DnsRecordArrayOutput{})
 	pulumi.RegisterOutputType(DnsRecordsOutput{})
 	pulumi.RegisterOutputType(DnsRecordsPtrOutput{})
 	pulumi.RegisterOutputType(DnsRequirementsOutput{})
@@ -9904,12 +11203,36 @@ func init() {
 	pulumi.RegisterOutputType(OrgVolumeDetailsArrayOutput{})
 	pulumi.RegisterOutputType(PlacementDetailsOutput{})
 	pulumi.RegisterOutputType(PlacementDetailsArrayOutput{})
+	pulumi.RegisterOutputType(PostgresActiveQueryOutput{})
+	pulumi.RegisterOutputType(PostgresActiveQueryArrayOutput{})
+	pulumi.RegisterOutputType(PostgresBackupDetailsOutput{})
+	pulumi.RegisterOutputType(PostgresBackupDetailsArrayOutput{})
+	pulumi.RegisterOutputType(PostgresClusterForkOutput{})
+	pulumi.RegisterOutputType(PostgresClusterForkPtrOutput{})
+	pulumi.RegisterOutputType(PostgresClusterRestoreOutput{})
+	pulumi.RegisterOutputType(PostgresClusterRestorePtrOutput{})
+	pulumi.RegisterOutputType(PostgresClusterSummaryOutput{})
+	pulumi.RegisterOutputType(PostgresClusterSummaryArrayOutput{})
+	pulumi.RegisterOutputType(PostgresDatabaseDetailsOutput{})
+	pulumi.RegisterOutputType(PostgresDatabaseDetailsArrayOutput{})
+	pulumi.RegisterOutputType(PostgresExtensionDetailsOutput{})
+	pulumi.RegisterOutputType(PostgresExtensionDetailsArrayOutput{})
+	pulumi.RegisterOutputType(PostgresExtensionDetailsInstalledOutput{})
+	pulumi.RegisterOutputType(PostgresExtensionDetailsInstalledPtrOutput{})
+	pulumi.RegisterOutputType(PostgresSlowQueryOutput{})
+	pulumi.RegisterOutputType(PostgresSlowQueryArrayOutput{})
+	pulumi.RegisterOutputType(PostgresUserDetailsOutput{})
+	pulumi.RegisterOutputType(PostgresUserDetailsArrayOutput{})
 	pulumi.RegisterOutputType(ProcessDetailsOutput{})
 	pulumi.RegisterOutputType(ProcessDetailsArrayOutput{})
 	pulumi.RegisterOutputType(ProcessDetailsListenSocketOutput{})
 	pulumi.RegisterOutputType(ProcessDetailsListenSocketArrayOutput{})
 	pulumi.RegisterOutputType(ProcessSecretOutput{})
 	pulumi.RegisterOutputType(ProcessSecretArrayOutput{})
+	pulumi.RegisterOutputType(ReloadTriggersOutput{})
+	pulumi.RegisterOutputType(ReloadTriggersPtrOutput{})
+	pulumi.RegisterOutputType(RestartTriggersOutput{})
+	pulumi.RegisterOutputType(RestartTriggersPtrOutput{})
 	pulumi.RegisterOutputType(SecretDetailsOutput{})
 	pulumi.RegisterOutputType(SecretDetailsArrayOutput{})
 	pulumi.RegisterOutputType(SecretKeyDetailsOutput{})

@@ -1087,6 +1087,34 @@ export interface MachineVolumeTempDirArgs {
 }
 
 /**
+ * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+ */
+export interface PostgresClusterForkArgs {
+    /**
+     * Cluster to copy: the `id` of a PostgresCluster.
+     */
+    cluster: pulumi.Input<string>;
+}
+
+/**
+ * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+ */
+export interface PostgresClusterRestoreArgs {
+    /**
+     * Backup to restore: the `id` of a PostgresBackup.
+     */
+    backupId?: pulumi.Input<string | undefined>;
+    /**
+     * Cluster to copy: the `id` of a PostgresCluster.
+     */
+    cluster: pulumi.Input<string>;
+    /**
+     * RFC 3339 time with offset to restore to.
+     */
+    pitrTime?: pulumi.Input<string | undefined>;
+}
+
+/**
  * One of `MachineProcess.secrets`, `MachineContainer.secrets`. App secrets the process sees.
  */
 export interface ProcessSecretArgs {
@@ -1098,5 +1126,37 @@ export interface ProcessSecretArgs {
      * Name of the App secret; the variable's name when left out.
      */
     name?: pulumi.Input<string | undefined>;
+}
+
+/**
+ * Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+ */
+export interface ReloadTriggersArgs {
+    /**
+     * Signal for the main process; SIGHUP when left out.
+     */
+    signal?: pulumi.Input<enums.ReloadTriggersSignal | undefined>;
+    /**
+     * Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+     */
+    triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
+}
+
+/**
+ * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+ */
+export interface RestartTriggersArgs {
+    /**
+     * Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+     */
+    signal?: pulumi.Input<enums.RestartTriggersSignal | undefined>;
+    /**
+     * Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+     */
+    timeout?: pulumi.Input<string | undefined>;
+    /**
+     * Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+     */
+    triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }
 

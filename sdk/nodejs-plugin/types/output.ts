@@ -243,6 +243,24 @@ export interface ContainerDetails {
 }
 
 /**
+ * One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+ */
+export interface DnsRecord {
+    /**
+     * Full name of the record.
+     */
+    name: string;
+    /**
+     * `A`, `AAAA`, `CNAME` or `TXT`.
+     */
+    type: string;
+    /**
+     * Its value.
+     */
+    value: string;
+}
+
+/**
  * What is in the DNS now.
  */
 export interface DnsRecords {
@@ -1821,6 +1839,218 @@ export interface PlacementDetails {
 }
 
 /**
+ * One of `getPostgresActiveQueries.queries`. The queries.
+ */
+export interface PostgresActiveQuery {
+    /**
+     * Database it runs in.
+     */
+    database?: string;
+    /**
+     * Process id within Postgres.
+     */
+    pid: number;
+    /**
+     * Its text.
+     */
+    query: string;
+    /**
+     * RFC 3339 time it began.
+     */
+    startedAt?: string;
+    /**
+     * State of its connection, for example `active`.
+     */
+    state?: string;
+    /**
+     * User it runs for.
+     */
+    username?: string;
+}
+
+/**
+ * One of `getPostgresBackups.backups`. The backups, newest first.
+ */
+export interface PostgresBackupDetails {
+    /**
+     * RFC 3339 time it ended, or null while it runs.
+     */
+    finishedAt?: string;
+    /**
+     * Identifier.
+     */
+    id: string;
+    /**
+     * Stored bytes, or null while it runs.
+     */
+    sizeBytes?: number;
+    /**
+     * RFC 3339 time it began.
+     */
+    startedAt?: string;
+    /**
+     * `running`, `completed` or `failed`.
+     */
+    status?: string;
+    /**
+     * `full`, `incr` or `diff`.
+     */
+    type?: string;
+}
+
+/**
+ * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+ */
+export interface PostgresClusterFork {
+    /**
+     * Cluster to copy: the `id` of a PostgresCluster.
+     */
+    cluster: string;
+}
+
+/**
+ * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+ */
+export interface PostgresClusterRestore {
+    /**
+     * Backup to restore: the `id` of a PostgresBackup.
+     */
+    backupId?: string;
+    /**
+     * Cluster to copy: the `id` of a PostgresCluster.
+     */
+    cluster: string;
+    /**
+     * RFC 3339 time with offset to restore to.
+     */
+    pitrTime?: string;
+}
+
+/**
+ * One of `getPostgresClusters.clusters`. The clusters.
+ */
+export interface PostgresClusterSummary {
+    /**
+     * Names of the Apps it is attached to.
+     */
+    attachedApps: string[];
+    /**
+     * Identifier.
+     */
+    clusterId: string;
+    /**
+     * RFC 3339 time of creation.
+     */
+    createdAt?: string;
+    /**
+     * RFC 3339 time of deletion.
+     */
+    deletedAt?: string;
+    /**
+     * Name.
+     */
+    name: string;
+    /**
+     * Size.
+     */
+    plan?: string;
+    /**
+     * Region.
+     */
+    region?: string;
+    /**
+     * `creating`, `initializing`, `ready`, `deleting`, `deleted` or `failed`.
+     */
+    status?: string;
+}
+
+/**
+ * One of `getPostgresDatabases.databases`. The databases.
+ */
+export interface PostgresDatabaseDetails {
+    /**
+     * Name of the database.
+     */
+    name: string;
+}
+
+/**
+ * One of `getPostgresExtensions.extensions`. The extensions.
+ */
+export interface PostgresExtensionDetails {
+    /**
+     * Version that would be installed.
+     */
+    defaultVersion?: string;
+    /**
+     * What it does.
+     */
+    description?: string;
+    /**
+     * Where it is installed, or null.
+     */
+    installed?: outputs.PostgresExtensionDetailsInstalled;
+    /**
+     * Name of the extension.
+     */
+    name: string;
+    /**
+     * Whether it belongs to the platform and stays.
+     */
+    system?: boolean;
+}
+
+/**
+ * Where it is installed, or null.
+ */
+export interface PostgresExtensionDetailsInstalled {
+    /**
+     * Schema it is in.
+     */
+    schema?: string;
+    /**
+     * Its version.
+     */
+    version?: string;
+}
+
+/**
+ * One of `getPostgresSlowQueries.queries`. The queries.
+ */
+export interface PostgresSlowQuery {
+    /**
+     * How often it ran.
+     */
+    calls: number;
+    /**
+     * Milliseconds of one run.
+     */
+    meanMs: number;
+    /**
+     * Its text, without its values.
+     */
+    query: string;
+    /**
+     * Milliseconds of all runs together.
+     */
+    totalMs: number;
+}
+
+/**
+ * One of `getPostgresUsers.users`. The users.
+ */
+export interface PostgresUserDetails {
+    /**
+     * `schema_admin`, `writer` or `reader`.
+     */
+    role: string;
+    /**
+     * Name of the user.
+     */
+    username: string;
+}
+
+/**
  * One of `getMachineProcesses.processes`. The processes, in the order asked for.
  */
 export interface ProcessDetails {
@@ -1884,6 +2114,38 @@ export interface ProcessSecret {
      * Name of the App secret; the variable's name when left out.
      */
     name?: string;
+}
+
+/**
+ * Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+ */
+export interface ReloadTriggers {
+    /**
+     * Signal for the main process; SIGHUP when left out.
+     */
+    signal?: enums.ReloadTriggersSignal;
+    /**
+     * Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+     */
+    triggers?: {[key: string]: string};
+}
+
+/**
+ * Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+ */
+export interface RestartTriggers {
+    /**
+     * Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+     */
+    signal?: enums.RestartTriggersSignal;
+    /**
+     * Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+     */
+    timeout?: string;
+    /**
+     * Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+     */
+    triggers?: {[key: string]: string};
 }
 
 /**

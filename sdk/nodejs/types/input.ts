@@ -127,6 +127,16 @@ export interface ContainerDetails {
   state?: pulumi.Input<string> | undefined;
 }
 
+/** One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh. */
+export interface DnsRecord {
+  /** `A`, `AAAA`, `CNAME` or `TXT`. */
+  type: pulumi.Input<string>;
+  /** Full name of the record. */
+  name: pulumi.Input<string>;
+  /** Its value. */
+  value: pulumi.Input<string>;
+}
+
 /** What is in the DNS now. */
 export interface DnsRecords {
   /** A records. */
@@ -974,6 +984,122 @@ export interface PlacementDetails {
   concurrency: pulumi.Input<number>;
 }
 
+/** One of `getPostgresActiveQueries.queries`. The queries. */
+export interface PostgresActiveQuery {
+  /** Process id within Postgres. */
+  pid: pulumi.Input<number>;
+  /** Database it runs in. */
+  database?: pulumi.Input<string> | undefined;
+  /** User it runs for. */
+  username?: pulumi.Input<string> | undefined;
+  /** State of its connection, for example `active`. */
+  state?: pulumi.Input<string> | undefined;
+  /** Its text. */
+  query: pulumi.Input<string>;
+  /** RFC 3339 time it began. */
+  startedAt?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getPostgresBackups.backups`. The backups, newest first. */
+export interface PostgresBackupDetails {
+  /** Identifier. */
+  id: pulumi.Input<string>;
+  /** `full`, `incr` or `diff`. */
+  type?: pulumi.Input<string> | undefined;
+  /** `running`, `completed` or `failed`. */
+  status?: pulumi.Input<string> | undefined;
+  /** Stored bytes, or null while it runs. */
+  sizeBytes?: pulumi.Input<number> | undefined;
+  /** RFC 3339 time it began. */
+  startedAt?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time it ended, or null while it runs. */
+  finishedAt?: pulumi.Input<string> | undefined;
+}
+
+/** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+export interface PostgresClusterFork {
+  /** Cluster to copy: the `id` of a PostgresCluster. */
+  cluster: pulumi.Input<string>;
+}
+
+/** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+export interface PostgresClusterRestore {
+  /** Cluster to copy: the `id` of a PostgresCluster. */
+  cluster: pulumi.Input<string>;
+  /** Backup to restore: the `id` of a PostgresBackup. */
+  backupId?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time with offset to restore to. */
+  pitrTime?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getPostgresClusters.clusters`. The clusters. */
+export interface PostgresClusterSummary {
+  /** Identifier. */
+  clusterId: pulumi.Input<string>;
+  /** Name. */
+  name: pulumi.Input<string>;
+  /** Region. */
+  region?: pulumi.Input<string> | undefined;
+  /** Size. */
+  plan?: pulumi.Input<string> | undefined;
+  /** `creating`, `initializing`, `ready`, `deleting`, `deleted` or `failed`. */
+  status?: pulumi.Input<string> | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: pulumi.Input<string> | undefined;
+  /** Names of the Apps it is attached to. */
+  attachedApps: pulumi.Input<pulumi.Input<string>[]>;
+  /** RFC 3339 time of deletion. */
+  deletedAt?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getPostgresDatabases.databases`. The databases. */
+export interface PostgresDatabaseDetails {
+  /** Name of the database. */
+  name: pulumi.Input<string>;
+}
+
+/** One of `getPostgresExtensions.extensions`. The extensions. */
+export interface PostgresExtensionDetails {
+  /** Name of the extension. */
+  name: pulumi.Input<string>;
+  /** Version that would be installed. */
+  defaultVersion?: pulumi.Input<string> | undefined;
+  /** What it does. */
+  description?: pulumi.Input<string> | undefined;
+  /** Whether it belongs to the platform and stays. */
+  system?: pulumi.Input<boolean> | undefined;
+  /** Where it is installed, or null. */
+  installed?: pulumi.Input<PostgresExtensionDetailsInstalled> | undefined;
+}
+
+/** Where it is installed, or null. */
+export interface PostgresExtensionDetailsInstalled {
+  /** Schema it is in. */
+  schema?: pulumi.Input<string> | undefined;
+  /** Its version. */
+  version?: pulumi.Input<string> | undefined;
+}
+
+/** One of `getPostgresSlowQueries.queries`. The queries. */
+export interface PostgresSlowQuery {
+  /** Its text, without its values. */
+  query: pulumi.Input<string>;
+  /** How often it ran. */
+  calls: pulumi.Input<number>;
+  /** Milliseconds of all runs together. */
+  totalMs: pulumi.Input<number>;
+  /** Milliseconds of one run. */
+  meanMs: pulumi.Input<number>;
+}
+
+/** One of `getPostgresUsers.users`. The users. */
+export interface PostgresUserDetails {
+  /** Name of the user. */
+  username: pulumi.Input<string>;
+  /** `schema_admin`, `writer` or `reader`. */
+  role: pulumi.Input<string>;
+}
+
 /** One of `getMachineProcesses.processes`. The processes, in the order asked for. */
 export interface ProcessDetails {
   /** Process id. */
@@ -1008,6 +1134,24 @@ export interface ProcessSecret {
   envVar: pulumi.Input<string>;
   /** Name of the App secret; the variable's name when left out. */
   name?: pulumi.Input<string> | undefined;
+}
+
+/** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
+export interface ReloadTriggers {
+  /** Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing. */
+  triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
+  /** Signal for the main process; SIGHUP when left out. */
+  signal?: pulumi.Input<"SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGILL" | "SIGTRAP" | "SIGABRT" | "SIGFPE" | "SIGKILL" | "SIGUSR1" | "SIGSEGV" | "SIGUSR2" | "SIGPIPE" | "SIGALRM" | "SIGTERM"> | undefined;
+}
+
+/** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
+export interface RestartTriggers {
+  /** Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing. */
+  triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
+  /** Signal that asks the Machine to stop; what `config.stopConfig` says when left out. */
+  signal?: pulumi.Input<"SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGKILL" | "SIGUSR1" | "SIGUSR2" | "SIGTERM"> | undefined;
+  /** Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out. */
+  timeout?: pulumi.Input<string> | undefined;
 }
 
 /** One of `getSecrets.secrets`. The secrets, by name. */

@@ -126,6 +126,16 @@ export interface ContainerDetails {
   state?: string | undefined;
 }
 
+/** One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh. */
+export interface DnsRecord {
+  /** `A`, `AAAA`, `CNAME` or `TXT`. */
+  type: string;
+  /** Full name of the record. */
+  name: string;
+  /** Its value. */
+  value: string;
+}
+
 /** What is in the DNS now. */
 export interface DnsRecords {
   /** A records. */
@@ -973,6 +983,122 @@ export interface PlacementDetails {
   concurrency: number;
 }
 
+/** One of `getPostgresActiveQueries.queries`. The queries. */
+export interface PostgresActiveQuery {
+  /** Process id within Postgres. */
+  pid: number;
+  /** Database it runs in. */
+  database?: string | undefined;
+  /** User it runs for. */
+  username?: string | undefined;
+  /** State of its connection, for example `active`. */
+  state?: string | undefined;
+  /** Its text. */
+  query: string;
+  /** RFC 3339 time it began. */
+  startedAt?: string | undefined;
+}
+
+/** One of `getPostgresBackups.backups`. The backups, newest first. */
+export interface PostgresBackupDetails {
+  /** Identifier. */
+  id: string;
+  /** `full`, `incr` or `diff`. */
+  type?: string | undefined;
+  /** `running`, `completed` or `failed`. */
+  status?: string | undefined;
+  /** Stored bytes, or null while it runs. */
+  sizeBytes?: number | undefined;
+  /** RFC 3339 time it began. */
+  startedAt?: string | undefined;
+  /** RFC 3339 time it ended, or null while it runs. */
+  finishedAt?: string | undefined;
+}
+
+/** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+export interface PostgresClusterFork {
+  /** Cluster to copy: the `id` of a PostgresCluster. */
+  cluster: string;
+}
+
+/** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+export interface PostgresClusterRestore {
+  /** Cluster to copy: the `id` of a PostgresCluster. */
+  cluster: string;
+  /** Backup to restore: the `id` of a PostgresBackup. */
+  backupId?: string | undefined;
+  /** RFC 3339 time with offset to restore to. */
+  pitrTime?: string | undefined;
+}
+
+/** One of `getPostgresClusters.clusters`. The clusters. */
+export interface PostgresClusterSummary {
+  /** Identifier. */
+  clusterId: string;
+  /** Name. */
+  name: string;
+  /** Region. */
+  region?: string | undefined;
+  /** Size. */
+  plan?: string | undefined;
+  /** `creating`, `initializing`, `ready`, `deleting`, `deleted` or `failed`. */
+  status?: string | undefined;
+  /** RFC 3339 time of creation. */
+  createdAt?: string | undefined;
+  /** Names of the Apps it is attached to. */
+  attachedApps: string[];
+  /** RFC 3339 time of deletion. */
+  deletedAt?: string | undefined;
+}
+
+/** One of `getPostgresDatabases.databases`. The databases. */
+export interface PostgresDatabaseDetails {
+  /** Name of the database. */
+  name: string;
+}
+
+/** One of `getPostgresExtensions.extensions`. The extensions. */
+export interface PostgresExtensionDetails {
+  /** Name of the extension. */
+  name: string;
+  /** Version that would be installed. */
+  defaultVersion?: string | undefined;
+  /** What it does. */
+  description?: string | undefined;
+  /** Whether it belongs to the platform and stays. */
+  system?: boolean | undefined;
+  /** Where it is installed, or null. */
+  installed?: PostgresExtensionDetailsInstalled | undefined;
+}
+
+/** Where it is installed, or null. */
+export interface PostgresExtensionDetailsInstalled {
+  /** Schema it is in. */
+  schema?: string | undefined;
+  /** Its version. */
+  version?: string | undefined;
+}
+
+/** One of `getPostgresSlowQueries.queries`. The queries. */
+export interface PostgresSlowQuery {
+  /** Its text, without its values. */
+  query: string;
+  /** How often it ran. */
+  calls: number;
+  /** Milliseconds of all runs together. */
+  totalMs: number;
+  /** Milliseconds of one run. */
+  meanMs: number;
+}
+
+/** One of `getPostgresUsers.users`. The users. */
+export interface PostgresUserDetails {
+  /** Name of the user. */
+  username: string;
+  /** `schema_admin`, `writer` or `reader`. */
+  role: string;
+}
+
 /** One of `getMachineProcesses.processes`. The processes, in the order asked for. */
 export interface ProcessDetails {
   /** Process id. */
@@ -1007,6 +1133,24 @@ export interface ProcessSecret {
   envVar: string;
   /** Name of the App secret; the variable's name when left out. */
   name?: string | undefined;
+}
+
+/** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
+export interface ReloadTriggers {
+  /** Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing. */
+  triggers?: { [key: string]: string } | undefined;
+  /** Signal for the main process; SIGHUP when left out. */
+  signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGILL" | "SIGTRAP" | "SIGABRT" | "SIGFPE" | "SIGKILL" | "SIGUSR1" | "SIGSEGV" | "SIGUSR2" | "SIGPIPE" | "SIGALRM" | "SIGTERM" | undefined;
+}
+
+/** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
+export interface RestartTriggers {
+  /** Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing. */
+  triggers?: { [key: string]: string } | undefined;
+  /** Signal that asks the Machine to stop; what `config.stopConfig` says when left out. */
+  signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGKILL" | "SIGUSR1" | "SIGUSR2" | "SIGTERM" | undefined;
+  /** Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out. */
+  timeout?: string | undefined;
 }
 
 /** One of `getSecrets.secrets`. The secrets, by name. */

@@ -7,10 +7,15 @@ from . import _utilities
 import typing
 # Export this package's modules as members:
 from ._enums import *
+from .acme_certificate import *
 from .app import *
 from .app_secrets import *
+from .certificate_validation import *
 from .check_certificate import *
+from .ciphertext import *
+from .custom_certificate import *
 from .decrypt import *
+from .deploy_token import *
 from .get_app import *
 from .get_apps import *
 from .get_certificate import *
@@ -27,6 +32,15 @@ from .get_machines import *
 from .get_org_machines import *
 from .get_org_volumes import *
 from .get_placements import *
+from .get_postgres_active_queries import *
+from .get_postgres_backups import *
+from .get_postgres_cluster import *
+from .get_postgres_clusters import *
+from .get_postgres_credentials import *
+from .get_postgres_databases import *
+from .get_postgres_extensions import *
+from .get_postgres_slow_queries import *
+from .get_postgres_users import *
 from .get_regions import *
 from .get_secret import *
 from .get_secret_key import *
@@ -37,10 +51,21 @@ from .get_volume_snapshots import *
 from .get_volumes import *
 from .ip_assignment import *
 from .machine import *
+from .machine_command import *
+from .machine_metadata import *
+from .postgres_attachment import *
+from .postgres_backup import *
+from .postgres_cluster import *
+from .postgres_database import *
+from .postgres_extension import *
+from .postgres_user import *
 from .provider import *
 from .secret import *
+from .secret_key import *
+from .signature import *
 from .verify import *
 from .volume import *
+from .volume_snapshot import *
 from .wait_for_machine import *
 from ._inputs import *
 from . import outputs
@@ -60,12 +85,28 @@ _utilities.register(
   "mod": "index",
   "fqn": "pulumi_machines",
   "classes": {
+   "machines:index:AcmeCertificate": "AcmeCertificate",
    "machines:index:App": "App",
    "machines:index:AppSecrets": "AppSecrets",
+   "machines:index:CertificateValidation": "CertificateValidation",
+   "machines:index:Ciphertext": "Ciphertext",
+   "machines:index:CustomCertificate": "CustomCertificate",
+   "machines:index:DeployToken": "DeployToken",
    "machines:index:IpAssignment": "IpAssignment",
    "machines:index:Machine": "Machine",
+   "machines:index:MachineCommand": "MachineCommand",
+   "machines:index:MachineMetadata": "MachineMetadata",
+   "machines:index:PostgresAttachment": "PostgresAttachment",
+   "machines:index:PostgresBackup": "PostgresBackup",
+   "machines:index:PostgresCluster": "PostgresCluster",
+   "machines:index:PostgresDatabase": "PostgresDatabase",
+   "machines:index:PostgresExtension": "PostgresExtension",
+   "machines:index:PostgresUser": "PostgresUser",
    "machines:index:Secret": "Secret",
-   "machines:index:Volume": "Volume"
+   "machines:index:SecretKey": "SecretKey",
+   "machines:index:Signature": "Signature",
+   "machines:index:Volume": "Volume",
+   "machines:index:VolumeSnapshot": "VolumeSnapshot"
   }
  }
 ]

@@ -23,6 +23,7 @@ __all__ = [
     'MachineContainerHealthcheckUnhealthy',
     'MachineGuestCpuKind',
     'MachineGuestPersistRootfs',
+    'MachineOnUpdateFailure',
     'MachinePowerState',
     'MachineRestartPolicy',
     'MachineRootfsPersist',
@@ -36,6 +37,13 @@ __all__ = [
     'MachineServiceProtocol',
     'MachineStopSignal',
     'MachineVolumeTempDirStorageType',
+    'PostgresBackupType',
+    'PostgresClusterPgMajorVersion',
+    'PostgresClusterPoolMode',
+    'PostgresUserRole',
+    'ReloadTriggersSignal',
+    'RestartTriggersSignal',
+    'SecretKeyType',
     'VolumeFstype',
 ]
 
@@ -211,6 +219,15 @@ class MachineGuestPersistRootfs(_builtins.str, Enum):
     RESTART = "restart"
 
 
+@pulumi.type_token("machines:index:MachineOnUpdateFailure")
+class MachineOnUpdateFailure(_builtins.str, Enum):
+    """
+    What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+    """
+    KEEP = "keep"
+    ROLLBACK = "rollback"
+
+
 @pulumi.type_token("machines:index:MachinePowerState")
 class MachinePowerState(_builtins.str, Enum):
     """
@@ -340,6 +357,95 @@ class MachineVolumeTempDirStorageType(_builtins.str, Enum):
     """
     DISK = "disk"
     MEMORY = "memory"
+
+
+@pulumi.type_token("machines:index:PostgresBackupType")
+class PostgresBackupType(_builtins.str, Enum):
+    """
+    `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+    """
+    FULL = "full"
+    INCR = "incr"
+    DIFF = "diff"
+
+
+@pulumi.type_token("machines:index:PostgresClusterPgMajorVersion")
+class PostgresClusterPgMajorVersion(_builtins.str, Enum):
+    """
+    Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+    """
+    POSTGRES_CLUSTER_PG_MAJOR_VERSION_16 = "16"
+    POSTGRES_CLUSTER_PG_MAJOR_VERSION_17 = "17"
+
+
+@pulumi.type_token("machines:index:PostgresClusterPoolMode")
+class PostgresClusterPoolMode(_builtins.str, Enum):
+    """
+    When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+    """
+    SESSION = "session"
+    TRANSACTION = "transaction"
+
+
+@pulumi.type_token("machines:index:PostgresUserRole")
+class PostgresUserRole(_builtins.str, Enum):
+    """
+    What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+    """
+    SCHEMA_ADMIN = "schema_admin"
+    WRITER = "writer"
+    READER = "reader"
+
+
+@pulumi.type_token("machines:index:ReloadTriggersSignal")
+class ReloadTriggersSignal(_builtins.str, Enum):
+    """
+    Signal for the main process; SIGHUP when left out.
+    """
+    SIGHUP = "SIGHUP"
+    SIGINT = "SIGINT"
+    SIGQUIT = "SIGQUIT"
+    SIGILL = "SIGILL"
+    SIGTRAP = "SIGTRAP"
+    SIGABRT = "SIGABRT"
+    SIGFPE = "SIGFPE"
+    SIGKILL = "SIGKILL"
+    SIGUSR1 = "SIGUSR1"
+    SIGSEGV = "SIGSEGV"
+    SIGUSR2 = "SIGUSR2"
+    SIGPIPE = "SIGPIPE"
+    SIGALRM = "SIGALRM"
+    SIGTERM = "SIGTERM"
+
+
+@pulumi.type_token("machines:index:RestartTriggersSignal")
+class RestartTriggersSignal(_builtins.str, Enum):
+    """
+    Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+    """
+    SIGHUP = "SIGHUP"
+    SIGINT = "SIGINT"
+    SIGQUIT = "SIGQUIT"
+    SIGKILL = "SIGKILL"
+    SIGUSR1 = "SIGUSR1"
+    SIGUSR2 = "SIGUSR2"
+    SIGTERM = "SIGTERM"
+
+
+@pulumi.type_token("machines:index:SecretKeyType")
+class SecretKeyType(_builtins.str, Enum):
+    """
+    Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
+    """
+    NACL_AUTH = "nacl_auth"
+    HS256 = "hs256"
+    HS384 = "hs384"
+    HS512 = "hs512"
+    ES256 = "es256"
+    NACL_SIGN = "nacl_sign"
+    NACL_SECRETBOX = "nacl_secretbox"
+    XAES256GCM = "xaes256gcm"
+    NACL_BOX = "nacl_box"
 
 
 @pulumi.type_token("machines:index:VolumeFstype")

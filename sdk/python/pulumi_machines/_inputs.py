@@ -92,8 +92,16 @@ __all__ = [
     'MachineVolumeArgsDict',
     'MachineVolumeTempDirArgs',
     'MachineVolumeTempDirArgsDict',
+    'PostgresClusterForkArgs',
+    'PostgresClusterForkArgsDict',
+    'PostgresClusterRestoreArgs',
+    'PostgresClusterRestoreArgsDict',
     'ProcessSecretArgs',
     'ProcessSecretArgsDict',
+    'ReloadTriggersArgs',
+    'ReloadTriggersArgsDict',
+    'RestartTriggersArgs',
+    'RestartTriggersArgsDict',
 ]
 
 class EnvFromArgsDict(TypedDict):
@@ -4843,6 +4851,112 @@ class MachineVolumeTempDirArgs:
         pulumi.set(self, "storage_type", value)
 
 
+class PostgresClusterForkArgsDict(TypedDict):
+    """
+    Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+    """
+    cluster: pulumi.Input[_builtins.str]
+    """
+    Cluster to copy: the `id` of a PostgresCluster.
+    """
+
+@pulumi.input_type
+class PostgresClusterForkArgs:
+    def __init__(__self__, *,
+                 cluster: pulumi.Input[_builtins.str]):
+        """
+        Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+
+        :param pulumi.Input[_builtins.str] cluster: Cluster to copy: the `id` of a PostgresCluster.
+        """
+        pulumi.set(__self__, "cluster", cluster)
+
+    @_builtins.property
+    @pulumi.getter
+    def cluster(self) -> pulumi.Input[_builtins.str]:
+        """
+        Cluster to copy: the `id` of a PostgresCluster.
+        """
+        return pulumi.get(self, "cluster")
+
+    @cluster.setter
+    def cluster(self, value: pulumi.Input[_builtins.str]):
+        pulumi.set(self, "cluster", value)
+
+
+class PostgresClusterRestoreArgsDict(TypedDict):
+    """
+    Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+    """
+    cluster: pulumi.Input[_builtins.str]
+    """
+    Cluster to copy: the `id` of a PostgresCluster.
+    """
+    backup_id: NotRequired[pulumi.Input[Optional[_builtins.str]]]
+    """
+    Backup to restore: the `id` of a PostgresBackup.
+    """
+    pitr_time: NotRequired[pulumi.Input[Optional[_builtins.str]]]
+    """
+    RFC 3339 time with offset to restore to.
+    """
+
+@pulumi.input_type
+class PostgresClusterRestoreArgs:
+    def __init__(__self__, *,
+                 cluster: pulumi.Input[_builtins.str],
+                 backup_id: pulumi.Input[Optional[_builtins.str]] = None,
+                 pitr_time: pulumi.Input[Optional[_builtins.str]] = None):
+        """
+        Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+
+        :param pulumi.Input[_builtins.str] cluster: Cluster to copy: the `id` of a PostgresCluster.
+        :param pulumi.Input[_builtins.str] backup_id: Backup to restore: the `id` of a PostgresBackup.
+        :param pulumi.Input[_builtins.str] pitr_time: RFC 3339 time with offset to restore to.
+        """
+        pulumi.set(__self__, "cluster", cluster)
+        if backup_id is not None:
+            pulumi.set(__self__, "backup_id", backup_id)
+        if pitr_time is not None:
+            pulumi.set(__self__, "pitr_time", pitr_time)
+
+    @_builtins.property
+    @pulumi.getter
+    def cluster(self) -> pulumi.Input[_builtins.str]:
+        """
+        Cluster to copy: the `id` of a PostgresCluster.
+        """
+        return pulumi.get(self, "cluster")
+
+    @cluster.setter
+    def cluster(self, value: pulumi.Input[_builtins.str]):
+        pulumi.set(self, "cluster", value)
+
+    @_builtins.property
+    @pulumi.getter(name="backupId")
+    def backup_id(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        Backup to restore: the `id` of a PostgresBackup.
+        """
+        return pulumi.get(self, "backup_id")
+
+    @backup_id.setter
+    def backup_id(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "backup_id", value)
+
+    @_builtins.property
+    @pulumi.getter(name="pitrTime")
+    def pitr_time(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        RFC 3339 time with offset to restore to.
+        """
+        return pulumi.get(self, "pitr_time")
+
+    @pitr_time.setter
+    def pitr_time(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "pitr_time", value)
+
+
 class ProcessSecretArgsDict(TypedDict):
     """
     One of `MachineProcess.secrets`, `MachineContainer.secrets`. App secrets the process sees.
@@ -4894,5 +5008,133 @@ class ProcessSecretArgs:
     @name.setter
     def name(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "name", value)
+
+
+class ReloadTriggersArgsDict(TypedDict):
+    """
+    Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+    """
+    signal: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'ReloadTriggersSignal']]]]
+    """
+    Signal for the main process; SIGHUP when left out.
+    """
+    triggers: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
+    """
+    Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+    """
+
+@pulumi.input_type
+class ReloadTriggersArgs:
+    def __init__(__self__, *,
+                 signal: pulumi.Input[Optional[Union[_builtins.str, 'ReloadTriggersSignal']]] = None,
+                 triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
+        """
+        Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+
+        :param pulumi.Input[Union[_builtins.str, 'ReloadTriggersSignal']] signal: Signal for the main process; SIGHUP when left out.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+        """
+        if signal is not None:
+            pulumi.set(__self__, "signal", signal)
+        if triggers is not None:
+            pulumi.set(__self__, "triggers", triggers)
+
+    @_builtins.property
+    @pulumi.getter
+    def signal(self) -> pulumi.Input[Optional[Union[_builtins.str, 'ReloadTriggersSignal']]]:
+        """
+        Signal for the main process; SIGHUP when left out.
+        """
+        return pulumi.get(self, "signal")
+
+    @signal.setter
+    def signal(self, value: pulumi.Input[Optional[Union[_builtins.str, 'ReloadTriggersSignal']]]):
+        pulumi.set(self, "signal", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
+        """
+        Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+        """
+        return pulumi.get(self, "triggers")
+
+    @triggers.setter
+    def triggers(self, value: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]):
+        pulumi.set(self, "triggers", value)
+
+
+class RestartTriggersArgsDict(TypedDict):
+    """
+    Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+    """
+    signal: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'RestartTriggersSignal']]]]
+    """
+    Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+    """
+    timeout: NotRequired[pulumi.Input[Optional[_builtins.str]]]
+    """
+    Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+    """
+    triggers: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
+    """
+    Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+    """
+
+@pulumi.input_type
+class RestartTriggersArgs:
+    def __init__(__self__, *,
+                 signal: pulumi.Input[Optional[Union[_builtins.str, 'RestartTriggersSignal']]] = None,
+                 timeout: pulumi.Input[Optional[_builtins.str]] = None,
+                 triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
+        """
+        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+
+        :param pulumi.Input[Union[_builtins.str, 'RestartTriggersSignal']] signal: Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+        :param pulumi.Input[_builtins.str] timeout: Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+        """
+        if signal is not None:
+            pulumi.set(__self__, "signal", signal)
+        if timeout is not None:
+            pulumi.set(__self__, "timeout", timeout)
+        if triggers is not None:
+            pulumi.set(__self__, "triggers", triggers)
+
+    @_builtins.property
+    @pulumi.getter
+    def signal(self) -> pulumi.Input[Optional[Union[_builtins.str, 'RestartTriggersSignal']]]:
+        """
+        Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+        """
+        return pulumi.get(self, "signal")
+
+    @signal.setter
+    def signal(self, value: pulumi.Input[Optional[Union[_builtins.str, 'RestartTriggersSignal']]]):
+        pulumi.set(self, "signal", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def timeout(self) -> pulumi.Input[Optional[_builtins.str]]:
+        """
+        Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+        """
+        return pulumi.get(self, "timeout")
+
+    @timeout.setter
+    def timeout(self, value: pulumi.Input[Optional[_builtins.str]]):
+        pulumi.set(self, "timeout", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
+        """
+        Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+        """
+        return pulumi.get(self, "triggers")
+
+    @triggers.setter
+    def triggers(self, value: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]):
+        pulumi.set(self, "triggers", value)
 
 

@@ -25,9 +25,16 @@ class MachineArgs:
                  app: pulumi.Input[_builtins.str],
                  config: pulumi.Input['MachineConfigArgs'],
                  cordoned: pulumi.Input[Optional[_builtins.bool]] = None,
+                 fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  force_destroy: pulumi.Input[Optional[_builtins.bool]] = None,
+                 memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
+                 min_secrets_version: pulumi.Input[Optional[_builtins.int]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
+                 on_update_failure: pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]] = None,
+                 recreate: pulumi.Input[Optional[_builtins.bool]] = None,
                  region: pulumi.Input[Optional[_builtins.str]] = None,
+                 reload: pulumi.Input[Optional['ReloadTriggersArgs']] = None,
+                 restart: pulumi.Input[Optional['RestartTriggersArgs']] = None,
                  state: pulumi.Input[Optional[Union[_builtins.str, 'MachinePowerState']]] = None,
                  wait_for_checks: pulumi.Input[Optional[_builtins.bool]] = None):
         """
@@ -36,9 +43,16 @@ class MachineArgs:
         :param pulumi.Input[_builtins.str] app: App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
         :param pulumi.Input['MachineConfigArgs'] config: Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
         :param pulumi.Input[_builtins.bool] cordoned: Whether the platform's proxy leaves the Machine out.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
         :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails.
+        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+        :param pulumi.Input[_builtins.int] min_secrets_version: Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
+        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
         :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
+        :param pulumi.Input['ReloadTriggersArgs'] reload: Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+        :param pulumi.Input['RestartTriggersArgs'] restart: Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
         :param pulumi.Input[Union[_builtins.str, 'MachinePowerState']] state: Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
         :param pulumi.Input[_builtins.bool] wait_for_checks: Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
         """
@@ -48,14 +62,32 @@ class MachineArgs:
             cordoned = False
         if cordoned is not None:
             pulumi.set(__self__, "cordoned", cordoned)
+        if fallback_regions is not None:
+            pulumi.set(__self__, "fallback_regions", fallback_regions)
         if force_destroy is None:
             force_destroy = False
         if force_destroy is not None:
             pulumi.set(__self__, "force_destroy", force_destroy)
+        if memory_limit_mb is not None:
+            pulumi.set(__self__, "memory_limit_mb", memory_limit_mb)
+        if min_secrets_version is not None:
+            pulumi.set(__self__, "min_secrets_version", min_secrets_version)
         if name is not None:
             pulumi.set(__self__, "name", name)
+        if on_update_failure is None:
+            on_update_failure = 'keep'
+        if on_update_failure is not None:
+            pulumi.set(__self__, "on_update_failure", on_update_failure)
+        if recreate is None:
+            recreate = False
+        if recreate is not None:
+            pulumi.set(__self__, "recreate", recreate)
         if region is not None:
             pulumi.set(__self__, "region", region)
+        if reload is not None:
+            pulumi.set(__self__, "reload", reload)
+        if restart is not None:
+            pulumi.set(__self__, "restart", restart)
         if state is not None:
             pulumi.set(__self__, "state", state)
         if wait_for_checks is not None:
@@ -98,6 +130,18 @@ class MachineArgs:
         pulumi.set(self, "cordoned", value)
 
     @_builtins.property
+    @pulumi.getter(name="fallbackRegions")
+    def fallback_regions(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
+        """
+        Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+        """
+        return pulumi.get(self, "fallback_regions")
+
+    @fallback_regions.setter
+    def fallback_regions(self, value: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]):
+        pulumi.set(self, "fallback_regions", value)
+
+    @_builtins.property
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
@@ -108,6 +152,30 @@ class MachineArgs:
     @force_destroy.setter
     def force_destroy(self, value: pulumi.Input[Optional[_builtins.bool]]):
         pulumi.set(self, "force_destroy", value)
+
+    @_builtins.property
+    @pulumi.getter(name="memoryLimitMb")
+    def memory_limit_mb(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+        """
+        return pulumi.get(self, "memory_limit_mb")
+
+    @memory_limit_mb.setter
+    def memory_limit_mb(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "memory_limit_mb", value)
+
+    @_builtins.property
+    @pulumi.getter(name="minSecretsVersion")
+    def min_secrets_version(self) -> pulumi.Input[Optional[_builtins.int]]:
+        """
+        Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+        """
+        return pulumi.get(self, "min_secrets_version")
+
+    @min_secrets_version.setter
+    def min_secrets_version(self, value: pulumi.Input[Optional[_builtins.int]]):
+        pulumi.set(self, "min_secrets_version", value)
 
     @_builtins.property
     @pulumi.getter
@@ -122,6 +190,30 @@ class MachineArgs:
         pulumi.set(self, "name", value)
 
     @_builtins.property
+    @pulumi.getter(name="onUpdateFailure")
+    def on_update_failure(self) -> pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]]:
+        """
+        What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+        """
+        return pulumi.get(self, "on_update_failure")
+
+    @on_update_failure.setter
+    def on_update_failure(self, value: pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]]):
+        pulumi.set(self, "on_update_failure", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def recreate(self) -> pulumi.Input[Optional[_builtins.bool]]:
+        """
+        Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+        """
+        return pulumi.get(self, "recreate")
+
+    @recreate.setter
+    def recreate(self, value: pulumi.Input[Optional[_builtins.bool]]):
+        pulumi.set(self, "recreate", value)
+
+    @_builtins.property
     @pulumi.getter
     def region(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
@@ -132,6 +224,30 @@ class MachineArgs:
     @region.setter
     def region(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "region", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def reload(self) -> pulumi.Input[Optional['ReloadTriggersArgs']]:
+        """
+        Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+        """
+        return pulumi.get(self, "reload")
+
+    @reload.setter
+    def reload(self, value: pulumi.Input[Optional['ReloadTriggersArgs']]):
+        pulumi.set(self, "reload", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def restart(self) -> pulumi.Input[Optional['RestartTriggersArgs']]:
+        """
+        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+        """
+        return pulumi.get(self, "restart")
+
+    @restart.setter
+    def restart(self, value: pulumi.Input[Optional['RestartTriggersArgs']]):
+        pulumi.set(self, "restart", value)
 
     @_builtins.property
     @pulumi.getter
@@ -167,9 +283,16 @@ class Machine(pulumi.CustomResource):
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  config: pulumi.Input[Optional[Union['MachineConfigArgs', 'MachineConfigArgsDict']]] = None,
                  cordoned: pulumi.Input[Optional[_builtins.bool]] = None,
+                 fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  force_destroy: pulumi.Input[Optional[_builtins.bool]] = None,
+                 memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
+                 min_secrets_version: pulumi.Input[Optional[_builtins.int]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
+                 on_update_failure: pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]] = None,
+                 recreate: pulumi.Input[Optional[_builtins.bool]] = None,
                  region: pulumi.Input[Optional[_builtins.str]] = None,
+                 reload: pulumi.Input[Optional[Union['ReloadTriggersArgs', 'ReloadTriggersArgsDict']]] = None,
+                 restart: pulumi.Input[Optional[Union['RestartTriggersArgs', 'RestartTriggersArgsDict']]] = None,
                  state: pulumi.Input[Optional[Union[_builtins.str, 'MachinePowerState']]] = None,
                  wait_for_checks: pulumi.Input[Optional[_builtins.bool]] = None,
                  __props__=None):
@@ -181,9 +304,16 @@ class Machine(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] app: App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
         :param pulumi.Input[Union['MachineConfigArgs', 'MachineConfigArgsDict']] config: Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
         :param pulumi.Input[_builtins.bool] cordoned: Whether the platform's proxy leaves the Machine out.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
         :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails.
+        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+        :param pulumi.Input[_builtins.int] min_secrets_version: Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
+        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
         :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
+        :param pulumi.Input[Union['ReloadTriggersArgs', 'ReloadTriggersArgsDict']] reload: Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+        :param pulumi.Input[Union['RestartTriggersArgs', 'RestartTriggersArgsDict']] restart: Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
         :param pulumi.Input[Union[_builtins.str, 'MachinePowerState']] state: Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.
         :param pulumi.Input[_builtins.bool] wait_for_checks: Whether creation and update wait until all checks pass; true when left out and the configuration has checks.
         """
@@ -214,9 +344,16 @@ class Machine(pulumi.CustomResource):
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  config: pulumi.Input[Optional[Union['MachineConfigArgs', 'MachineConfigArgsDict']]] = None,
                  cordoned: pulumi.Input[Optional[_builtins.bool]] = None,
+                 fallback_regions: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  force_destroy: pulumi.Input[Optional[_builtins.bool]] = None,
+                 memory_limit_mb: pulumi.Input[Optional[_builtins.int]] = None,
+                 min_secrets_version: pulumi.Input[Optional[_builtins.int]] = None,
                  name: pulumi.Input[Optional[_builtins.str]] = None,
+                 on_update_failure: pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]] = None,
+                 recreate: pulumi.Input[Optional[_builtins.bool]] = None,
                  region: pulumi.Input[Optional[_builtins.str]] = None,
+                 reload: pulumi.Input[Optional[Union['ReloadTriggersArgs', 'ReloadTriggersArgsDict']]] = None,
+                 restart: pulumi.Input[Optional[Union['RestartTriggersArgs', 'RestartTriggersArgsDict']]] = None,
                  state: pulumi.Input[Optional[Union[_builtins.str, 'MachinePowerState']]] = None,
                  wait_for_checks: pulumi.Input[Optional[_builtins.bool]] = None,
                  __props__=None):
@@ -237,11 +374,22 @@ class Machine(pulumi.CustomResource):
             if cordoned is None:
                 cordoned = False
             __props__.__dict__["cordoned"] = cordoned
+            __props__.__dict__["fallback_regions"] = fallback_regions
             if force_destroy is None:
                 force_destroy = False
             __props__.__dict__["force_destroy"] = force_destroy
+            __props__.__dict__["memory_limit_mb"] = memory_limit_mb
+            __props__.__dict__["min_secrets_version"] = min_secrets_version
             __props__.__dict__["name"] = name
+            if on_update_failure is None:
+                on_update_failure = 'keep'
+            __props__.__dict__["on_update_failure"] = on_update_failure
+            if recreate is None:
+                recreate = False
+            __props__.__dict__["recreate"] = recreate
             __props__.__dict__["region"] = region
+            __props__.__dict__["reload"] = reload
+            __props__.__dict__["restart"] = restart
             __props__.__dict__["state"] = state
             __props__.__dict__["wait_for_checks"] = wait_for_checks
             __props__.__dict__["created_at"] = None
@@ -280,14 +428,21 @@ class Machine(pulumi.CustomResource):
         __props__.__dict__["config"] = None
         __props__.__dict__["cordoned"] = None
         __props__.__dict__["created_at"] = None
+        __props__.__dict__["fallback_regions"] = None
         __props__.__dict__["force_destroy"] = None
         __props__.__dict__["host_status"] = None
         __props__.__dict__["image_ref"] = None
         __props__.__dict__["machine_id"] = None
+        __props__.__dict__["memory_limit_mb"] = None
+        __props__.__dict__["min_secrets_version"] = None
         __props__.__dict__["name"] = None
+        __props__.__dict__["on_update_failure"] = None
         __props__.__dict__["placed_region"] = None
         __props__.__dict__["private_ip"] = None
+        __props__.__dict__["recreate"] = None
         __props__.__dict__["region"] = None
+        __props__.__dict__["reload"] = None
+        __props__.__dict__["restart"] = None
         __props__.__dict__["state"] = None
         __props__.__dict__["updated_at"] = None
         __props__.__dict__["version"] = None
@@ -327,6 +482,14 @@ class Machine(pulumi.CustomResource):
         return pulumi.get(self, "created_at")
 
     @_builtins.property
+    @pulumi.getter(name="fallbackRegions")
+    def fallback_regions(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
+        """
+        Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+        """
+        return pulumi.get(self, "fallback_regions")
+
+    @_builtins.property
     @pulumi.getter(name="forceDestroy")
     def force_destroy(self) -> pulumi.Output[_builtins.bool]:
         """
@@ -359,12 +522,36 @@ class Machine(pulumi.CustomResource):
         return pulumi.get(self, "machine_id")
 
     @_builtins.property
+    @pulumi.getter(name="memoryLimitMb")
+    def memory_limit_mb(self) -> pulumi.Output[Optional[_builtins.int]]:
+        """
+        Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+        """
+        return pulumi.get(self, "memory_limit_mb")
+
+    @_builtins.property
+    @pulumi.getter(name="minSecretsVersion")
+    def min_secrets_version(self) -> pulumi.Output[Optional[_builtins.int]]:
+        """
+        Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+        """
+        return pulumi.get(self, "min_secrets_version")
+
+    @_builtins.property
     @pulumi.getter
     def name(self) -> pulumi.Output[_builtins.str]:
         """
         Name of the Machine.
         """
         return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="onUpdateFailure")
+    def on_update_failure(self) -> pulumi.Output[_builtins.str]:
+        """
+        What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+        """
+        return pulumi.get(self, "on_update_failure")
 
     @_builtins.property
     @pulumi.getter(name="placedRegion")
@@ -384,11 +571,35 @@ class Machine(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter
+    def recreate(self) -> pulumi.Output[_builtins.bool]:
+        """
+        Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+        """
+        return pulumi.get(self, "recreate")
+
+    @_builtins.property
+    @pulumi.getter
     def region(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
         Region the Machine runs in.
         """
         return pulumi.get(self, "region")
+
+    @_builtins.property
+    @pulumi.getter
+    def reload(self) -> pulumi.Output[Optional['outputs.ReloadTriggers']]:
+        """
+        Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+        """
+        return pulumi.get(self, "reload")
+
+    @_builtins.property
+    @pulumi.getter
+    def restart(self) -> pulumi.Output[Optional['outputs.RestartTriggers']]:
+        """
+        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+        """
+        return pulumi.get(self, "restart")
 
     @_builtins.property
     @pulumi.getter

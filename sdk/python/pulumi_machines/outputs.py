@@ -25,6 +25,7 @@ __all__ = [
     'CertificateValidationError',
     'CheckResult',
     'ContainerDetails',
+    'DnsRecord',
     'DnsRecords',
     'DnsRequirements',
     'DnsRequirementsAcmeChallenge',
@@ -77,9 +78,21 @@ __all__ = [
     'OrgMachineDetails',
     'OrgVolumeDetails',
     'PlacementDetails',
+    'PostgresActiveQuery',
+    'PostgresBackupDetails',
+    'PostgresClusterFork',
+    'PostgresClusterRestore',
+    'PostgresClusterSummary',
+    'PostgresDatabaseDetails',
+    'PostgresExtensionDetails',
+    'PostgresExtensionDetailsInstalled',
+    'PostgresSlowQuery',
+    'PostgresUserDetails',
     'ProcessDetails',
     'ProcessDetailsListenSocket',
     'ProcessSecret',
+    'ReloadTriggers',
+    'RestartTriggers',
     'SecretDetails',
     'SecretKeyDetails',
     'VolumeDetails',
@@ -741,6 +754,51 @@ class ContainerDetails(dict):
         Its state.
         """
         return pulumi.get(self, "state")
+
+
+@pulumi.output_type
+class DnsRecord(dict):
+    """
+    One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+    """
+    def __init__(__self__, *,
+                 name: _builtins.str,
+                 type: _builtins.str,
+                 value: _builtins.str):
+        """
+        One of `AcmeCertificate.dnsRecords`, `CustomCertificate.dnsRecords`. Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.
+
+        :param _builtins.str name: Full name of the record.
+        :param _builtins.str type: `A`, `AAAA`, `CNAME` or `TXT`.
+        :param _builtins.str value: Its value.
+        """
+        pulumi.set(__self__, "name", name)
+        pulumi.set(__self__, "type", type)
+        pulumi.set(__self__, "value", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> _builtins.str:
+        """
+        Full name of the record.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter
+    def type(self) -> _builtins.str:
+        """
+        `A`, `AAAA`, `CNAME` or `TXT`.
+        """
+        return pulumi.get(self, "type")
+
+    @_builtins.property
+    @pulumi.getter
+    def value(self) -> _builtins.str:
+        """
+        Its value.
+        """
+        return pulumi.get(self, "value")
 
 
 @pulumi.output_type
@@ -5664,6 +5722,585 @@ class PlacementDetails(dict):
 
 
 @pulumi.output_type
+class PostgresActiveQuery(dict):
+    """
+    One of `getPostgresActiveQueries.queries`. The queries.
+    """
+    def __init__(__self__, *,
+                 pid: _builtins.int,
+                 query: _builtins.str,
+                 database: Optional[_builtins.str] = None,
+                 started_at: Optional[_builtins.str] = None,
+                 state: Optional[_builtins.str] = None,
+                 username: Optional[_builtins.str] = None):
+        """
+        One of `getPostgresActiveQueries.queries`. The queries.
+
+        :param _builtins.int pid: Process id within Postgres.
+        :param _builtins.str query: Its text.
+        :param _builtins.str database: Database it runs in.
+        :param _builtins.str started_at: RFC 3339 time it began.
+        :param _builtins.str state: State of its connection, for example `active`.
+        :param _builtins.str username: User it runs for.
+        """
+        pulumi.set(__self__, "pid", pid)
+        pulumi.set(__self__, "query", query)
+        if database is not None:
+            pulumi.set(__self__, "database", database)
+        if started_at is not None:
+            pulumi.set(__self__, "started_at", started_at)
+        if state is not None:
+            pulumi.set(__self__, "state", state)
+        if username is not None:
+            pulumi.set(__self__, "username", username)
+
+    @_builtins.property
+    @pulumi.getter
+    def pid(self) -> _builtins.int:
+        """
+        Process id within Postgres.
+        """
+        return pulumi.get(self, "pid")
+
+    @_builtins.property
+    @pulumi.getter
+    def query(self) -> _builtins.str:
+        """
+        Its text.
+        """
+        return pulumi.get(self, "query")
+
+    @_builtins.property
+    @pulumi.getter
+    def database(self) -> Optional[_builtins.str]:
+        """
+        Database it runs in.
+        """
+        return pulumi.get(self, "database")
+
+    @_builtins.property
+    @pulumi.getter(name="startedAt")
+    def started_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time it began.
+        """
+        return pulumi.get(self, "started_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def state(self) -> Optional[_builtins.str]:
+        """
+        State of its connection, for example `active`.
+        """
+        return pulumi.get(self, "state")
+
+    @_builtins.property
+    @pulumi.getter
+    def username(self) -> Optional[_builtins.str]:
+        """
+        User it runs for.
+        """
+        return pulumi.get(self, "username")
+
+
+@pulumi.output_type
+class PostgresBackupDetails(dict):
+    """
+    One of `getPostgresBackups.backups`. The backups, newest first.
+    """
+    def __init__(__self__, *,
+                 id: _builtins.str,
+                 finished_at: Optional[_builtins.str] = None,
+                 size_bytes: Optional[_builtins.int] = None,
+                 started_at: Optional[_builtins.str] = None,
+                 status: Optional[_builtins.str] = None,
+                 type: Optional[_builtins.str] = None):
+        """
+        One of `getPostgresBackups.backups`. The backups, newest first.
+
+        :param _builtins.str id: Identifier.
+        :param _builtins.str finished_at: RFC 3339 time it ended, or null while it runs.
+        :param _builtins.int size_bytes: Stored bytes, or null while it runs.
+        :param _builtins.str started_at: RFC 3339 time it began.
+        :param _builtins.str status: `running`, `completed` or `failed`.
+        :param _builtins.str type: `full`, `incr` or `diff`.
+        """
+        pulumi.set(__self__, "id", id)
+        if finished_at is not None:
+            pulumi.set(__self__, "finished_at", finished_at)
+        if size_bytes is not None:
+            pulumi.set(__self__, "size_bytes", size_bytes)
+        if started_at is not None:
+            pulumi.set(__self__, "started_at", started_at)
+        if status is not None:
+            pulumi.set(__self__, "status", status)
+        if type is not None:
+            pulumi.set(__self__, "type", type)
+
+    @_builtins.property
+    @pulumi.getter
+    def id(self) -> _builtins.str:
+        """
+        Identifier.
+        """
+        return pulumi.get(self, "id")
+
+    @_builtins.property
+    @pulumi.getter(name="finishedAt")
+    def finished_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time it ended, or null while it runs.
+        """
+        return pulumi.get(self, "finished_at")
+
+    @_builtins.property
+    @pulumi.getter(name="sizeBytes")
+    def size_bytes(self) -> Optional[_builtins.int]:
+        """
+        Stored bytes, or null while it runs.
+        """
+        return pulumi.get(self, "size_bytes")
+
+    @_builtins.property
+    @pulumi.getter(name="startedAt")
+    def started_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time it began.
+        """
+        return pulumi.get(self, "started_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def status(self) -> Optional[_builtins.str]:
+        """
+        `running`, `completed` or `failed`.
+        """
+        return pulumi.get(self, "status")
+
+    @_builtins.property
+    @pulumi.getter
+    def type(self) -> Optional[_builtins.str]:
+        """
+        `full`, `incr` or `diff`.
+        """
+        return pulumi.get(self, "type")
+
+
+@pulumi.output_type
+class PostgresClusterFork(dict):
+    """
+    Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+    """
+    def __init__(__self__, *,
+                 cluster: _builtins.str):
+        """
+        Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+
+        :param _builtins.str cluster: Cluster to copy: the `id` of a PostgresCluster.
+        """
+        pulumi.set(__self__, "cluster", cluster)
+
+    @_builtins.property
+    @pulumi.getter
+    def cluster(self) -> _builtins.str:
+        """
+        Cluster to copy: the `id` of a PostgresCluster.
+        """
+        return pulumi.get(self, "cluster")
+
+
+@pulumi.output_type
+class PostgresClusterRestore(dict):
+    """
+    Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+    """
+    @staticmethod
+    def __key_warning(key: str):
+        suggest = None
+        if key == "backupId":
+            suggest = "backup_id"
+        elif key == "pitrTime":
+            suggest = "pitr_time"
+
+        if suggest:
+            pulumi.log.warn(f"Key '{key}' not found in PostgresClusterRestore. Access the value via the '{suggest}' property getter instead.")
+
+    def __getitem__(self, key: str) -> Any:
+        PostgresClusterRestore.__key_warning(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default = None) -> Any:
+        PostgresClusterRestore.__key_warning(key)
+        return super().get(key, default)
+
+    def __init__(__self__, *,
+                 cluster: _builtins.str,
+                 backup_id: Optional[_builtins.str] = None,
+                 pitr_time: Optional[_builtins.str] = None):
+        """
+        Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+
+        :param _builtins.str cluster: Cluster to copy: the `id` of a PostgresCluster.
+        :param _builtins.str backup_id: Backup to restore: the `id` of a PostgresBackup.
+        :param _builtins.str pitr_time: RFC 3339 time with offset to restore to.
+        """
+        pulumi.set(__self__, "cluster", cluster)
+        if backup_id is not None:
+            pulumi.set(__self__, "backup_id", backup_id)
+        if pitr_time is not None:
+            pulumi.set(__self__, "pitr_time", pitr_time)
+
+    @_builtins.property
+    @pulumi.getter
+    def cluster(self) -> _builtins.str:
+        """
+        Cluster to copy: the `id` of a PostgresCluster.
+        """
+        return pulumi.get(self, "cluster")
+
+    @_builtins.property
+    @pulumi.getter(name="backupId")
+    def backup_id(self) -> Optional[_builtins.str]:
+        """
+        Backup to restore: the `id` of a PostgresBackup.
+        """
+        return pulumi.get(self, "backup_id")
+
+    @_builtins.property
+    @pulumi.getter(name="pitrTime")
+    def pitr_time(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time with offset to restore to.
+        """
+        return pulumi.get(self, "pitr_time")
+
+
+@pulumi.output_type
+class PostgresClusterSummary(dict):
+    """
+    One of `getPostgresClusters.clusters`. The clusters.
+    """
+    def __init__(__self__, *,
+                 attached_apps: Sequence[_builtins.str],
+                 cluster_id: _builtins.str,
+                 name: _builtins.str,
+                 created_at: Optional[_builtins.str] = None,
+                 deleted_at: Optional[_builtins.str] = None,
+                 plan: Optional[_builtins.str] = None,
+                 region: Optional[_builtins.str] = None,
+                 status: Optional[_builtins.str] = None):
+        """
+        One of `getPostgresClusters.clusters`. The clusters.
+
+        :param Sequence[_builtins.str] attached_apps: Names of the Apps it is attached to.
+        :param _builtins.str cluster_id: Identifier.
+        :param _builtins.str name: Name.
+        :param _builtins.str created_at: RFC 3339 time of creation.
+        :param _builtins.str deleted_at: RFC 3339 time of deletion.
+        :param _builtins.str plan: Size.
+        :param _builtins.str region: Region.
+        :param _builtins.str status: `creating`, `initializing`, `ready`, `deleting`, `deleted` or `failed`.
+        """
+        pulumi.set(__self__, "attached_apps", attached_apps)
+        pulumi.set(__self__, "cluster_id", cluster_id)
+        pulumi.set(__self__, "name", name)
+        if created_at is not None:
+            pulumi.set(__self__, "created_at", created_at)
+        if deleted_at is not None:
+            pulumi.set(__self__, "deleted_at", deleted_at)
+        if plan is not None:
+            pulumi.set(__self__, "plan", plan)
+        if region is not None:
+            pulumi.set(__self__, "region", region)
+        if status is not None:
+            pulumi.set(__self__, "status", status)
+
+    @_builtins.property
+    @pulumi.getter(name="attachedApps")
+    def attached_apps(self) -> Sequence[_builtins.str]:
+        """
+        Names of the Apps it is attached to.
+        """
+        return pulumi.get(self, "attached_apps")
+
+    @_builtins.property
+    @pulumi.getter(name="clusterId")
+    def cluster_id(self) -> _builtins.str:
+        """
+        Identifier.
+        """
+        return pulumi.get(self, "cluster_id")
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> _builtins.str:
+        """
+        Name.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="createdAt")
+    def created_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of creation.
+        """
+        return pulumi.get(self, "created_at")
+
+    @_builtins.property
+    @pulumi.getter(name="deletedAt")
+    def deleted_at(self) -> Optional[_builtins.str]:
+        """
+        RFC 3339 time of deletion.
+        """
+        return pulumi.get(self, "deleted_at")
+
+    @_builtins.property
+    @pulumi.getter
+    def plan(self) -> Optional[_builtins.str]:
+        """
+        Size.
+        """
+        return pulumi.get(self, "plan")
+
+    @_builtins.property
+    @pulumi.getter
+    def region(self) -> Optional[_builtins.str]:
+        """
+        Region.
+        """
+        return pulumi.get(self, "region")
+
+    @_builtins.property
+    @pulumi.getter
+    def status(self) -> Optional[_builtins.str]:
+        """
+        `creating`, `initializing`, `ready`, `deleting`, `deleted` or `failed`.
+        """
+        return pulumi.get(self, "status")
+
+
+@pulumi.output_type
+class PostgresDatabaseDetails(dict):
+    """
+    One of `getPostgresDatabases.databases`. The databases.
+    """
+    def __init__(__self__, *,
+                 name: _builtins.str):
+        """
+        One of `getPostgresDatabases.databases`. The databases.
+
+        :param _builtins.str name: Name of the database.
+        """
+        pulumi.set(__self__, "name", name)
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> _builtins.str:
+        """
+        Name of the database.
+        """
+        return pulumi.get(self, "name")
+
+
+@pulumi.output_type
+class PostgresExtensionDetails(dict):
+    """
+    One of `getPostgresExtensions.extensions`. The extensions.
+    """
+    def __init__(__self__, *,
+                 name: _builtins.str,
+                 default_version: Optional[_builtins.str] = None,
+                 description: Optional[_builtins.str] = None,
+                 installed: Optional['outputs.PostgresExtensionDetailsInstalled'] = None,
+                 system: Optional[_builtins.bool] = None):
+        """
+        One of `getPostgresExtensions.extensions`. The extensions.
+
+        :param _builtins.str name: Name of the extension.
+        :param _builtins.str default_version: Version that would be installed.
+        :param _builtins.str description: What it does.
+        :param 'PostgresExtensionDetailsInstalled' installed: Where it is installed, or null.
+        :param _builtins.bool system: Whether it belongs to the platform and stays.
+        """
+        pulumi.set(__self__, "name", name)
+        if default_version is not None:
+            pulumi.set(__self__, "default_version", default_version)
+        if description is not None:
+            pulumi.set(__self__, "description", description)
+        if installed is not None:
+            pulumi.set(__self__, "installed", installed)
+        if system is not None:
+            pulumi.set(__self__, "system", system)
+
+    @_builtins.property
+    @pulumi.getter
+    def name(self) -> _builtins.str:
+        """
+        Name of the extension.
+        """
+        return pulumi.get(self, "name")
+
+    @_builtins.property
+    @pulumi.getter(name="defaultVersion")
+    def default_version(self) -> Optional[_builtins.str]:
+        """
+        Version that would be installed.
+        """
+        return pulumi.get(self, "default_version")
+
+    @_builtins.property
+    @pulumi.getter
+    def description(self) -> Optional[_builtins.str]:
+        """
+        What it does.
+        """
+        return pulumi.get(self, "description")
+
+    @_builtins.property
+    @pulumi.getter
+    def installed(self) -> Optional['outputs.PostgresExtensionDetailsInstalled']:
+        """
+        Where it is installed, or null.
+        """
+        return pulumi.get(self, "installed")
+
+    @_builtins.property
+    @pulumi.getter
+    def system(self) -> Optional[_builtins.bool]:
+        """
+        Whether it belongs to the platform and stays.
+        """
+        return pulumi.get(self, "system")
+
+
+@pulumi.output_type
+class PostgresExtensionDetailsInstalled(dict):
+    """
+    Where it is installed, or null.
+    """
+    def __init__(__self__, *,
+                 schema: Optional[_builtins.str] = None,
+                 version: Optional[_builtins.str] = None):
+        """
+        Where it is installed, or null.
+
+        :param _builtins.str schema: Schema it is in.
+        :param _builtins.str version: Its version.
+        """
+        if schema is not None:
+            pulumi.set(__self__, "schema", schema)
+        if version is not None:
+            pulumi.set(__self__, "version", version)
+
+    @_builtins.property
+    @pulumi.getter
+    def schema(self) -> Optional[_builtins.str]:
+        """
+        Schema it is in.
+        """
+        return pulumi.get(self, "schema")
+
+    @_builtins.property
+    @pulumi.getter
+    def version(self) -> Optional[_builtins.str]:
+        """
+        Its version.
+        """
+        return pulumi.get(self, "version")
+
+
+@pulumi.output_type
+class PostgresSlowQuery(dict):
+    """
+    One of `getPostgresSlowQueries.queries`. The queries.
+    """
+    def __init__(__self__, *,
+                 calls: _builtins.int,
+                 mean_ms: _builtins.float,
+                 query: _builtins.str,
+                 total_ms: _builtins.float):
+        """
+        One of `getPostgresSlowQueries.queries`. The queries.
+
+        :param _builtins.int calls: How often it ran.
+        :param _builtins.float mean_ms: Milliseconds of one run.
+        :param _builtins.str query: Its text, without its values.
+        :param _builtins.float total_ms: Milliseconds of all runs together.
+        """
+        pulumi.set(__self__, "calls", calls)
+        pulumi.set(__self__, "mean_ms", mean_ms)
+        pulumi.set(__self__, "query", query)
+        pulumi.set(__self__, "total_ms", total_ms)
+
+    @_builtins.property
+    @pulumi.getter
+    def calls(self) -> _builtins.int:
+        """
+        How often it ran.
+        """
+        return pulumi.get(self, "calls")
+
+    @_builtins.property
+    @pulumi.getter(name="meanMs")
+    def mean_ms(self) -> _builtins.float:
+        """
+        Milliseconds of one run.
+        """
+        return pulumi.get(self, "mean_ms")
+
+    @_builtins.property
+    @pulumi.getter
+    def query(self) -> _builtins.str:
+        """
+        Its text, without its values.
+        """
+        return pulumi.get(self, "query")
+
+    @_builtins.property
+    @pulumi.getter(name="totalMs")
+    def total_ms(self) -> _builtins.float:
+        """
+        Milliseconds of all runs together.
+        """
+        return pulumi.get(self, "total_ms")
+
+
+@pulumi.output_type
+class PostgresUserDetails(dict):
+    """
+    One of `getPostgresUsers.users`. The users.
+    """
+    def __init__(__self__, *,
+                 role: _builtins.str,
+                 username: _builtins.str):
+        """
+        One of `getPostgresUsers.users`. The users.
+
+        :param _builtins.str role: `schema_admin`, `writer` or `reader`.
+        :param _builtins.str username: Name of the user.
+        """
+        pulumi.set(__self__, "role", role)
+        pulumi.set(__self__, "username", username)
+
+    @_builtins.property
+    @pulumi.getter
+    def role(self) -> _builtins.str:
+        """
+        `schema_admin`, `writer` or `reader`.
+        """
+        return pulumi.get(self, "role")
+
+    @_builtins.property
+    @pulumi.getter
+    def username(self) -> _builtins.str:
+        """
+        Name of the user.
+        """
+        return pulumi.get(self, "username")
+
+
+@pulumi.output_type
 class ProcessDetails(dict):
     """
     One of `getMachineProcesses.processes`. The processes, in the order asked for.
@@ -5857,6 +6494,90 @@ class ProcessSecret(dict):
         Name of the App secret; the variable's name when left out.
         """
         return pulumi.get(self, "name")
+
+
+@pulumi.output_type
+class ReloadTriggers(dict):
+    """
+    Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+    """
+    def __init__(__self__, *,
+                 signal: Optional[_builtins.str] = None,
+                 triggers: Optional[Mapping[str, _builtins.str]] = None):
+        """
+        Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
+
+        :param Union[_builtins.str, 'ReloadTriggersSignal'] signal: Signal for the main process; SIGHUP when left out.
+        :param Mapping[str, _builtins.str] triggers: Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+        """
+        if signal is not None:
+            pulumi.set(__self__, "signal", signal)
+        if triggers is not None:
+            pulumi.set(__self__, "triggers", triggers)
+
+    @_builtins.property
+    @pulumi.getter
+    def signal(self) -> Optional[_builtins.str]:
+        """
+        Signal for the main process; SIGHUP when left out.
+        """
+        return pulumi.get(self, "signal")
+
+    @_builtins.property
+    @pulumi.getter
+    def triggers(self) -> Optional[Mapping[str, _builtins.str]]:
+        """
+        Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+        """
+        return pulumi.get(self, "triggers")
+
+
+@pulumi.output_type
+class RestartTriggers(dict):
+    """
+    Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+    """
+    def __init__(__self__, *,
+                 signal: Optional[_builtins.str] = None,
+                 timeout: Optional[_builtins.str] = None,
+                 triggers: Optional[Mapping[str, _builtins.str]] = None):
+        """
+        Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
+
+        :param Union[_builtins.str, 'RestartTriggersSignal'] signal: Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+        :param _builtins.str timeout: Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+        :param Mapping[str, _builtins.str] triggers: Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+        """
+        if signal is not None:
+            pulumi.set(__self__, "signal", signal)
+        if timeout is not None:
+            pulumi.set(__self__, "timeout", timeout)
+        if triggers is not None:
+            pulumi.set(__self__, "triggers", triggers)
+
+    @_builtins.property
+    @pulumi.getter
+    def signal(self) -> Optional[_builtins.str]:
+        """
+        Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+        """
+        return pulumi.get(self, "signal")
+
+    @_builtins.property
+    @pulumi.getter
+    def timeout(self) -> Optional[_builtins.str]:
+        """
+        Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+        """
+        return pulumi.get(self, "timeout")
+
+    @_builtins.property
+    @pulumi.getter
+    def triggers(self) -> Optional[Mapping[str, _builtins.str]]:
+        """
+        Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+        """
+        return pulumi.get(self, "triggers")
 
 
 @pulumi.output_type

@@ -189,6 +189,16 @@ export const MachineGuestPersistRootfs = {
  */
 export type MachineGuestPersistRootfs = (typeof MachineGuestPersistRootfs)[keyof typeof MachineGuestPersistRootfs];
 
+export const MachineOnUpdateFailure = {
+    Keep: "keep",
+    Rollback: "rollback",
+} as const;
+
+/**
+ * What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+ */
+export type MachineOnUpdateFailure = (typeof MachineOnUpdateFailure)[keyof typeof MachineOnUpdateFailure];
+
 export const MachinePowerState = {
     Started: "started",
     Stopped: "stopped",
@@ -332,6 +342,102 @@ export const MachineVolumeTempDirStorageType = {
  * Where the directory lives.
  */
 export type MachineVolumeTempDirStorageType = (typeof MachineVolumeTempDirStorageType)[keyof typeof MachineVolumeTempDirStorageType];
+
+export const PostgresBackupType = {
+    Full: "full",
+    Incr: "incr",
+    Diff: "diff",
+} as const;
+
+/**
+ * `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+ */
+export type PostgresBackupType = (typeof PostgresBackupType)[keyof typeof PostgresBackupType];
+
+export const PostgresClusterPgMajorVersion = {
+    PostgresClusterPgMajorVersion_16: "16",
+    PostgresClusterPgMajorVersion_17: "17",
+} as const;
+
+/**
+ * Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
+ */
+export type PostgresClusterPgMajorVersion = (typeof PostgresClusterPgMajorVersion)[keyof typeof PostgresClusterPgMajorVersion];
+
+export const PostgresClusterPoolMode = {
+    Session: "session",
+    Transaction: "transaction",
+} as const;
+
+/**
+ * When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+ */
+export type PostgresClusterPoolMode = (typeof PostgresClusterPoolMode)[keyof typeof PostgresClusterPoolMode];
+
+export const PostgresUserRole = {
+    SchemaAdmin: "schema_admin",
+    Writer: "writer",
+    Reader: "reader",
+} as const;
+
+/**
+ * What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+ */
+export type PostgresUserRole = (typeof PostgresUserRole)[keyof typeof PostgresUserRole];
+
+export const ReloadTriggersSignal = {
+    SIGHUP: "SIGHUP",
+    SIGINT: "SIGINT",
+    SIGQUIT: "SIGQUIT",
+    SIGILL: "SIGILL",
+    SIGTRAP: "SIGTRAP",
+    SIGABRT: "SIGABRT",
+    SIGFPE: "SIGFPE",
+    SIGKILL: "SIGKILL",
+    SIGUSR1: "SIGUSR1",
+    SIGSEGV: "SIGSEGV",
+    SIGUSR2: "SIGUSR2",
+    SIGPIPE: "SIGPIPE",
+    SIGALRM: "SIGALRM",
+    SIGTERM: "SIGTERM",
+} as const;
+
+/**
+ * Signal for the main process; SIGHUP when left out.
+ */
+export type ReloadTriggersSignal = (typeof ReloadTriggersSignal)[keyof typeof ReloadTriggersSignal];
+
+export const RestartTriggersSignal = {
+    SIGHUP: "SIGHUP",
+    SIGINT: "SIGINT",
+    SIGQUIT: "SIGQUIT",
+    SIGKILL: "SIGKILL",
+    SIGUSR1: "SIGUSR1",
+    SIGUSR2: "SIGUSR2",
+    SIGTERM: "SIGTERM",
+} as const;
+
+/**
+ * Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+ */
+export type RestartTriggersSignal = (typeof RestartTriggersSignal)[keyof typeof RestartTriggersSignal];
+
+export const SecretKeyType = {
+    NaclAuth: "nacl_auth",
+    Hs256: "hs256",
+    Hs384: "hs384",
+    Hs512: "hs512",
+    Es256: "es256",
+    NaclSign: "nacl_sign",
+    NaclSecretbox: "nacl_secretbox",
+    Xaes256gcm: "xaes256gcm",
+    NaclBox: "nacl_box",
+} as const;
+
+/**
+ * Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
+ */
+export type SecretKeyType = (typeof SecretKeyType)[keyof typeof SecretKeyType];
 
 export const VolumeFstype = {
     Ext4: "ext4",
