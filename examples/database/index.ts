@@ -38,20 +38,20 @@ const backup = new machines.PostgresBackup("before-release", {
 });
 
 // A second cluster with what the backup holds, for as long as it is wanted.
-if (settings.getBoolean("restore")) {
-  new machines.PostgresCluster("restored", {
-    restore: { cluster: cluster.id, backupId: backup.id },
-    deletionProtection: false,
-  });
-}
+const restored = settings.getBoolean("restore")
+  ? new machines.PostgresCluster("restored", {
+      restore: { cluster: cluster.id, backupId: backup.id },
+      deletionProtection: false,
+    })
+  : undefined;
 
 // And one with what is in the cluster right now, to try things on.
-if (settings.getBoolean("staging")) {
-  new machines.PostgresCluster("staging", {
-    fork: { cluster: cluster.id },
-    deletionProtection: false,
-  });
-}
+const staging = settings.getBoolean("staging")
+  ? new machines.PostgresCluster("staging", {
+      fork: { cluster: cluster.id },
+      deletionProtection: false,
+    })
+  : undefined;
 
 const app = new machines.App("shop");
 
@@ -83,6 +83,8 @@ const web = new machines.Machine(
 
 export const appName = app.name;
 export const clusterId = cluster.id;
+export const restoredId = restored?.id;
+export const stagingId = staging?.id;
 export const host = cluster.poolerHost;
 export const databaseUrl = cluster.poolerUri;
 export const webMachine = web.id;
