@@ -110,6 +110,14 @@ describe("preview", () => {
       expect(await unknowns({ cordoned: true })).toEqual(["updatedAt"]);
       expect(await unknowns({ state: "stopped" })).toEqual(["updatedAt"]);
       expect(await unknowns({ config: { image, metadata: { a: "1" } } })).toEqual(["updatedAt"]);
+      for (const live of [
+        { memoryLimitMb: 200 },
+        { restart: { triggers: { a: "1" } } },
+        { reload: { triggers: { a: "1" } } },
+      ])
+        expect(await unknowns(live)).toEqual(["updatedAt"]);
+      expect(await unknowns({ onUpdateFailure: "rollback", recreate: true })).toEqual([]);
+      expect(await unknowns({ minSecretsVersion: 1 })).toEqual(["imageRef", "state", "updatedAt", "version"]);
       for (const env of [{ A: "1" }, unknown()])
         expect(await unknowns({ config: { image, env } })).toEqual(["imageRef", "state", "updatedAt", "version"]);
       for (const other of ["registry.example.com/other:2", unknown()])
