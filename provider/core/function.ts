@@ -26,8 +26,11 @@ export interface FunctionDefinition<I extends z.ZodObject, O extends z.ZodType> 
   readonly inputs: I;
   /** Schema of an object. */
   readonly outputs: O;
-  /** It waits for something or makes the service do something: a preview does not call it, and its answer is not known there. */
-  readonly acts?: boolean;
+  /**
+   * Of a function that waits for something or makes the service do something: how things are now, which is what a preview
+   * tells where the engine takes no answer that is not known. Where it does, the answer is not known, and this not called.
+   */
+  look?(args: FunctionCall & { inputs: z.output<I> }): Promise<z.output<O>>;
   /** Seconds a call may take; 120 when left out. */
   readonly seconds?: (inputs: z.output<I>) => number;
   call(args: FunctionCall & { inputs: z.output<I> }): Promise<z.output<O>>;
@@ -40,7 +43,7 @@ export interface MachinesFunction {
   readonly description: string | undefined;
   readonly inputFields: Readonly<Record<string, Field>>;
   readonly outputFields: Readonly<Record<string, Field>>;
-  readonly acts: boolean;
+  readonly look: ((args: FunctionCall & { inputs: Values }) => Promise<Values>) | undefined;
   readonly seconds: (inputs: Values) => number;
   call(args: FunctionCall & { inputs: Values }): Promise<Values>;
 }
@@ -51,7 +54,7 @@ export function defineFunction<I extends z.ZodObject, O extends z.ZodType>(
 ): MachinesFunction {
   return {
     description: undefined,
-    acts: false,
+    look: undefined,
     seconds: () => 120,
     ...definition,
     inputFields: fieldsOf(definition.inputs),
@@ -62,25 +65,27 @@ export function defineFunction<I extends z.ZodObject, O extends z.ZodType>(
 /** How a binding calls a function. */
 export interface FunctionCaller extends FunctionCall {
   readonly signal?: AbortSignal | undefined;
-  readonly isPreview: boolean;
+  /** What a function that acts does in a preview: answer that nothing is known, or look. Undefined in an up. */
+  readonly preview: "unknown" | "look" | undefined;
 }
 
 /**
- * Checks the arguments and calls the function. In a preview, {@link UNKNOWN} stands for all that a function answers that acts.
+ * Checks the arguments and calls the function. {@link UNKNOWN} stands for all that is not known in a preview.
  * @throws MachinesError `invalid-input` for arguments that cannot work; whatever the service refuses
  */
 export async function callFunction(
   called: MachinesFunction,
   args: Values,
-  { api, progress, signal, isPreview }: FunctionCaller,
+  { api, progress, signal, preview }: FunctionCaller,
 ): Promise<Values> {
-  const { name, inputFields, outputFields, acts } = called;
+  const { name, inputFields, outputFields, look } = called;
   const { inputs, problems } = problemsOf(inputFields, args);
   if (problems.length > 0) {
     const text = problems.map(({ path, message }) => `${pathText(path)}: ${message}`).join("; ");
     throw new MachinesError("invalid-input", `${name}: ${text}`);
   }
-  if (isPreview && acts) return Object.fromEntries(Object.keys(outputFields).map((output) => [output, UNKNOWN]));
+  if (look && preview === "unknown")
+    return Object.fromEntries(Object.keys(outputFields).map((output) => [output, UNKNOWN]));
   const bare = Object.entries(inputs).map(([key, value]) => {
     const field = inputFields[key];
     return [key, field ? withBareIds(field, value) : value];
@@ -89,5 +94,6 @@ export async function callFunction(
   const allowed = called.seconds(known);
   const advice = Object.hasOwn(inputFields, "timeoutSeconds") ? "timeoutSeconds allows more time." : "";
   const deadline = { at: api.clock.now() + allowed * 1000, allowed: formatDuration(allowed * 1e9), signal, advice };
-  return withoutUndefined(await called.call({ api: api.within(deadline), progress, inputs: known }));
+  const bound = { api: api.within(deadline), progress, inputs: known };
+  return withoutUndefined(await (look && preview === "look" ? look(bound) : called.call(bound)));
 }

@@ -41,6 +41,10 @@ export function rememberId(id: string, state: Values): void {
 /** Forgets everything: another run begins in this process. */
 export const forgetAll = (): void => known.clear();
 
+/** Whether an owner's object is in the state, so that what is created takes its place. */
+export const isInState = (owner: string | undefined): boolean =>
+  owner !== undefined && known.get(owner)?.inState === true;
+
 /** The name an owner's object has in the state. */
 export const nameInState = (owner: string | undefined): unknown =>
   owner === undefined ? undefined : known.get(owner)?.name;

@@ -180,8 +180,10 @@ export async function invoke(
   const called = Object.hasOwn(functions, name) ? functions[name] : undefined;
   if (!called) throw new Error(`pulumi-machines has no function ${JSON.stringify(name)}`);
   const api = clientFor(readConfig(get, process.env), say);
-  const answer = await quietly(() => callFunction(called, args, { api, progress: say, isPreview }));
-  const isKnown = !(isPreview && called.acts);
+  const answer = await quietly(() =>
+    callFunction(called, args, { api, progress: say, preview: isPreview ? "unknown" : undefined }),
+  );
+  const isKnown = !isPreview || called.look === undefined;
   return {
     answer: isKnown ? answer : {},
     isSecret: Object.entries(answer).some(([key, value]) => holdsSecret(called.outputFields[key], value)),

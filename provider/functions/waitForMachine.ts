@@ -3,7 +3,7 @@ import { z } from "zod";
 import { waitState } from "../../api/machines.ts";
 import { ulid } from "../../api/names.ts";
 import { named, optional, required } from "../../api/schema.ts";
-import { reached } from "../client/wait.ts";
+import { reached, versionOf } from "../client/wait.ts";
 import { defineFunction } from "../core/function.ts";
 import { ofMachine } from "./fields.ts";
 
@@ -24,15 +24,19 @@ const inputs = z.object({
 export const waitForMachine = defineFunction({
   name: "waitForMachine",
   summary:
-    "Waits until a Machine is in one of several states. In a preview it does not wait and its answer is unknown.",
+    "Waits until a Machine is in one of several states. In a preview it does not wait: its answer is unknown, or how the Machine is now where the engine takes no unknown answer.",
   inputs,
   outputs: z.object({
     state: required(z.string(), "State that was reached."),
     version: optional(z.string(), "Version of the configuration that reached it."),
   }),
-  acts: true,
   seconds: ({ timeoutSeconds }) => timeoutSeconds,
 
   call: ({ inputs: { app, machine, states, version }, api, progress }) =>
     reached(api, { appName: app, machineId: machine }, states ?? ["started"], { version, progress }),
+
+  async look({ inputs: { app, machine }, api }) {
+    const live = await api.machines.get({ appName: app, machineId: machine });
+    return { state: live.state, version: versionOf(live) };
+  },
 });

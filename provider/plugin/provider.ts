@@ -19,7 +19,15 @@ import {
   warnOf,
   type Caller,
 } from "../core/lifecycle.ts";
-import { forgetAll, inputsInState, nameInState, refuseReplacement, remember, rememberId } from "../core/memory.ts";
+import {
+  forgetAll,
+  inputsInState,
+  isInState,
+  nameInState,
+  refuseReplacement,
+  remember,
+  rememberId,
+} from "../core/memory.ts";
 import { nearest } from "../core/nearest.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { askAll } from "../core/questions.ts";
@@ -181,7 +189,8 @@ export function createProvider({ engine, schema }: Host): Provider {
         api,
         progress: say,
         signal: cancelled.signal,
-        isPreview: request.getPreview(),
+        // The engine takes no answer of a function that is not known.
+        preview: request.getPreview() ? "look" : undefined,
       });
       const response = new proto.InvokeResponse();
       const names = holdsSecret(marks) ? Object.keys(answer) : [];
@@ -239,7 +248,8 @@ export function createProvider({ engine, schema }: Host): Provider {
         refuseReplacement(resource, inputs);
         await refuseFindings(resource, request, inputsInState(contextOf(inputs).owner), inputs);
         const { id, state } = previewCreate(resource, inputs);
-        response.setId(id ?? "");
+        // What depends on the id of something that is not there yet, a function's call before all, must not go on with it.
+        response.setId(isInState(contextOf(inputs).owner) ? (id ?? "") : "");
         response.setProperties(encoded(resource, state, marks));
         return response;
       }

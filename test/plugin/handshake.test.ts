@@ -54,9 +54,9 @@ describe("handshake", () => {
     expect((await plugin.client.getPluginInfo(new empty.Empty())).getVersion()).toBe(version);
   });
 
-  test("a function that is not there is named", async () => {
-    await expect(plugin.client.invoke(new proto.InvokeRequest().setTok("machines:index:getRegio"))).rejects.toThrow(
-      /there is no function "machines:index:getRegio"/,
+  test("a function that is not there is named, with the nearest that is", async () => {
+    await expect(plugin.client.invoke(new proto.InvokeRequest().setTok("machines:index:getRegion"))).rejects.toThrow(
+      /there is no function "machines:index:getRegion" in this version; did you mean machines:index:getRegions\?/,
     );
   });
 

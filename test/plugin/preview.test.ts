@@ -43,13 +43,14 @@ describe("preview", () => {
   };
 
   describe("of a create", () => {
-    test("answers the id where all of it is given, and what the inputs say", async () => {
+    // Whoever asked for what is inside it by its id would be told that there is no such thing.
+    test("answers what the inputs say, and no id: there is none yet", async () => {
       const app = of("App");
       const inputs = await app.checked({ name: "given", network: "blue" });
       expect(
         await sent(async () => {
           expect(await app.previewCreate(inputs)).toEqual({
-            id: "given",
+            id: "",
             state: {
               name: "given",
               network: "blue",
@@ -281,7 +282,8 @@ describe("preview", () => {
       service.fail({ operation: "apps.get", when: "before", status: 503, body: { error: "not now" } });
       const urn = urnOf("App", "unasked");
       const app = drive(plugin.client, urn);
-      expect((await app.previewCreate(await app.checked({ name: "unasked" }))).id).toBe("unasked");
+      const { state } = await app.previewCreate(await app.checked({ name: "unasked" }));
+      expect(state["name"]).toBe("unasked");
       await expect
         .poll(() => engine.logs.filter((log) => log.urn === urn))
         .toEqual([
