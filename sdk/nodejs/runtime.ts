@@ -3,8 +3,15 @@ import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
-import { unknown } from "@pulumi/pulumi/output.js";
-import { ask, contextKey, invoke, questionsOf, type Finding } from "../../provider/dynamic/index.ts";
+import { getAllResources, unknown } from "@pulumi/pulumi/output.js";
+import {
+  ask as askQuestion,
+  contextKey,
+  invoke,
+  questionsOf,
+  type Called,
+  type Finding,
+} from "../../provider/dynamic/index.ts";
 
 /** Type of a resource as the engine knows it. */
 export const typeToken = (type: string): string => `pulumi-nodejs:dynamic/machines:${type}`;
@@ -100,7 +107,7 @@ function findingsFor(
     return [
       pulumi
         .output(wanted)
-        .apply(async (inputs) => ask(type, index, inputs as Record<string, unknown>, await owner, get, warn)),
+        .apply(async (inputs) => askQuestion(type, index, inputs as Record<string, unknown>, await owner, get, warn)),
     ];
   });
 }
@@ -115,6 +122,19 @@ function valueAt(args: unknown, [name, ...rest]: readonly string[]): unknown {
 
 const configuration = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);
 
+/** Asks the service; the program does not end before it has answered. */
+async function ask(name: string, args: object | undefined): Promise<Called> {
+  const done = pulumi.runtime.rpcKeepAlive();
+  try {
+    return await invoke(name, { ...args }, configuration, {
+      isPreview: pulumi.runtime.isDryRun(),
+      say: (message) => void pulumi.log.info(message),
+    });
+  } finally {
+    done();
+  }
+}
+
 /** Calls a function of the provider. */
 export async function call<Result>(
   name: string,
@@ -122,29 +142,53 @@ export async function call<Result>(
   // Options of an invoke say which plugin is asked; there is none here.
   _opts: pulumi.InvokeOptions | undefined,
 ): Promise<Result> {
-  const { answer } = await invoke(name, { ...args }, configuration, {
-    isPreview: pulumi.runtime.isDryRun(),
-    say: (message) => void pulumi.log.info(message),
-  });
-  return answer as Result;
+  return (await ask(name, args)).answer as Result;
 }
 
-/** Calls a function of the provider once all arguments are known and everything it depends on is there. */
+/**
+ * Calls a function of the provider once all arguments are known and everything it depends on is there, as Pulumi's own
+ * SDKs do: in a preview, a resource that is still to be made leaves the answer unknown, also where its properties are known.
+ */
 export function callOutput<Result>(
   name: string,
   args: object | undefined,
   opts: pulumi.InvokeOutputOptions | undefined,
 ): pulumi.Output<Result> {
-  const first = pulumi.output(opts?.dependsOn ?? []).apply((resources) => {
-    const all = Array.isArray(resources) ? resources : [resources];
-    return pulumi.all(all.map((one) => (pulumi.CustomResource.isInstance(one) ? one.id : one.urn)));
-  });
-  return pulumi.all([pulumi.output({ ...args }), first]).apply(async ([given]) => {
-    const { answer, isSecret, isKnown } = await invoke(name, given, configuration, {
-      isPreview: pulumi.runtime.isDryRun(),
-      say: (message) => void pulumi.log.info(message),
-    });
+  const given = pulumi.output({ ...args });
+  const first = pulumi.output(opts?.dependsOn ?? []);
+  const named = first.apply((found) => idsOf(Array.isArray(found) ? found : [found]));
+  const implied = Promise.all([getAllResources(given), getAllResources(first)]).then(([a, b]) => idsOf([...a, ...b]));
+  return pulumi.all([given, named, pulumi.output(implied)]).apply(async ([known]) => {
+    const { answer, isSecret, isKnown } = await ask(name, known);
     if (!isKnown) return unknown;
     return isSecret ? pulumi.secret(answer) : answer;
   }) as unknown as pulumi.Output<Result>;
+}
+
+/** Ids of resources, and of all that are in components among them: known once all of them are there. */
+const idsOf = async (resources: readonly pulumi.Resource[]): Promise<pulumi.Output<string[]>> =>
+  pulumi.all([...(await custom(new Set(resources)))].map(({ id }) => id));
+
+/** The resources themselves and those in components, not what hangs on a custom resource. */
+async function custom(
+  resources: Iterable<pulumi.Resource>,
+  seen = new Set<pulumi.Resource>(),
+): Promise<Set<pulumi.CustomResource>> {
+  const found = new Set<pulumi.CustomResource>();
+  for (const one of resources) {
+    if (seen.has(one)) continue;
+    seen.add(one);
+    if (pulumi.CustomResource.isInstance(one) && (one.id as pulumi.Output<string> | undefined)) found.add(one);
+    if (!pulumi.ComponentResource.isInstance(one)) continue;
+    // What the SDK itself walks along; a component has its children once it is constructed.
+    const { __data: constructed, __childResources: children } = one as Internals;
+    await constructed;
+    for (const child of await custom(children ?? [], seen)) found.add(child);
+  }
+  return found;
+}
+
+interface Internals extends pulumi.ComponentResource {
+  readonly __data?: Promise<unknown>;
+  readonly __childResources?: ReadonlySet<pulumi.Resource>;
 }
