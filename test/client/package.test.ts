@@ -1,9 +1,10 @@
 // The built package in a script of its own: what somebody with nothing but Node.js runs.
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { makeApp, makeMachine, send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 let service: TestService;
@@ -20,7 +21,10 @@ afterAll(async () => {
 });
 
 /** Runs a script until it ends by itself. */
-function run(text: string): Promise<{ code: number | null; out: unknown; err: string; ms: number }> {
+function run(
+  text: string,
+  read: (out: string) => unknown = JSON.parse,
+): Promise<{ code: number | null; out: unknown; err: string; ms: number }> {
   const file = join(folder, "script.mjs");
   writeFileSync(file, text);
   const env = { ...process.env, MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token, PULUMI_HOME: folder };
@@ -31,7 +35,7 @@ function run(text: string): Promise<{ code: number | null; out: unknown; err: st
     child.stdout.setEncoding("utf8").on("data", (chunk: string) => (out += chunk));
     child.stderr.setEncoding("utf8").on("data", (chunk: string) => (err += chunk));
     child.on("error", reject).on("close", (code) => {
-      resolve({ code, out: out === "" ? undefined : JSON.parse(out), err, ms: Date.now() - since });
+      resolve({ code, out: out === "" ? undefined : read(out), err, ms: Date.now() - since });
     });
   });
 }
@@ -95,4 +99,20 @@ test("the client and the dynamic binding are the same code, with one kind of err
     await client.close();
   `);
   expect([out, err]).toEqual([[true, true], ""]);
+});
+
+test("the examples of docs/client.md run", async () => {
+  const text = readFileSync(join(__dirname, "../../docs/client.md"), "utf8");
+  const [restart = "", changes = ""] = [...text.matchAll(/```js\n(.*?)```/gs)].map(([, code = ""]) => code);
+  await makeApp(service, "shop");
+  const config = { image: "registry.example.com/a:1" };
+  const ids = [await makeMachine(service, "shop", { config }), await makeMachine(service, "shop", { config })].sort();
+  for (const id of ids) await send(service, "GET", `/v1/apps/shop/machines/${id}/wait`);
+  const lines = (out: string) => out.trim().split("\n").sort();
+  expect(await run(restart, lines)).toMatchObject({ code: 0, out: ids.map((id) => `${id} is started`), err: "" });
+  const restarts = service.requests.filter(({ operation }) => operation === "machines.restart");
+  expect(restarts.map(({ status }) => status)).toEqual([200, 200]);
+  const told = ids.map((id) => `shop/${id} is started`);
+  expect(await run(changes, lines)).toMatchObject({ code: 0, out: expect.arrayContaining(told) as unknown, err: "" });
+  expect(await run(changes, lines)).toMatchObject({ code: 0, out: undefined, err: "" });
 });
