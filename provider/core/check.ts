@@ -98,7 +98,7 @@ function fillAndCheck(fields: Readonly<Record<string, Field>>, inputs: Values, f
 
 const computedLeft = (resource: Resource, inputs: Values): string[] | undefined => {
   const left = Object.entries(resource.inputFields).filter(
-    ([name, field]) => kindOf(field) === "computed" && inputs[name] === undefined,
+    ([name, field]) => kindOf(field) === "computed" && field.meta["creation"] !== true && inputs[name] === undefined,
   );
   return left.length > 0 ? left.map(([name]) => name) : undefined;
 };

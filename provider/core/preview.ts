@@ -24,7 +24,8 @@ export function previewCreate(resource: Resource, inputs: Values): Previewed {
 /** An input left out about which the service is never asked stays out of the state. */
 const isOptionalInput = (resource: Resource, name: string): boolean => {
   const field = resource.inputFields[name];
-  return field !== undefined && !Object.hasOwn(resource.outputFields, name) && kindOf(field) !== "computed";
+  if (field === undefined || Object.hasOwn(resource.outputFields, name)) return false;
+  return kindOf(field) !== "computed" || field.meta["creation"] === true;
 };
 
 /** What an update will answer: outputs that the changed inputs cannot move are known. */

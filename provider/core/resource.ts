@@ -18,9 +18,15 @@ export type InputKind = "default" | "computed" | "behaviour";
 /** Marks an input that steers the provider and is never sent (R1). */
 export const behaviour = <S extends z.ZodType>(schema: S): S => schema.meta({ kind: "behaviour" });
 
-/** Marks an input about which leaving it out says nothing (R1). A `passing` one is left out of what an import writes down. */
-export const computed = <S extends z.ZodType>(schema: S, life: "passing" | "lasting" = "lasting"): z.ZodOptional<S> =>
-  schema.optional().meta({ kind: "computed", passing: life === "passing" });
+/**
+ * Marks an input about which leaving it out says nothing (R1). A `passing` one is left out of what an import writes down; a
+ * `creation` one matters when the object is made, and nobody can read it back (R7).
+ */
+export const computed = <S extends z.ZodType>(
+  schema: S,
+  life: "passing" | "lasting" | "creation" = "lasting",
+): z.ZodOptional<S> =>
+  schema.optional().meta({ kind: "computed", passing: life === "passing", creation: life === "creation" });
 
 /** The kind of an input. */
 export const kindOf = (field: Field): InputKind => (field.meta["kind"] as InputKind | undefined) ?? "default";

@@ -37,10 +37,10 @@ const inputs = z.object({
   fstype: z.enum(["ext4", "raw"]).default("ext4").describe("File system. Changing it replaces the volume."),
   snapshotRetention: z.int().min(1).max(60).default(5).describe("Days a snapshot is kept, 1 to 60."),
   autoBackupEnabled: z.boolean().default(true).describe("Whether snapshots are taken every day."),
-  snapshotId: computed(z.string().meta({ format: "reference" })).describe(
+  snapshotId: computed(z.string().meta({ format: "reference" }), "creation").describe(
     `Snapshot the volume is restored from: the \`id\` of a VolumeSnapshot. ${ofOrigin} Exclusive with \`sourceVolumeId\`.`,
   ),
-  sourceVolumeId: computed(z.string().meta({ format: "reference" })).describe(
+  sourceVolumeId: computed(z.string().meta({ format: "reference" }), "creation").describe(
     `Volume the new one is a fork of, in any region: the \`id\` of a Volume. ${ofOrigin} Exclusive with \`snapshotId\`.`,
   ),
   requireUniqueZone: behaviour(z.boolean().default(true)).describe(

@@ -35,10 +35,10 @@ describe("check", () => {
       autoBackupEnabled: true,
       allowDataLoss: false,
     });
-    expect(inputs["__context"]).toEqual({ autonamed: true, left: ["region", "snapshotId", "sourceVolumeId"] });
+    expect(inputs["__context"]).toEqual({ autonamed: true, left: ["region"] });
     expect(
       run("Volume", { app: "a", name: "d", region: "ams", __context: { timeouts: {} } }).inputs,
-    ).not.toHaveProperty("__context.autonamed");
+    ).not.toHaveProperty("__context");
   });
 
   test("a generated name ends by chance, is kept while none is given, and is made anew for a replacement", () => {

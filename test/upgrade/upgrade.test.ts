@@ -11,7 +11,13 @@ import { conversationOf, folder, placedAt, withoutResource } from "./records.ts"
 import { replay } from "./replay.ts";
 
 /** Properties that came after a version was recorded, as `Machine.zone`: answers may hold them in addition. */
-const later: readonly string[] = ["Machine.memoryLimitMb", "Machine.onUpdateFailure", "Machine.recreate"];
+const later: readonly string[] = [
+  "Machine.memoryLimitMb",
+  "Machine.onUpdateFailure",
+  "Machine.recreate",
+  "Volume.finalSnapshot",
+  "Volume.uniqueZoneAppWide",
+];
 
 const versions = readdirSync(folder).filter((name) => existsSync(join(folder, name, "program.txt")));
 const read = (version: string, file: string): string => readFileSync(join(folder, version, file), "utf8");
