@@ -1,7 +1,7 @@
 // Several secrets of an App, by name (spec 4.5, bodies 8).
 import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
-import { optional, required } from "../../api/schema.ts";
+import { required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { isAsWritten, secretsByName, takenOver, writeSecrets } from "./secretDigests.ts";
@@ -18,9 +18,9 @@ const inputs = z.object({
 });
 
 const outputs = z.object({
-  version: optional(
+  version: required(
     z.int(),
-    "Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values.",
+    "Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change.",
   ),
   digests: required(
     z.record(z.string(), z.string()),
@@ -60,7 +60,7 @@ export const appSecrets = defineResource({
     const live = await secretsByName(api, id.app);
     const digests = state?.digests ?? {};
     const kept = Object.entries(state?.values ?? {}).filter(([name]) => isAsWritten(digests[name], live.get(name)));
-    return { app: id.app, values: Object.fromEntries(kept), version: state?.version, digests };
+    return { app: id.app, values: Object.fromEntries(kept), version: state?.version ?? 0, digests };
   },
 
   async update({ id, inputs: { values }, old, api, warn }) {

@@ -34,7 +34,7 @@ const inputs = z.object({
 const outputs = z.object({
   ...facts,
   issuer: optional(z.string(), "Who issued it."),
-  uploadedAt: optional(z.string(), "RFC 3339 time of the upload."),
+  uploadedAt: required(z.string(), "RFC 3339 time of the upload."),
 });
 
 type Inputs = z.output<typeof inputs>;
@@ -45,7 +45,7 @@ const toLive = (app: string, hostname: string, detail: Detail) => ({
   hostname,
   ...factsOf(detail, "custom"),
   issuer: entryOf(detail, "custom")?.issuer ?? undefined,
-  uploadedAt: entryOf(detail, "custom")?.createdAt,
+  uploadedAt: entryOf(detail, "custom")?.createdAt ?? "",
 });
 
 export const customCertificate = defineResource({

@@ -22,9 +22,9 @@ const outputs = z.object({
     "Digest of the value. Secret: a value that is easy to guess could be found by its digest.",
     { secret: true },
   ),
-  version: optional(
+  version: required(
     z.int(),
-    "Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value.",
+    "Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.",
   ),
   createdAt: optional(z.string(), "RFC 3339 time of creation."),
   updatedAt: optional(z.string(), "RFC 3339 time of the last change."),
@@ -34,7 +34,10 @@ const toLive = (app: string, { name, digest, createdAt, updatedAt }: ShownSecret
   ...{ app, name, digest, createdAt, updatedAt },
 });
 
-const written = (app: string, made: AnswerOf<"secrets", "set">) => ({ ...toLive(app, made), version: made.version });
+const written = (app: string, made: AnswerOf<"secrets", "set">) => ({
+  ...toLive(app, made),
+  version: made.version ?? 0,
+});
 
 async function isThere(api: Api, key: { appName: string; secretName: string }): Promise<boolean> {
   try {
@@ -68,7 +71,7 @@ export const secret = defineResource({
   async read({ id, state, api }) {
     const live = await api.secrets.get({ appName: id.app, secretName: id.name });
     const changed = state !== undefined && !isAsWritten(state.digest, live);
-    return { ...toLive(id.app, live), version: state?.version, value: changed ? null : undefined };
+    return { ...toLive(id.app, live), version: state?.version ?? 0, value: changed ? null : undefined };
   },
 
   async update({ id, inputs: { value }, api }) {

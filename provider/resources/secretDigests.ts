@@ -19,13 +19,13 @@ export async function writeSecrets(
   api: Api,
   appName: string,
   values: Readonly<Record<string, string | null>>,
-): Promise<{ version: number | undefined; digests: Record<string, string> }> {
+): Promise<{ version: number; digests: Record<string, string> }> {
   const { secrets, version } = await api.secrets.update({ appName, body: { values: { ...values } } });
   const shown = secrets ?? (await api.secrets.list({ appName, minVersion: version?.toString() })).secrets;
   const digests = shown
     .filter(({ name }) => typeof values[name] === "string")
     .map(({ name, digest }) => [name, digest ?? ""]);
-  return { version, digests: Object.fromEntries(digests) as Record<string, string> };
+  return { version: version ?? 0, digests: Object.fromEntries(digests) as Record<string, string> };
 }
 
 /** What the user is told when names are taken over that something else has set. */

@@ -30,13 +30,13 @@ const inputs = z.object({
 const outputs = z.object({
   publicKey: optional(bytes(), "Public half, base64, of the kinds that have one: `es256`, `nacl_box`, `nacl_sign`."),
   createdAt: optional(z.string(), "RFC 3339 time of creation."),
-  updatedAt: optional(z.string(), "RFC 3339 time at which the key got its value."),
+  updatedAt: required(z.string(), "RFC 3339 time at which the key got its value."),
 });
 
 type Live = AnswerOf<"secretKeys", "get">;
 type Key = { readonly appName: string; readonly secretName: string };
 
-const toLive = (app: string, { name, type, publicKey, createdAt, updatedAt }: Live) => ({
+const toLive = (app: string, { name, type, publicKey, createdAt, updatedAt = "" }: Live) => ({
   ...{ app, name, type, publicKey, createdAt, updatedAt },
 });
 

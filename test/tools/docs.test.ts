@@ -50,6 +50,8 @@ const compact = (code: string): string =>
 test.each([
   ["docs/postgres.md", "examples/database/index.ts"],
   ["docs/volumes.md", "examples/volumes/index.ts"],
+  ["docs/certificates.md", "examples/web-app/index.ts"],
+  ["docs/secrets.md", "examples/web-app/index.ts"],
 ])("the code in %s is part of %s", (guide, program) => {
   const snippets = [...readFileSync(guide, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
   expect(snippets.length).toBeGreaterThan(0);

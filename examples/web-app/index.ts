@@ -1,0 +1,66 @@
+// A web App: secrets, a key that never leaves the service, and a certificate for a hostname of your own.
+import * as pulumi from "@pulumi/pulumi";
+import * as machines from "pulumi-machines";
+
+const settings = new pulumi.Config();
+// Nobody's: set your own, `pulumi config set hostname www.example.com`.
+const hostname = settings.get("hostname") ?? "www.example.invalid";
+
+const app = new machines.App("shop");
+
+const secrets = new machines.AppSecrets("secrets", {
+  app: app.id,
+  values: {
+    DATABASE_URL: settings.getSecret("databaseUrl") ?? pulumi.secret("postgres://localhost/shop"),
+    LOG_LEVEL: "info",
+  },
+});
+
+const sessions = new machines.SecretKey("sessions", { app: app.id, name: "SESSIONS", type: "hs256" });
+
+const web = new machines.Machine(
+  "web",
+  {
+    app: app.id,
+    region: "ams",
+    config: {
+      image: settings.get("image") ?? "registry.example.com/shop:1.0.0",
+      env: { PORT: "8080" },
+      services: [
+        {
+          protocol: "tcp",
+          internalPort: 8080,
+          ports: [
+            { port: 80, handlers: ["http"], forceHttps: true },
+            { port: 443, handlers: ["http", "tls"] },
+          ],
+          checks: [{ type: "http", path: "/healthz", interval: "15s", timeout: "2s", gracePeriod: "5s" }],
+        },
+      ],
+    },
+  },
+  { dependsOn: [secrets, sessions] },
+);
+
+const certificate = new machines.AcmeCertificate("certificate", { app: app.id, hostname });
+
+// A certificate of your own goes first, where there is one.
+const [fullchain, privateKey] = [settings.get("fullchain"), settings.getSecret("privateKey")];
+const own =
+  fullchain !== undefined && privateKey !== undefined
+    ? new machines.CustomCertificate("own", { app: app.id, hostname, fullchain, privateKey })
+    : undefined;
+
+const validate = () =>
+  new machines.CertificateValidation(
+    "valid",
+    { app: app.id, hostname: certificate.hostname, triggers: own ? [own.uploadedAt] : [] },
+    { dependsOn: own ?? certificate, customTimeouts: { create: "1h" } },
+  );
+const valid = settings.getBoolean("waitForCertificate") ? validate() : undefined;
+
+export const appName = app.name;
+export const webMachine = web.id;
+export const secretsVersion = secrets.version;
+export const dnsRecords = certificate.dnsRecords;
+export const validUntil = valid?.expiresAt;
