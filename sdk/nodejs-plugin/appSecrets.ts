@@ -49,9 +49,9 @@ export class AppSecrets extends pulumi.CustomResource {
      */
     declare public readonly values: pulumi.Output<{[key: string]: string}>;
     /**
-     * Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values.
+     * Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change.
      */
-    declare public /*out*/ readonly version: pulumi.Output<number | undefined>;
+    declare public /*out*/ readonly version: pulumi.Output<number>;
 
     /**
      * Create a AppSecrets resource with the given unique name, arguments, and options.

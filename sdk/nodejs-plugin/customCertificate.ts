@@ -82,7 +82,7 @@ export class CustomCertificate extends pulumi.CustomResource {
     /**
      * RFC 3339 time of the upload.
      */
-    declare public /*out*/ readonly uploadedAt: pulumi.Output<string | undefined>;
+    declare public /*out*/ readonly uploadedAt: pulumi.Output<string>;
 
     /**
      * Create a CustomCertificate resource with the given unique name, arguments, and options.

@@ -61,9 +61,9 @@ export class Secret extends pulumi.CustomResource {
      */
     declare public readonly value: pulumi.Output<string>;
     /**
-     * Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value.
+     * Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.
      */
-    declare public /*out*/ readonly version: pulumi.Output<number | undefined>;
+    declare public /*out*/ readonly version: pulumi.Output<number>;
 
     /**
      * Create a Secret resource with the given unique name, arguments, and options.

@@ -66,7 +66,7 @@ export class SecretKey extends pulumi.CustomResource {
     /**
      * RFC 3339 time at which the key got its value.
      */
-    declare public /*out*/ readonly updatedAt: pulumi.Output<string | undefined>;
+    declare public /*out*/ readonly updatedAt: pulumi.Output<string>;
     /**
      * The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
      */

@@ -25,8 +25,8 @@ export class AppSecrets extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. */
   declare readonly values: pulumi.Output<{ [key: string]: string }>;
-  /** Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. */
-  declare readonly version: pulumi.Output<number | undefined>;
+  /** Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change. */
+  declare readonly version: pulumi.Output<number>;
   /** Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest. */
   declare readonly digests: pulumi.Output<{ [key: string]: string }>;
 

@@ -3,12 +3,12 @@ import type * as pulumi from "@pulumi/pulumi";
 import { call, callOutput } from "./runtime.ts";
 import type * as output from "./types/output.ts";
 
-/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing and its answer is unknown. */
+/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer. */
 export function checkCertificate(args: CheckCertificateArgs, opts?: pulumi.InvokeOptions): Promise<CheckCertificateResult> {
   return call("checkCertificate", args, opts);
 }
 
-/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing and its answer is unknown. */
+/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer. */
 export function checkCertificateOutput(args: CheckCertificateOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<CheckCertificateResult> {
   return callOutput("checkCertificate", args, opts);
 }

@@ -43,7 +43,7 @@ export class CustomCertificate extends pulumi.CustomResource {
   /** Who issued it. */
   declare readonly issuer: pulumi.Output<string | undefined>;
   /** RFC 3339 time of the upload. */
-  declare readonly uploadedAt: pulumi.Output<string | undefined>;
+  declare readonly uploadedAt: pulumi.Output<string>;
 
   /**
    * @param name name of the resource in this program

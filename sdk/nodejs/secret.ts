@@ -29,8 +29,8 @@ export class Secret extends pulumi.CustomResource {
   declare readonly value: pulumi.Output<string>;
   /** Digest of the value. Secret: a value that is easy to guess could be found by its digest. */
   declare readonly digest: pulumi.Output<string | undefined>;
-  /** Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. */
-  declare readonly version: pulumi.Output<number | undefined>;
+  /** Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change. */
+  declare readonly version: pulumi.Output<number>;
   /** RFC 3339 time of creation. */
   declare readonly createdAt: pulumi.Output<string | undefined>;
   /** RFC 3339 time of the last change. */

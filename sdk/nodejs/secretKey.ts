@@ -36,7 +36,7 @@ export class SecretKey extends pulumi.CustomResource {
   /** RFC 3339 time of creation. */
   declare readonly createdAt: pulumi.Output<string | undefined>;
   /** RFC 3339 time at which the key got its value. */
-  declare readonly updatedAt: pulumi.Output<string | undefined>;
+  declare readonly updatedAt: pulumi.Output<string>;
 
   /**
    * @param name name of the resource in this program

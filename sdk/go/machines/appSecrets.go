@@ -24,8 +24,8 @@ type AppSecrets struct {
 	Digests pulumi.StringMapOutput `pulumi:"digests"`
 	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
 	Values pulumi.StringMapOutput `pulumi:"values"`
-	// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values.
-	Version pulumi.IntPtrOutput `pulumi:"version"`
+	// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change.
+	Version pulumi.IntOutput `pulumi:"version"`
 }
 
 // NewAppSecrets registers a new resource with the given unique name, arguments, and options.
@@ -201,9 +201,9 @@ func (o AppSecretsOutput) Values() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringMapOutput { return v.Values }).(pulumi.StringMapOutput)
 }
 
-// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values.
-func (o AppSecretsOutput) Version() pulumi.IntPtrOutput {
-	return o.ApplyT(func(v *AppSecrets) pulumi.IntPtrOutput { return v.Version }).(pulumi.IntPtrOutput)
+// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change.
+func (o AppSecretsOutput) Version() pulumi.IntOutput {
+	return o.ApplyT(func(v *AppSecrets) pulumi.IntOutput { return v.Version }).(pulumi.IntOutput)
 }
 
 type AppSecretsArrayOutput struct{ *pulumi.OutputState }

@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing and its answer is unknown.
+// Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer.
 func CheckCertificate(ctx *pulumi.Context, args *CheckCertificateArgs, opts ...pulumi.InvokeOption) (*CheckCertificateResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv CheckCertificateResult

@@ -39,7 +39,7 @@ type CustomCertificate struct {
 	// `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
 	// RFC 3339 time of the upload.
-	UploadedAt pulumi.StringPtrOutput `pulumi:"uploadedAt"`
+	UploadedAt pulumi.StringOutput `pulumi:"uploadedAt"`
 }
 
 // NewCustomCertificate registers a new resource with the given unique name, arguments, and options.
@@ -267,8 +267,8 @@ func (o CustomCertificateOutput) Status() pulumi.StringPtrOutput {
 }
 
 // RFC 3339 time of the upload.
-func (o CustomCertificateOutput) UploadedAt() pulumi.StringPtrOutput {
-	return o.ApplyT(func(v *CustomCertificate) pulumi.StringPtrOutput { return v.UploadedAt }).(pulumi.StringPtrOutput)
+func (o CustomCertificateOutput) UploadedAt() pulumi.StringOutput {
+	return o.ApplyT(func(v *CustomCertificate) pulumi.StringOutput { return v.UploadedAt }).(pulumi.StringOutput)
 }
 
 type CustomCertificateArrayOutput struct{ *pulumi.OutputState }

@@ -30,8 +30,8 @@ type Secret struct {
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
 	// The value; it may be empty.
 	Value pulumi.StringOutput `pulumi:"value"`
-	// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value.
-	Version pulumi.IntPtrOutput `pulumi:"version"`
+	// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.
+	Version pulumi.IntOutput `pulumi:"version"`
 }
 
 // NewSecret registers a new resource with the given unique name, arguments, and options.
@@ -232,9 +232,9 @@ func (o SecretOutput) Value() pulumi.StringOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringOutput { return v.Value }).(pulumi.StringOutput)
 }
 
-// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value.
-func (o SecretOutput) Version() pulumi.IntPtrOutput {
-	return o.ApplyT(func(v *Secret) pulumi.IntPtrOutput { return v.Version }).(pulumi.IntPtrOutput)
+// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.
+func (o SecretOutput) Version() pulumi.IntOutput {
+	return o.ApplyT(func(v *Secret) pulumi.IntOutput { return v.Version }).(pulumi.IntOutput)
 }
 
 type SecretArrayOutput struct{ *pulumi.OutputState }

@@ -31,7 +31,7 @@ type SecretKey struct {
 	// Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
 	Type SecretKeyTypeOutput `pulumi:"type"`
 	// RFC 3339 time at which the key got its value.
-	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
+	UpdatedAt pulumi.StringOutput `pulumi:"updatedAt"`
 	// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
 	Value pulumi.StringPtrOutput `pulumi:"value"`
 }
@@ -245,8 +245,8 @@ func (o SecretKeyOutput) Type() SecretKeyTypeOutput {
 }
 
 // RFC 3339 time at which the key got its value.
-func (o SecretKeyOutput) UpdatedAt() pulumi.StringPtrOutput {
-	return o.ApplyT(func(v *SecretKey) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
+func (o SecretKeyOutput) UpdatedAt() pulumi.StringOutput {
+	return o.ApplyT(func(v *SecretKey) pulumi.StringOutput { return v.UpdatedAt }).(pulumi.StringOutput)
 }
 
 // The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.

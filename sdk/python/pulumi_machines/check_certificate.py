@@ -183,7 +183,7 @@ def check_certificate(app: Optional[_builtins.str] = None,
                       hostname: Optional[_builtins.str] = None,
                       opts: Optional[pulumi.InvokeOptions] = None) -> AwaitableCheckCertificateResult:
     """
-    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing and its answer is unknown.
+    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer.
 
     :param _builtins.str app: App to look into: the `id` of an App.
     :param _builtins.str hostname: The hostname, or the `id` of a certificate.
@@ -211,7 +211,7 @@ def check_certificate_output(app: pulumi.Input[Optional[_builtins.str]] = None,
                              hostname: pulumi.Input[Optional[_builtins.str]] = None,
                              opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[CheckCertificateResult]:
     """
-    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing and its answer is unknown.
+    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer.
 
     :param _builtins.str app: App to look into: the `id` of an App.
     :param _builtins.str hostname: The hostname, or the `id` of a certificate.

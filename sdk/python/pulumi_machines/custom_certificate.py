@@ -288,7 +288,7 @@ class CustomCertificate(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter(name="uploadedAt")
-    def uploaded_at(self) -> pulumi.Output[Optional[_builtins.str]]:
+    def uploaded_at(self) -> pulumi.Output[_builtins.str]:
         """
         RFC 3339 time of the upload.
         """

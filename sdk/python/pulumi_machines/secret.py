@@ -227,9 +227,9 @@ class Secret(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter
-    def version(self) -> pulumi.Output[Optional[_builtins.int]]:
+    def version(self) -> pulumi.Output[_builtins.int]:
         """
-        Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value.
+        Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.
         """
         return pulumi.get(self, "version")
 

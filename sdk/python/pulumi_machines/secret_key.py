@@ -272,7 +272,7 @@ class SecretKey(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter(name="updatedAt")
-    def updated_at(self) -> pulumi.Output[Optional[_builtins.str]]:
+    def updated_at(self) -> pulumi.Output[_builtins.str]:
         """
         RFC 3339 time at which the key got its value.
         """
