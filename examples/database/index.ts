@@ -64,22 +64,29 @@ const attachment = new machines.PostgresAttachment("shop", {
   database: database.id,
 });
 
-// Migrations go here: after the attachment and the extension, and before the Machine that needs them.
-
 const web = new machines.Machine(
   "web",
   {
     app: app.id,
     region: "fra",
+    // It runs with the connection URI as it is, also after the password changed.
+    minSecretsVersion: attachment.secretsVersion,
     config: {
       image,
       guest: { cpuKind: "shared", cpus: 1, memoryMb: 256 },
       services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 443, handlers: ["http", "tls"] }] }],
     },
   },
-  // It starts with the secrets the App has by then.
-  { dependsOn: [attachment, search] },
+  { dependsOn: search },
 );
+
+// Run in the Machine, which has the connection URI in its environment: once, and again with every release.
+const migration = new machines.MachineCommand("migration", {
+  app: app.id,
+  machine: web.id,
+  create: ["sh", "-c", settings.get("migrate") ?? "echo up to date"],
+  triggers: { release: settings.get("release") ?? "1" },
+});
 
 export const appName = app.name;
 export const clusterId = cluster.id;
@@ -88,3 +95,4 @@ export const stagingId = staging?.id;
 export const host = cluster.poolerHost;
 export const databaseUrl = cluster.poolerUri;
 export const webMachine = web.id;
+export const migrated = migration.stdout;

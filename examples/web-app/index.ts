@@ -23,6 +23,8 @@ const web = new machines.Machine(
   {
     app: app.id,
     region: "ams",
+    // It runs with the secrets as they are, also after they changed.
+    minSecretsVersion: secrets.version,
     config: {
       image: settings.get("image") ?? "registry.example.com/shop:1.0.0",
       env: { PORT: "8080" },
@@ -39,10 +41,15 @@ const web = new machines.Machine(
       ],
     },
   },
-  { dependsOn: [secrets, sessions] },
+  { dependsOn: sessions },
 );
 
-const certificate = new machines.AcmeCertificate("certificate", { app: app.id, hostname });
+const ipv4 = new machines.IpAssignment("ipv4", { app: app.id, type: "shared_v4" });
+
+const ipv6 = new machines.IpAssignment("ipv6", { app: app.id, type: "v6" });
+
+// With the addresses in place, its records lead to them.
+const certificate = new machines.AcmeCertificate("certificate", { app: app.id, hostname }, { dependsOn: [ipv4, ipv6] });
 
 // A certificate of your own goes first, where there is one.
 const [fullchain, privateKey] = [settings.get("fullchain"), settings.getSecret("privateKey")];
@@ -54,7 +61,7 @@ const own =
 const validate = () =>
   new machines.CertificateValidation(
     "valid",
-    { app: app.id, hostname: certificate.hostname, triggers: own ? [own.uploadedAt] : [] },
+    { app: app.id, hostname: certificate.hostname, triggers: own ? { uploaded: own.uploadedAt } : {} },
     { dependsOn: own ?? certificate, customTimeouts: { create: "1h" } },
   );
 const valid = settings.getBoolean("waitForCertificate") ? validate() : undefined;
@@ -62,5 +69,6 @@ const valid = settings.getBoolean("waitForCertificate") ? validate() : undefined
 export const appName = app.name;
 export const webMachine = web.id;
 export const secretsVersion = secrets.version;
+export const addresses = [ipv4.ip, ipv6.ip];
 export const dnsRecords = certificate.dnsRecords;
 export const validUntil = valid?.expiresAt;

@@ -19,7 +19,7 @@ export const certificateDetails = wire.extend({
   certificates: named("CertificateEntry", wire.shape.certificates),
   dnsRequirements: named("DnsRequirements", wire.shape.dnsRequirements),
   rateLimitedUntil: optional(z.string(), "RFC 3339 time at which issuing goes on, if it is held up."),
-  validation: named("CertificateValidation", wire.shape.validation),
+  validation: named("CertificateChallenges", wire.shape.validation),
   validationErrors: named("CertificateValidationError", wire.shape.validationErrors),
 });
 

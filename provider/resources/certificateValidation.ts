@@ -8,6 +8,7 @@ import { MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Call } from "../core/resource.ts";
 import { type Detail } from "./hostnameCertificates.ts";
+import { triggers } from "./triggers.ts";
 
 const inputs = z.object({
   app: required(appName, "App that serves the hostname: the `id` of an App. Changing it waits anew.", {
@@ -18,10 +19,7 @@ const inputs = z.object({
     "Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.",
     { format: "reference" },
   ),
-  triggers: z
-    .array(z.string())
-    .optional()
-    .describe("Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate."),
+  triggers: triggers("the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one"),
 });
 
 const outputs = z.object({

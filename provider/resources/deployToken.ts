@@ -6,6 +6,7 @@ import { duration, parseDuration, required } from "../../api/schema.ts";
 import { MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
+import { triggers } from "./triggers.ts";
 
 const inputs = z.object({
   app: required(appName, "App the token is good for: the `id` of an App. Changing it makes a new token.", {
@@ -16,10 +17,7 @@ const inputs = z.object({
     'Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.',
     { format: "duration" },
   ),
-  rotationTriggers: z
-    .record(z.string(), z.string())
-    .optional()
-    .describe("Values of your choice, for example a date: when one changes, a new token is made."),
+  rotationTriggers: triggers("a new token is made"),
 });
 
 const outputs = z.object({

@@ -8,6 +8,7 @@ import type { MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource, type Call, type Problem } from "../core/resource.ts";
+import { triggers } from "./triggers.ts";
 
 const command = z.array(z.string()).min(1, "must name a command");
 /** Seconds the service lets a command take. */
@@ -33,9 +34,7 @@ const inputs = z.object({
   delete: behaviour(command.optional())
     .meta({ sensitive: true })
     .describe("Command and arguments to run when this is deleted; nothing is run when left out."),
-  triggers: optional(z.array(z.unknown()), "Values of any kind; when they change, the command of `update` is run.", {
-    sensitive: true,
-  }),
+  triggers: triggers("the command of `update` is run"),
   stdin: optional(z.string(), "What the commands read.", { sensitive: true }),
   timeout: optional(duration(), 'Time a command may take, for example `"30s"`; 60 s, which is also the most.', {
     wireDefault: `${longest}s`,

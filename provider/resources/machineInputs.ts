@@ -6,19 +6,13 @@ import { signalName, stopSignal } from "../../api/signals.ts";
 import { versionOf, type Machine } from "../client/wait.ts";
 import { behaviour, computed } from "../core/resource.ts";
 import { config, fromService, type Config } from "./machineSettings.ts";
-
-const triggers = (what: string) =>
-  optional(
-    z.record(z.string(), z.string()),
-    `Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is ${what}. Creating the Machine or removing all of them does nothing.`,
-    { sensitive: true },
-  );
+import { triggers } from "./triggers.ts";
 
 /** The `restart` input. */
 export const restart = named(
   "RestartTriggers",
   z.object({
-    triggers: triggers("restarted"),
+    triggers: triggers("the Machine is restarted; creating it or removing all of them does nothing"),
     signal: behaviour(stopSignal.optional()).describe(
       "Signal that asks the Machine to stop; what `config.stopConfig` says when left out.",
     ),
@@ -32,7 +26,7 @@ export const restart = named(
 export const reload = named(
   "ReloadTriggers",
   z.object({
-    triggers: triggers("signalled"),
+    triggers: triggers("the Machine is signalled; creating it or removing all of them does nothing"),
     signal: behaviour(signalName.optional()).describe("Signal for the main process; SIGHUP when left out."),
   }),
 );

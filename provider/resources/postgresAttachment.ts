@@ -45,7 +45,10 @@ const inputs = z.object({
 const outputs = z.object({
   attachedAt: optional(z.string(), "RFC 3339 time of the attachment."),
   secretDigest: optional(z.string(), "Digest of the secret that was set; it changes with the value."),
-  secretsVersion: optional(z.int(), "Version of the App's secrets since the secret was set."),
+  secretsVersion: required(
+    z.int(),
+    "Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.",
+  ),
 });
 
 type Inputs = z.output<typeof inputs>;
@@ -69,7 +72,7 @@ export const postgresAttachment = defineResource({
   async create({ inputs: wanted, ...call }) {
     const { cluster, app } = wanted;
     const { data } = await call.api.postgres.attach({ postgresClusterId: cluster, body: { appName: app } });
-    const live = { cluster, app, attachedAt: data.attachedAt };
+    const live = { cluster, app, attachedAt: data.attachedAt, secretsVersion: 0 };
     try {
       return { ...live, ...(await written(call, wanted, undefined)) };
     } catch (error) {
@@ -81,19 +84,19 @@ export const postgresAttachment = defineResource({
   async read({ id, state, api }) {
     const { data } = await api.postgres.get({ postgresClusterId: id.cluster });
     if (!data.attachedApps?.some(({ name }) => name === id.app)) return undefined;
-    const { attachedAt, secretDigest, secretsVersion, secretName: name } = state ?? {};
-    const live = { ...id, attachedAt };
+    const { attachedAt, secretDigest, secretsVersion = 0, secretName: name } = state ?? {};
+    const live = { ...id, attachedAt, secretsVersion };
     if (name === undefined) return live;
     const digest = await digestOf({ api, app: id.app, name });
     // Overwritten or unset: what we wrote is there no longer.
-    return digest === secretDigest ? { ...live, secretDigest, secretsVersion } : { ...live, secretName: null };
+    return digest === secretDigest ? { ...live, secretDigest } : { ...live, secretName: null };
   },
 
   async update({ id, inputs: wanted, old, ...call }) {
     const { api } = call;
     const { data } = await api.postgres.attach({ postgresClusterId: id.cluster, body: { appName: id.app } });
     const told = await written(call, wanted, old.secretName);
-    return { ...id, attachedAt: data.attachedAt, secretDigest: undefined, secretsVersion: undefined, ...told };
+    return { ...id, attachedAt: data.attachedAt, secretDigest: undefined, secretsVersion: 0, ...told };
   },
 
   async delete({ id, state, api }) {
@@ -120,7 +123,7 @@ async function written(call: Call, wanted: Settings, before: string | undefined)
   if (Object.keys(values).length === 0) return {};
   const { secrets = [], version } = await call.api.secrets.update({ appName: app, body: { values } });
   if (name === undefined) return {};
-  return { secretDigest: secrets.find((secret) => secret.name === name)?.digest, secretsVersion: version };
+  return { secretDigest: secrets.find((secret) => secret.name === name)?.digest, secretsVersion: version ?? 0 };
 }
 
 async function uriOf(call: Call, { cluster, uri, user = firstUser, password, database }: Settings): Promise<string> {

@@ -8,6 +8,7 @@ import { makeOnce, whenReady } from "../client/clusters.ts";
 import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { defineResource, type Call } from "../core/resource.ts";
+import { triggers } from "./triggers.ts";
 
 const inputs = z.object({
   cluster: required(
@@ -20,10 +21,7 @@ const inputs = z.object({
     .describe(
       "`full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.",
     ),
-  triggers: optional(
-    z.record(z.string(), z.string()),
-    "Any values, for example a release; when they change, another backup is made.",
-  ),
+  triggers: triggers("another backup is made"),
 });
 
 const outputs = z.object({

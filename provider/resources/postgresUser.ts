@@ -2,13 +2,14 @@
 import { z } from "zod";
 import { userName } from "../../api/names.ts";
 import { postgresRole } from "../../api/postgres.ts";
-import { optional, required } from "../../api/schema.ts";
+import { required } from "../../api/schema.ts";
 import { makeOnce, whenReady } from "../client/clusters.ts";
 import { isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { behaviour, defineResource, type Call } from "../core/resource.ts";
 import { equal } from "../core/values.ts";
 import { credentialsIfTold, credentialsOf } from "./postgresCredentials.ts";
+import { triggers } from "./triggers.ts";
 
 const inputs = z.object({
   cluster: required(
@@ -24,10 +25,7 @@ const inputs = z.object({
     postgresRole,
     "What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.",
   ),
-  rotationTriggers: optional(
-    z.record(z.string(), z.string()),
-    "Any values, for example a date; when they change, the user gets a new password.",
-  ),
+  rotationTriggers: triggers("the user gets a new password"),
   killSessions: behaviour(z.boolean().default(false)).describe(
     "Whether a new password ends the sessions the user has open.",
   ),

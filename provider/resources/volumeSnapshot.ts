@@ -7,6 +7,7 @@ import { isNotFound, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { identified, takeSnapshot, untilWritten, type Snapshot, type VolumeKey } from "./snapshots.ts";
+import { triggers } from "./triggers.ts";
 
 const inputs = z.object({
   app: required(appName, "App of the volume: the `id` of an App. Changing it takes a new snapshot.", {
@@ -15,10 +16,7 @@ const inputs = z.object({
   volume: required(z.string(), "Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.", {
     format: "reference",
   }),
-  triggers: z
-    .record(z.string(), z.string())
-    .optional()
-    .describe("Values of your choice, for example a version: when one changes, a new snapshot is taken."),
+  triggers: triggers("a new snapshot is taken"),
 });
 
 const outputs = z.object({

@@ -53,9 +53,9 @@ export class CertificateValidation extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly status: pulumi.Output<string | undefined>;
     /**
-     * Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
      */
-    declare public readonly triggers: pulumi.Output<string[] | undefined>;
+    declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
 
     /**
      * Create a CertificateValidation resource with the given unique name, arguments, and options.
@@ -106,7 +106,7 @@ export interface CertificateValidationArgs {
      */
     hostname: pulumi.Input<string>;
     /**
-     * Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
      */
-    triggers?: pulumi.Input<pulumi.Input<string>[] | undefined>;
+    triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

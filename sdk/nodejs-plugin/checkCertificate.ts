@@ -73,7 +73,7 @@ export interface CheckCertificateResult {
     /**
      * What has been found so far.
      */
-    readonly validation?: outputs.CertificateValidation;
+    readonly validation?: outputs.CertificateChallenges;
     /**
      * What keeps the certificate from being valid.
      */

@@ -49,7 +49,7 @@ export class DeployToken extends pulumi.CustomResource {
      */
     declare public readonly expiry: pulumi.Output<string>;
     /**
-     * Values of your choice, for example a date: when one changes, a new token is made.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
      */
     declare public readonly rotationTriggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
@@ -114,7 +114,7 @@ export interface DeployTokenArgs {
      */
     expiry: pulumi.Input<string>;
     /**
-     * Values of your choice, for example a date: when one changes, a new token is made.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
      */
     rotationTriggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

@@ -69,7 +69,7 @@ export interface GetCertificateResult {
     /**
      * What has been found so far.
      */
-    readonly validation?: outputs.CertificateValidation;
+    readonly validation?: outputs.CertificateChallenges;
     /**
      * What keeps the certificate from being valid.
      */

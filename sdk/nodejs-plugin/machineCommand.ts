@@ -85,9 +85,9 @@ export class MachineCommand extends pulumi.CustomResource {
      */
     declare public readonly timeout: pulumi.Output<string | undefined>;
     /**
-     * Values of any kind; when they change, the command of `update` is run.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
      */
-    declare public readonly triggers: pulumi.Output<any[] | undefined>;
+    declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
      * Command and arguments to run when any input but `delete` changes; those of `create` when left out.
      */
@@ -180,9 +180,9 @@ export interface MachineCommandArgs {
      */
     timeout?: pulumi.Input<string | undefined>;
     /**
-     * Values of any kind; when they change, the command of `update` is run.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
      */
-    triggers?: pulumi.Input<any[] | undefined>;
+    triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**
      * Command and arguments to run when any input but `delete` changes; those of `create` when left out.
      */

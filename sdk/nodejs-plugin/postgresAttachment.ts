@@ -65,9 +65,9 @@ export class PostgresAttachment extends pulumi.CustomResource {
      */
     declare public readonly secretName: pulumi.Output<string | undefined>;
     /**
-     * Version of the App's secrets since the secret was set.
+     * Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
      */
-    declare public /*out*/ readonly secretsVersion: pulumi.Output<number | undefined>;
+    declare public /*out*/ readonly secretsVersion: pulumi.Output<number>;
     /**
      * The connection URI itself; made from `user`, `password` and `database` when left out.
      */

@@ -68,7 +68,7 @@ export class PostgresBackup extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly status: pulumi.Output<string | undefined>;
     /**
-     * Any values, for example a release; when they change, another backup is made.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
      */
     declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
@@ -126,7 +126,7 @@ export interface PostgresBackupArgs {
      */
     cluster: pulumi.Input<string>;
     /**
-     * Any values, for example a release; when they change, another backup is made.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**

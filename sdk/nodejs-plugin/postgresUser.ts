@@ -54,7 +54,7 @@ export class PostgresUser extends pulumi.CustomResource {
      */
     declare public readonly role: pulumi.Output<enums.PostgresUserRole>;
     /**
-     * Any values, for example a date; when they change, the user gets a new password.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
      */
     declare public readonly rotationTriggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
@@ -122,7 +122,7 @@ export interface PostgresUserArgs {
      */
     role: pulumi.Input<enums.PostgresUserRole>;
     /**
-     * Any values, for example a date; when they change, the user gets a new password.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
      */
     rotationTriggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**

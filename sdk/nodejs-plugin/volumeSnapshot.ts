@@ -69,7 +69,7 @@ export class VolumeSnapshot extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly status: pulumi.Output<string | undefined>;
     /**
-     * Values of your choice, for example a version: when one changes, a new snapshot is taken.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
      */
     declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
@@ -138,7 +138,7 @@ export interface VolumeSnapshotArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Values of your choice, for example a version: when one changes, a new snapshot is taken.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**

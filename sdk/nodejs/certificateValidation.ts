@@ -25,8 +25,8 @@ export class CertificateValidation extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew. */
   declare readonly hostname: pulumi.Output<string>;
-  /** Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate. */
-  declare readonly triggers: pulumi.Output<string[] | undefined>;
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one. */
+  declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Status of the hostname: `active`. */
   declare readonly status: pulumi.Output<string | undefined>;
   /** RFC 3339 time at which the certificate that serves the hostname expires. */
@@ -48,6 +48,6 @@ export interface CertificateValidationArgs {
   app: pulumi.Input<string>;
   /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew. */
   hostname: pulumi.Input<string>;
-  /** Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate. */
-  triggers?: pulumi.Input<pulumi.Input<string>[]> | undefined;
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one. */
+  triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
 }

@@ -48,7 +48,7 @@ export interface CheckCertificateResult {
   /** RFC 3339 time at which issuing goes on, if it is held up. */
   rateLimitedUntil?: string | undefined;
   /** What has been found so far. */
-  validation?: output.CertificateValidation | undefined;
+  validation?: output.CertificateChallenges | undefined;
   /** What keeps the certificate from being valid. */
   validationErrors?: output.CertificateValidationError[] | undefined;
   /** Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes. */

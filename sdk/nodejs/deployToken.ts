@@ -25,7 +25,7 @@ export class DeployToken extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token. */
   declare readonly expiry: pulumi.Output<string>;
-  /** Values of your choice, for example a date: when one changes, a new token is made. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made. */
   declare readonly rotationTriggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Random name of the token in the state; the service does not know it. */
   declare readonly tokenId: pulumi.Output<string>;
@@ -50,6 +50,6 @@ export interface DeployTokenArgs {
   app: pulumi.Input<string>;
   /** Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token. */
   expiry: pulumi.Input<string>;
-  /** Values of your choice, for example a date: when one changes, a new token is made. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made. */
   rotationTriggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
 }

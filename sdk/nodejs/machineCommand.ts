@@ -31,8 +31,8 @@ export class MachineCommand extends pulumi.CustomResource {
   declare readonly update: pulumi.Output<string[] | undefined>;
   /** Command and arguments to run when this is deleted; nothing is run when left out. */
   declare readonly delete: pulumi.Output<string[] | undefined>;
-  /** Values of any kind; when they change, the command of `update` is run. */
-  declare readonly triggers: pulumi.Output<unknown[] | undefined>;
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
+  declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** What the commands read. */
   declare readonly stdin: pulumi.Output<string | undefined>;
   /** Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`. */
@@ -72,8 +72,8 @@ export interface MachineCommandArgs {
   update?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** Command and arguments to run when this is deleted; nothing is run when left out. */
   delete?: pulumi.Input<pulumi.Input<string>[]> | undefined;
-  /** Values of any kind; when they change, the command of `update` is run. */
-  triggers?: pulumi.Input<unknown[]> | undefined;
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
+  triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
   /** What the commands read. */
   stdin?: pulumi.Input<string> | undefined;
   /** Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`. */

@@ -39,8 +39,8 @@ export class PostgresAttachment extends pulumi.CustomResource {
   declare readonly attachedAt: pulumi.Output<string | undefined>;
   /** Digest of the secret that was set; it changes with the value. */
   declare readonly secretDigest: pulumi.Output<string | undefined>;
-  /** Version of the App's secrets since the secret was set. */
-  declare readonly secretsVersion: pulumi.Output<number | undefined>;
+  /** Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it. */
+  declare readonly secretsVersion: pulumi.Output<number>;
 
   /**
    * @param name name of the resource in this program

@@ -25,7 +25,7 @@ export class PostgresBackup extends pulumi.CustomResource {
   declare readonly cluster: pulumi.Output<string>;
   /** `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup. */
   declare readonly type: pulumi.Output<"full" | "incr" | "diff">;
-  /** Any values, for example a release; when they change, another backup is made. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Identifier within the cluster. */
   declare readonly backupId: pulumi.Output<string>;
@@ -59,6 +59,6 @@ export interface PostgresBackupArgs {
    * @default "full"
    */
   type?: pulumi.Input<"full" | "incr" | "diff"> | undefined;
-  /** Any values, for example a release; when they change, another backup is made. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
 }

@@ -24,7 +24,7 @@ export class PostgresUser extends pulumi.CustomResource {
   declare readonly username: pulumi.Output<string>;
   /** What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`. */
   declare readonly role: pulumi.Output<"schema_admin" | "writer" | "reader">;
-  /** Any values, for example a date; when they change, the user gets a new password. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
   declare readonly rotationTriggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Whether a new password ends the sessions the user has open. */
   declare readonly killSessions: pulumi.Output<boolean>;
@@ -49,7 +49,7 @@ export interface PostgresUserArgs {
   username: pulumi.Input<string>;
   /** What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`. */
   role: pulumi.Input<"schema_admin" | "writer" | "reader">;
-  /** Any values, for example a date; when they change, the user gets a new password. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
   rotationTriggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
   /**
    * Whether a new password ends the sessions the user has open.

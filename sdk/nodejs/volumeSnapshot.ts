@@ -25,7 +25,7 @@ export class VolumeSnapshot extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot. */
   declare readonly volume: pulumi.Output<string>;
-  /** Values of your choice, for example a version: when one changes, a new snapshot is taken. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Identifier of the snapshot. */
   declare readonly snapshotId: pulumi.Output<string>;
@@ -60,6 +60,6 @@ export interface VolumeSnapshotArgs {
   app: pulumi.Input<string>;
   /** Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot. */
   volume: pulumi.Input<string>;
-  /** Values of your choice, for example a version: when one changes, a new snapshot is taken. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
 }

@@ -117,6 +117,19 @@ describe.each(callings)("functions about organizations, $name binding", ({ start
     await expect(calling.call("getOrgVolumes", { organization: "others" })).rejects.toThrow(/answered 40[34]/);
   });
 
+  test("getRegions lists what the service lists", async () => {
+    const told = await send<{ nearest: string; regions: { code: string; mpg_available: boolean }[] }>(
+      service,
+      "GET",
+      "/v1/platform/regions",
+    );
+    const { answer } = await calling.call("getRegions");
+    expect(answer["nearest"]).toBe(told.nearest);
+    expect(answer["regions"]).toMatchObject(
+      told.regions.map(({ code, mpg_available: mpgAvailable }) => ({ code, mpgAvailable })),
+    );
+  });
+
   test("getPlacements tells where Machines would go, also in a preview", async () => {
     for (const isPreview of [false, true]) {
       const args = { region: "fra", count: 3, compute: { cpus: 1, memoryMb: 256 } };

@@ -23,11 +23,11 @@ lifecycle("CertificateValidation", {
       await makeApp(service, app).catch(() => undefined);
       await ask(service, app, hostname);
     }
-    return { app: "life-valid", hostname: "life-valid/www.example.com", triggers: ["one"] };
+    return { app: "life-valid", hostname: "life-valid/www.example.com", triggers: { certificate: "one" } };
   },
   changes: () =>
     Promise.resolve([
-      { set: { triggers: ["two"] }, expect: "update" },
+      { set: { triggers: { certificate: "two" } }, expect: "update" },
       { set: { hostname: "life-valid/app.example.com" }, expect: "replace" },
       { set: { app: "other-valid" }, expect: "replace" },
     ]),

@@ -43,7 +43,7 @@ lifecycle("MachineCommand", {
       { set: { create: ["echo", "again"] }, expect: "update", then: { stdout: "again\n", exitCode: 0 } },
       { set: { update: ["cat"], stdin: "read" }, expect: "update", then: { stdout: "read" } },
       { set: { stdin: "other" }, expect: "update", then: { stdout: "other" } },
-      { set: { triggers: [{ deep: [1] }, "x"] }, expect: "update" },
+      { set: { triggers: { release: "2" } }, expect: "update" },
       { set: { timeout: "30s" }, expect: "update" },
       { set: { timeout: "61s" }, expect: "refused" },
       { set: { container: "main" }, expect: "update" },
@@ -101,21 +101,21 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
 
   test("without a command nothing is run, though the Machine must be there", async () => {
     let made: Awaited<ReturnType<typeof make>> | undefined;
-    expect(await runs(async () => (made = await make({ triggers: [1], delete: ["true"] })))).toBe(0);
+    expect(await runs(async () => (made = await make({ triggers: { release: "1" }, delete: ["true"] })))).toBe(0);
     if (!made) return;
     const { id, inputs, state } = made;
     expect(state).not.toHaveProperty("stdout");
-    const next = await checked({ triggers: [2] }, inputs);
+    const next = await checked({ triggers: { release: "2" } }, inputs);
     expect(await commands.diff(id, state, next)).toBe("update");
     expect(await runs(() => commands.update(id, state, next))).toBe(0);
     await expect(make({ machine: "0123456789abcd" })).rejects.toThrow(/404/);
   });
 
   test("a change runs the command of update, or that of create; a change of delete runs none", async () => {
-    const { id, inputs, state } = await make({ create: ["echo", "created"], triggers: ["1"] });
-    const again = await checked({ create: ["echo", "created"], triggers: ["2"] }, inputs);
-    expect(await commands.update(id, state, again)).toMatchObject({ stdout: "created\n", triggers: ["2"] });
-    const update = { create: ["echo", "created"], update: ["echo", "updated"], triggers: ["3"] };
+    const { id, inputs, state } = await make({ create: ["echo", "created"], triggers: { release: "1" } });
+    const again = await checked({ create: ["echo", "created"], triggers: { release: "2" } }, inputs);
+    expect(await commands.update(id, state, again)).toMatchObject({ stdout: "created\n", triggers: { release: "2" } });
+    const update = { create: ["echo", "created"], update: ["echo", "updated"], triggers: { release: "3" } };
     const next = await checked(update, again);
     const after = await commands.update(id, state, next);
     expect(after).toMatchObject({ stdout: "updated\n", commandId: state["commandId"] });
@@ -166,7 +166,7 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
       expect(ran).toBe(status === 503 ? 1 : 0);
       const { id, inputs, state } = await make({ create: ["true"] });
       service.fail({ operation: "machines.exec", when: "after", status });
-      const next = await checked({ create: ["true"], triggers: [1] }, inputs);
+      const next = await checked({ create: ["true"], triggers: { release: "1" } }, inputs);
       const error: unknown = await commands.update(id, state, next).catch((failed: unknown) => failed);
       expect(String(error)).toMatch(/may have run/);
       // Plainly: the state keeps the old inputs, and the next up runs it again.
@@ -217,7 +217,7 @@ describe("secrets of a MachineCommand in the plugin", () => {
     ["stdin", { create: ["cat"], stdin: secret("s3cr3t-canary") }],
     ["an argument", { create: ["echo", secret("s3cr3t-canary")] }],
     ["a whole command", { create: secret(["echo", "s3cr3t-canary"]) }],
-    ["a trigger", { create: ["echo", "x"], triggers: [secret("s3cr3t-canary")] }],
+    ["a trigger", { create: ["echo", "x"], triggers: { by: secret("s3cr3t-canary") } }],
   ])("what is written is secret when %s is, and stays so through a refresh", async (_what, news) => {
     const resource = drive(plugin.client, urnOf("MachineCommand", "sealed"));
     const inputs = await resource.checked({ app: "app", machine, ...news });

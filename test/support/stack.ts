@@ -1,6 +1,6 @@
 // A Pulumi project with one stack, driven by the real CLI as a user would, on a backend of its own.
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { elsewhere, nodejs, type Runtime } from "./runtimes.ts";
 
@@ -113,8 +113,13 @@ export class Stack {
 
   /** Copies an example of the repository into the project, package.json left out: the packed packages are installed. */
   example(name: string): void {
-    for (const file of ["Pulumi.yaml", this.runtime.main, ...this.runtime.files])
-      writeFileSync(join(this.dir, file), elsewhere(name, file));
+    const ours = ["Pulumi.yaml", this.runtime.main, ...this.runtime.files];
+    for (const file of ours) writeFileSync(join(this.dir, file), elsewhere(name, file));
+    // What the program reads.
+    for (const entry of readdirSync(`examples/${name}`, { withFileTypes: true })) {
+      if (entry.isFile() && entry.name !== "package.json" && !ours.includes(entry.name))
+        copyFileSync(`examples/${name}/${entry.name}`, join(this.dir, entry.name));
+    }
   }
 
   /** Runs the CLI. */

@@ -1,11 +1,12 @@
 // What an enum's value is called in the SDKs.
 
 /**
- * A value in PascalCase: `on-failure` is `OnFailure`, `TLSv1.2` is `Tlsv1_2`. Generators make names of their own for values
+ * A value in PascalCase: `on-failure` is `OnFailure`, `TLSv1.2` is `Tlsv1_2`, `17` is `V17`. Generators make names of their own for values
  * without, some of them as they find them (`On_failure`). What is spelt in capitals, such as a signal, is left so.
  */
 export function enumName(value: string): string {
   if (/^[A-Z][A-Z0-9]*$/.test(value)) return value;
+  if (/^\d/.test(value)) return enumName(`v${value}`);
   return value
     .split(/[^A-Za-z0-9]+/)
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1).toLowerCase())

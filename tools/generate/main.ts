@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { main } from "../lib/process.mjs";
 import { sdkGenerator } from "../setup/sdkGenerator.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
+import { coverage } from "./coverage.ts";
 import { examples } from "./examples.ts";
 import { packageSchema } from "./schema.ts";
 import { referencePages } from "./reference.ts";
@@ -25,6 +26,7 @@ async function generate(): Promise<number> {
   for (const [path, text] of Object.entries(referencePages(schema, examples(root))))
     files[`docs/reference/${path}`] = text;
 
+  files["docs/coverage.md"] = coverage(root);
   files["docs/service-coverage.md"] = serviceCoverage(root);
   files["docs/service-differences.md"] = serviceDifferences(root);
 

@@ -26,8 +26,8 @@ type CertificateValidation struct {
 	Hostname pulumi.StringOutput `pulumi:"hostname"`
 	// Status of the hostname: `active`.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
-	// Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate.
-	Triggers pulumi.StringArrayOutput `pulumi:"triggers"`
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
 }
 
 // NewCertificateValidation registers a new resource with the given unique name, arguments, and options.
@@ -86,8 +86,8 @@ type certificateValidationArgs struct {
 	App string `pulumi:"app"`
 	// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
 	Hostname string `pulumi:"hostname"`
-	// Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate.
-	Triggers []string `pulumi:"triggers"`
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+	Triggers map[string]string `pulumi:"triggers"`
 }
 
 // The set of arguments for constructing a CertificateValidation resource.
@@ -96,8 +96,8 @@ type CertificateValidationArgs struct {
 	App pulumi.StringInput
 	// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
 	Hostname pulumi.StringInput
-	// Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate.
-	Triggers pulumi.StringArrayInput
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+	Triggers pulumi.StringMapInput
 }
 
 func (CertificateValidationArgs) ElementType() reflect.Type {
@@ -207,9 +207,9 @@ func (o CertificateValidationOutput) Status() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *CertificateValidation) pulumi.StringPtrOutput { return v.Status }).(pulumi.StringPtrOutput)
 }
 
-// Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate.
-func (o CertificateValidationOutput) Triggers() pulumi.StringArrayOutput {
-	return o.ApplyT(func(v *CertificateValidation) pulumi.StringArrayOutput { return v.Triggers }).(pulumi.StringArrayOutput)
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+func (o CertificateValidationOutput) Triggers() pulumi.StringMapOutput {
+	return o.ApplyT(func(v *CertificateValidation) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }
 
 type CertificateValidationArrayOutput struct{ *pulumi.OutputState }

@@ -51,7 +51,7 @@ type CheckCertificateResult struct {
 	// `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 	Status *string `pulumi:"status"`
 	// What has been found so far.
-	Validation *CertificateValidationType `pulumi:"validation"`
+	Validation *CertificateChallenges `pulumi:"validation"`
 	// What keeps the certificate from being valid.
 	ValidationErrors []CertificateValidationError `pulumi:"validationErrors"`
 }
@@ -137,8 +137,8 @@ func (o CheckCertificateResultOutput) Status() pulumi.StringPtrOutput {
 }
 
 // What has been found so far.
-func (o CheckCertificateResultOutput) Validation() CertificateValidationTypePtrOutput {
-	return o.ApplyT(func(v CheckCertificateResult) *CertificateValidationType { return v.Validation }).(CertificateValidationTypePtrOutput)
+func (o CheckCertificateResultOutput) Validation() CertificateChallengesPtrOutput {
+	return o.ApplyT(func(v CheckCertificateResult) *CertificateChallenges { return v.Validation }).(CertificateChallengesPtrOutput)
 }
 
 // What keeps the certificate from being valid.

@@ -24,7 +24,7 @@ type DeployToken struct {
 	ExpiresAt pulumi.StringOutput `pulumi:"expiresAt"`
 	// Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
 	Expiry pulumi.StringOutput `pulumi:"expiry"`
-	// Values of your choice, for example a date: when one changes, a new token is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
 	RotationTriggers pulumi.StringMapOutput `pulumi:"rotationTriggers"`
 	// The token. The service shows it once, and it is kept as a secret.
 	Token pulumi.StringOutput `pulumi:"token"`
@@ -92,7 +92,7 @@ type deployTokenArgs struct {
 	App string `pulumi:"app"`
 	// Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
 	Expiry string `pulumi:"expiry"`
-	// Values of your choice, for example a date: when one changes, a new token is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
 	RotationTriggers map[string]string `pulumi:"rotationTriggers"`
 }
 
@@ -102,7 +102,7 @@ type DeployTokenArgs struct {
 	App pulumi.StringInput
 	// Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
 	Expiry pulumi.StringInput
-	// Values of your choice, for example a date: when one changes, a new token is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
 	RotationTriggers pulumi.StringMapInput
 }
 
@@ -208,7 +208,7 @@ func (o DeployTokenOutput) Expiry() pulumi.StringOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringOutput { return v.Expiry }).(pulumi.StringOutput)
 }
 
-// Values of your choice, for example a date: when one changes, a new token is made.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
 func (o DeployTokenOutput) RotationTriggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringMapOutput { return v.RotationTriggers }).(pulumi.StringMapOutput)
 }

@@ -49,7 +49,7 @@ type GetCertificateResult struct {
 	// `active`, `pending_validation` or `pending_ownership`; any other: still being issued.
 	Status *string `pulumi:"status"`
 	// What has been found so far.
-	Validation *CertificateValidationType `pulumi:"validation"`
+	Validation *CertificateChallenges `pulumi:"validation"`
 	// What keeps the certificate from being valid.
 	ValidationErrors []CertificateValidationError `pulumi:"validationErrors"`
 }
@@ -130,8 +130,8 @@ func (o GetCertificateResultOutput) Status() pulumi.StringPtrOutput {
 }
 
 // What has been found so far.
-func (o GetCertificateResultOutput) Validation() CertificateValidationTypePtrOutput {
-	return o.ApplyT(func(v GetCertificateResult) *CertificateValidationType { return v.Validation }).(CertificateValidationTypePtrOutput)
+func (o GetCertificateResultOutput) Validation() CertificateChallengesPtrOutput {
+	return o.ApplyT(func(v GetCertificateResult) *CertificateChallenges { return v.Validation }).(CertificateChallengesPtrOutput)
 }
 
 // What keeps the certificate from being valid.

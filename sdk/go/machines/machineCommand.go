@@ -42,8 +42,8 @@ type MachineCommand struct {
 	Stdout pulumi.StringPtrOutput `pulumi:"stdout"`
 	// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
 	Timeout pulumi.StringPtrOutput `pulumi:"timeout"`
-	// Values of any kind; when they change, the command of `update` is run.
-	Triggers pulumi.ArrayOutput `pulumi:"triggers"`
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
 	// Command and arguments to run when any input but `delete` changes; those of `create` when left out.
 	Update pulumi.StringArrayOutput `pulumi:"update"`
 }
@@ -114,8 +114,8 @@ type machineCommandArgs struct {
 	Stdin *string `pulumi:"stdin"`
 	// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
 	Timeout *string `pulumi:"timeout"`
-	// Values of any kind; when they change, the command of `update` is run.
-	Triggers []interface{} `pulumi:"triggers"`
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+	Triggers map[string]string `pulumi:"triggers"`
 	// Command and arguments to run when any input but `delete` changes; those of `create` when left out.
 	Update []string `pulumi:"update"`
 }
@@ -136,8 +136,8 @@ type MachineCommandArgs struct {
 	Stdin pulumi.StringPtrInput
 	// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
 	Timeout pulumi.StringPtrInput
-	// Values of any kind; when they change, the command of `update` is run.
-	Triggers pulumi.ArrayInput
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+	Triggers pulumi.StringMapInput
 	// Command and arguments to run when any input but `delete` changes; those of `create` when left out.
 	Update pulumi.StringArrayInput
 }
@@ -289,9 +289,9 @@ func (o MachineCommandOutput) Timeout() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Timeout }).(pulumi.StringPtrOutput)
 }
 
-// Values of any kind; when they change, the command of `update` is run.
-func (o MachineCommandOutput) Triggers() pulumi.ArrayOutput {
-	return o.ApplyT(func(v *MachineCommand) pulumi.ArrayOutput { return v.Triggers }).(pulumi.ArrayOutput)
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
+func (o MachineCommandOutput) Triggers() pulumi.StringMapOutput {
+	return o.ApplyT(func(v *MachineCommand) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }
 
 // Command and arguments to run when any input but `delete` changes; those of `create` when left out.

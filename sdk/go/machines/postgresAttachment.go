@@ -32,8 +32,8 @@ type PostgresAttachment struct {
 	SecretDigest pulumi.StringPtrOutput `pulumi:"secretDigest"`
 	// Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
 	SecretName pulumi.StringPtrOutput `pulumi:"secretName"`
-	// Version of the App's secrets since the secret was set.
-	SecretsVersion pulumi.IntPtrOutput `pulumi:"secretsVersion"`
+	// Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
+	SecretsVersion pulumi.IntOutput `pulumi:"secretsVersion"`
 	// The connection URI itself; made from `user`, `password` and `database` when left out.
 	Uri pulumi.StringPtrOutput `pulumi:"uri"`
 	// User to connect as: the `id` of a PostgresUser; the cluster's first user when left out.
@@ -259,9 +259,9 @@ func (o PostgresAttachmentOutput) SecretName() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresAttachment) pulumi.StringPtrOutput { return v.SecretName }).(pulumi.StringPtrOutput)
 }
 
-// Version of the App's secrets since the secret was set.
-func (o PostgresAttachmentOutput) SecretsVersion() pulumi.IntPtrOutput {
-	return o.ApplyT(func(v *PostgresAttachment) pulumi.IntPtrOutput { return v.SecretsVersion }).(pulumi.IntPtrOutput)
+// Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
+func (o PostgresAttachmentOutput) SecretsVersion() pulumi.IntOutput {
+	return o.ApplyT(func(v *PostgresAttachment) pulumi.IntOutput { return v.SecretsVersion }).(pulumi.IntOutput)
 }
 
 // The connection URI itself; made from `user`, `password` and `database` when left out.

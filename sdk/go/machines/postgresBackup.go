@@ -32,7 +32,7 @@ type PostgresBackup struct {
 	StartedAt pulumi.StringPtrOutput `pulumi:"startedAt"`
 	// `running`, `completed` or `failed`.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
-	// Any values, for example a release; when they change, another backup is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
 	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
 	// `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
 	Type PostgresBackupTypeOutput `pulumi:"type"`
@@ -92,7 +92,7 @@ func (PostgresBackupState) ElementType() reflect.Type {
 type postgresBackupArgs struct {
 	// Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
 	Cluster string `pulumi:"cluster"`
-	// Any values, for example a release; when they change, another backup is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
 	Triggers map[string]string `pulumi:"triggers"`
 	// `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
 	Type *PostgresBackupType `pulumi:"type"`
@@ -102,7 +102,7 @@ type postgresBackupArgs struct {
 type PostgresBackupArgs struct {
 	// Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
 	Cluster pulumi.StringInput
-	// Any values, for example a release; when they change, another backup is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
 	Triggers pulumi.StringMapInput
 	// `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
 	Type PostgresBackupTypePtrInput
@@ -230,7 +230,7 @@ func (o PostgresBackupOutput) Status() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.StringPtrOutput { return v.Status }).(pulumi.StringPtrOutput)
 }
 
-// Any values, for example a release; when they change, another backup is made.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
 func (o PostgresBackupOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }

@@ -24,7 +24,7 @@ type PostgresUser struct {
 	Password pulumi.StringOutput `pulumi:"password"`
 	// What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
 	Role PostgresUserRoleOutput `pulumi:"role"`
-	// Any values, for example a date; when they change, the user gets a new password.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
 	RotationTriggers pulumi.StringMapOutput `pulumi:"rotationTriggers"`
 	// Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
 	Username pulumi.StringOutput `pulumi:"username"`
@@ -98,7 +98,7 @@ type postgresUserArgs struct {
 	KillSessions *bool `pulumi:"killSessions"`
 	// What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
 	Role PostgresUserRole `pulumi:"role"`
-	// Any values, for example a date; when they change, the user gets a new password.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
 	RotationTriggers map[string]string `pulumi:"rotationTriggers"`
 	// Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
 	Username string `pulumi:"username"`
@@ -112,7 +112,7 @@ type PostgresUserArgs struct {
 	KillSessions pulumi.BoolPtrInput
 	// What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
 	Role PostgresUserRoleInput
-	// Any values, for example a date; when they change, the user gets a new password.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
 	RotationTriggers pulumi.StringMapInput
 	// Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
 	Username pulumi.StringInput
@@ -225,7 +225,7 @@ func (o PostgresUserOutput) Role() PostgresUserRoleOutput {
 	return o.ApplyT(func(v *PostgresUser) PostgresUserRoleOutput { return v.Role }).(PostgresUserRoleOutput)
 }
 
-// Any values, for example a date; when they change, the user gets a new password.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
 func (o PostgresUserOutput) RotationTriggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *PostgresUser) pulumi.StringMapOutput { return v.RotationTriggers }).(pulumi.StringMapOutput)
 }

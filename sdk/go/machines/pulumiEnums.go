@@ -5469,8 +5469,8 @@ func (in *postgresBackupTypePtr) ToPostgresBackupTypePtrOutputWithContext(ctx co
 type PostgresClusterPgMajorVersion string
 
 const (
-	PostgresClusterPgMajorVersion_16 = PostgresClusterPgMajorVersion("16")
-	PostgresClusterPgMajorVersion_17 = PostgresClusterPgMajorVersion("17")
+	PostgresClusterPgMajorVersionV16 = PostgresClusterPgMajorVersion("16")
+	PostgresClusterPgMajorVersionV17 = PostgresClusterPgMajorVersion("17")
 )
 
 func (PostgresClusterPgMajorVersion) ElementType() reflect.Type {
@@ -5595,8 +5595,8 @@ func (o PostgresClusterPgMajorVersionPtrOutput) ToStringPtrOutputWithContext(ctx
 // PostgresClusterPgMajorVersionInput is an input type that accepts values of the PostgresClusterPgMajorVersion enum
 // A concrete instance of `PostgresClusterPgMajorVersionInput` can be one of the following:
 //
-//	PostgresClusterPgMajorVersion_16
-//	PostgresClusterPgMajorVersion_17
+//	PostgresClusterPgMajorVersionV16
+//	PostgresClusterPgMajorVersionV17
 type PostgresClusterPgMajorVersionInput interface {
 	pulumi.Input
 

@@ -122,6 +122,117 @@ func (o AppDetailsArrayOutput) Index(i pulumi.IntInput) AppDetailsOutput {
 	}).(AppDetailsOutput)
 }
 
+// What has been found so far.
+type CertificateChallenges struct {
+	// Whether the TLS-ALPN challenge can pass.
+	AlpnConfigured *bool `pulumi:"alpnConfigured"`
+	// Whether the DNS challenge can pass.
+	DnsConfigured *bool `pulumi:"dnsConfigured"`
+	// Whether the HTTP challenge can pass.
+	HttpConfigured *bool `pulumi:"httpConfigured"`
+	// Whether the ownership record is there.
+	OwnershipTxtConfigured *bool `pulumi:"ownershipTxtConfigured"`
+}
+
+// What has been found so far.
+type CertificateChallengesOutput struct{ *pulumi.OutputState }
+
+func (CertificateChallengesOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((*CertificateChallenges)(nil)).Elem()
+}
+
+func (o CertificateChallengesOutput) ToCertificateChallengesOutput() CertificateChallengesOutput {
+	return o
+}
+
+func (o CertificateChallengesOutput) ToCertificateChallengesOutputWithContext(ctx context.Context) CertificateChallengesOutput {
+	return o
+}
+
+// Whether the TLS-ALPN challenge can pass.
+func (o CertificateChallengesOutput) AlpnConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateChallenges) *bool { return v.AlpnConfigured }).(pulumi.BoolPtrOutput)
+}
+
+// Whether the DNS challenge can pass.
+func (o CertificateChallengesOutput) DnsConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateChallenges) *bool { return v.DnsConfigured }).(pulumi.BoolPtrOutput)
+}
+
+// Whether the HTTP challenge can pass.
+func (o CertificateChallengesOutput) HttpConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateChallenges) *bool { return v.HttpConfigured }).(pulumi.BoolPtrOutput)
+}
+
+// Whether the ownership record is there.
+func (o CertificateChallengesOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v CertificateChallenges) *bool { return v.OwnershipTxtConfigured }).(pulumi.BoolPtrOutput)
+}
+
+type CertificateChallengesPtrOutput struct{ *pulumi.OutputState }
+
+func (CertificateChallengesPtrOutput) ElementType() reflect.Type {
+	return reflect.TypeOf((**CertificateChallenges)(nil)).Elem()
+}
+
+func (o CertificateChallengesPtrOutput) ToCertificateChallengesPtrOutput() CertificateChallengesPtrOutput {
+	return o
+}
+
+func (o CertificateChallengesPtrOutput) ToCertificateChallengesPtrOutputWithContext(ctx context.Context) CertificateChallengesPtrOutput {
+	return o
+}
+
+func (o CertificateChallengesPtrOutput) Elem() CertificateChallengesOutput {
+	return o.ApplyT(func(v *CertificateChallenges) CertificateChallenges {
+		if v != nil {
+			return *v
+		}
+		var ret CertificateChallenges
+		return ret
+	}).(CertificateChallengesOutput)
+}
+
+// Whether the TLS-ALPN challenge can pass.
+func (o CertificateChallengesPtrOutput) AlpnConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateChallenges) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.AlpnConfigured
+	}).(pulumi.BoolPtrOutput)
+}
+
+// Whether the DNS challenge can pass.
+func (o CertificateChallengesPtrOutput) DnsConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateChallenges) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.DnsConfigured
+	}).(pulumi.BoolPtrOutput)
+}
+
+// Whether the HTTP challenge can pass.
+func (o CertificateChallengesPtrOutput) HttpConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateChallenges) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.HttpConfigured
+	}).(pulumi.BoolPtrOutput)
+}
+
+// Whether the ownership record is there.
+func (o CertificateChallengesPtrOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
+	return o.ApplyT(func(v *CertificateChallenges) *bool {
+		if v == nil {
+			return nil
+		}
+		return v.OwnershipTxtConfigured
+	}).(pulumi.BoolPtrOutput)
+}
+
 // One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins.
 type CertificateEntry struct {
 	// RFC 3339 time of creation.
@@ -398,117 +509,6 @@ func (o CertificateSummaryArrayOutput) Index(i pulumi.IntInput) CertificateSumma
 	return pulumi.All(o, i).ApplyT(func(vs []interface{}) CertificateSummary {
 		return vs[0].([]CertificateSummary)[vs[1].(int)]
 	}).(CertificateSummaryOutput)
-}
-
-// What has been found so far.
-type CertificateValidationType struct {
-	// Whether the TLS-ALPN challenge can pass.
-	AlpnConfigured *bool `pulumi:"alpnConfigured"`
-	// Whether the DNS challenge can pass.
-	DnsConfigured *bool `pulumi:"dnsConfigured"`
-	// Whether the HTTP challenge can pass.
-	HttpConfigured *bool `pulumi:"httpConfigured"`
-	// Whether the ownership record is there.
-	OwnershipTxtConfigured *bool `pulumi:"ownershipTxtConfigured"`
-}
-
-// What has been found so far.
-type CertificateValidationTypeOutput struct{ *pulumi.OutputState }
-
-func (CertificateValidationTypeOutput) ElementType() reflect.Type {
-	return reflect.TypeOf((*CertificateValidationType)(nil)).Elem()
-}
-
-func (o CertificateValidationTypeOutput) ToCertificateValidationTypeOutput() CertificateValidationTypeOutput {
-	return o
-}
-
-func (o CertificateValidationTypeOutput) ToCertificateValidationTypeOutputWithContext(ctx context.Context) CertificateValidationTypeOutput {
-	return o
-}
-
-// Whether the TLS-ALPN challenge can pass.
-func (o CertificateValidationTypeOutput) AlpnConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v CertificateValidationType) *bool { return v.AlpnConfigured }).(pulumi.BoolPtrOutput)
-}
-
-// Whether the DNS challenge can pass.
-func (o CertificateValidationTypeOutput) DnsConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v CertificateValidationType) *bool { return v.DnsConfigured }).(pulumi.BoolPtrOutput)
-}
-
-// Whether the HTTP challenge can pass.
-func (o CertificateValidationTypeOutput) HttpConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v CertificateValidationType) *bool { return v.HttpConfigured }).(pulumi.BoolPtrOutput)
-}
-
-// Whether the ownership record is there.
-func (o CertificateValidationTypeOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v CertificateValidationType) *bool { return v.OwnershipTxtConfigured }).(pulumi.BoolPtrOutput)
-}
-
-type CertificateValidationTypePtrOutput struct{ *pulumi.OutputState }
-
-func (CertificateValidationTypePtrOutput) ElementType() reflect.Type {
-	return reflect.TypeOf((**CertificateValidationType)(nil)).Elem()
-}
-
-func (o CertificateValidationTypePtrOutput) ToCertificateValidationTypePtrOutput() CertificateValidationTypePtrOutput {
-	return o
-}
-
-func (o CertificateValidationTypePtrOutput) ToCertificateValidationTypePtrOutputWithContext(ctx context.Context) CertificateValidationTypePtrOutput {
-	return o
-}
-
-func (o CertificateValidationTypePtrOutput) Elem() CertificateValidationTypeOutput {
-	return o.ApplyT(func(v *CertificateValidationType) CertificateValidationType {
-		if v != nil {
-			return *v
-		}
-		var ret CertificateValidationType
-		return ret
-	}).(CertificateValidationTypeOutput)
-}
-
-// Whether the TLS-ALPN challenge can pass.
-func (o CertificateValidationTypePtrOutput) AlpnConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v *CertificateValidationType) *bool {
-		if v == nil {
-			return nil
-		}
-		return v.AlpnConfigured
-	}).(pulumi.BoolPtrOutput)
-}
-
-// Whether the DNS challenge can pass.
-func (o CertificateValidationTypePtrOutput) DnsConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v *CertificateValidationType) *bool {
-		if v == nil {
-			return nil
-		}
-		return v.DnsConfigured
-	}).(pulumi.BoolPtrOutput)
-}
-
-// Whether the HTTP challenge can pass.
-func (o CertificateValidationTypePtrOutput) HttpConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v *CertificateValidationType) *bool {
-		if v == nil {
-			return nil
-		}
-		return v.HttpConfigured
-	}).(pulumi.BoolPtrOutput)
-}
-
-// Whether the ownership record is there.
-func (o CertificateValidationTypePtrOutput) OwnershipTxtConfigured() pulumi.BoolPtrOutput {
-	return o.ApplyT(func(v *CertificateValidationType) *bool {
-		if v == nil {
-			return nil
-		}
-		return v.OwnershipTxtConfigured
-	}).(pulumi.BoolPtrOutput)
 }
 
 // One of `checkCertificate.validationErrors`, `getCertificate.validationErrors`. What keeps the certificate from being valid.
@@ -10193,7 +10193,7 @@ func (o ProcessSecretArrayOutput) Index(i pulumi.IntInput) ProcessSecretOutput {
 type ReloadTriggers struct {
 	// Signal for the main process; SIGHUP when left out.
 	Signal *ReloadTriggersSignal `pulumi:"signal"`
-	// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
 	Triggers map[string]string `pulumi:"triggers"`
 }
 
@@ -10212,7 +10212,7 @@ type ReloadTriggersInput interface {
 type ReloadTriggersArgs struct {
 	// Signal for the main process; SIGHUP when left out.
 	Signal ReloadTriggersSignalPtrInput `pulumi:"signal"`
-	// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
 	Triggers pulumi.StringMapInput `pulumi:"triggers"`
 }
 
@@ -10299,7 +10299,7 @@ func (o ReloadTriggersOutput) Signal() ReloadTriggersSignalPtrOutput {
 	return o.ApplyT(func(v ReloadTriggers) *ReloadTriggersSignal { return v.Signal }).(ReloadTriggersSignalPtrOutput)
 }
 
-// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
 func (o ReloadTriggersOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v ReloadTriggers) map[string]string { return v.Triggers }).(pulumi.StringMapOutput)
 }
@@ -10338,7 +10338,7 @@ func (o ReloadTriggersPtrOutput) Signal() ReloadTriggersSignalPtrOutput {
 	}).(ReloadTriggersSignalPtrOutput)
 }
 
-// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
 func (o ReloadTriggersPtrOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *ReloadTriggers) map[string]string {
 		if v == nil {
@@ -10354,7 +10354,7 @@ type RestartTriggers struct {
 	Signal *RestartTriggersSignal `pulumi:"signal"`
 	// Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
 	Timeout *string `pulumi:"timeout"`
-	// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
 	Triggers map[string]string `pulumi:"triggers"`
 }
 
@@ -10375,7 +10375,7 @@ type RestartTriggersArgs struct {
 	Signal RestartTriggersSignalPtrInput `pulumi:"signal"`
 	// Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
 	Timeout pulumi.StringPtrInput `pulumi:"timeout"`
-	// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
 	Triggers pulumi.StringMapInput `pulumi:"triggers"`
 }
 
@@ -10467,7 +10467,7 @@ func (o RestartTriggersOutput) Timeout() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v RestartTriggers) *string { return v.Timeout }).(pulumi.StringPtrOutput)
 }
 
-// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
 func (o RestartTriggersOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v RestartTriggers) map[string]string { return v.Triggers }).(pulumi.StringMapOutput)
 }
@@ -10516,7 +10516,7 @@ func (o RestartTriggersPtrOutput) Timeout() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
 func (o RestartTriggersPtrOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *RestartTriggers) map[string]string {
 		if v == nil {
@@ -11083,14 +11083,14 @@ func init() {
 	pulumi.RegisterInputType(reflect.TypeOf((*RestartTriggersPtrInput)(nil)).Elem(), RestartTriggersArgs{})
 	pulumi.RegisterOutputType(AppDetailsOutput{})
 	pulumi.RegisterOutputType(AppDetailsArrayOutput{})
+	pulumi.RegisterOutputType(CertificateChallengesOutput{})
+	pulumi.RegisterOutputType(CertificateChallengesPtrOutput{})
 	pulumi.RegisterOutputType(CertificateEntryOutput{})
 	pulumi.RegisterOutputType(CertificateEntryArrayOutput{})
 	pulumi.RegisterOutputType(CertificateEntryIssuedOutput{})
 	pulumi.RegisterOutputType(CertificateEntryIssuedArrayOutput{})
 	pulumi.RegisterOutputType(CertificateSummaryOutput{})
 	pulumi.RegisterOutputType(CertificateSummaryArrayOutput{})
-	pulumi.RegisterOutputType(CertificateValidationTypeOutput{})
-	pulumi.RegisterOutputType(CertificateValidationTypePtrOutput{})
 	pulumi.RegisterOutputType(CertificateValidationErrorOutput{})
 	pulumi.RegisterOutputType(CertificateValidationErrorArrayOutput{})
 	pulumi.RegisterOutputType(CheckResultOutput{})

@@ -34,7 +34,7 @@ type VolumeSnapshot struct {
 	SnapshotId pulumi.StringOutput `pulumi:"snapshotId"`
 	// `created` once it is written.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
-	// Values of your choice, for example a version: when one changes, a new snapshot is taken.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
 	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
 	// Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.
 	Volume pulumi.StringOutput `pulumi:"volume"`
@@ -96,7 +96,7 @@ func (VolumeSnapshotState) ElementType() reflect.Type {
 type volumeSnapshotArgs struct {
 	// App of the volume: the `id` of an App. Changing it takes a new snapshot.
 	App string `pulumi:"app"`
-	// Values of your choice, for example a version: when one changes, a new snapshot is taken.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
 	Triggers map[string]string `pulumi:"triggers"`
 	// Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.
 	Volume string `pulumi:"volume"`
@@ -106,7 +106,7 @@ type volumeSnapshotArgs struct {
 type VolumeSnapshotArgs struct {
 	// App of the volume: the `id` of an App. Changing it takes a new snapshot.
 	App pulumi.StringInput
-	// Values of your choice, for example a version: when one changes, a new snapshot is taken.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
 	Triggers pulumi.StringMapInput
 	// Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.
 	Volume pulumi.StringInput
@@ -239,7 +239,7 @@ func (o VolumeSnapshotOutput) Status() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *VolumeSnapshot) pulumi.StringPtrOutput { return v.Status }).(pulumi.StringPtrOutput)
 }
 
-// Values of your choice, for example a version: when one changes, a new snapshot is taken.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
 func (o VolumeSnapshotOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *VolumeSnapshot) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }

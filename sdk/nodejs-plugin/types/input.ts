@@ -1137,7 +1137,7 @@ export interface ReloadTriggersArgs {
      */
     signal?: pulumi.Input<enums.ReloadTriggersSignal | undefined>;
     /**
-     * Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }
@@ -1155,7 +1155,7 @@ export interface RestartTriggersArgs {
      */
     timeout?: pulumi.Input<string | undefined>;
     /**
-     * Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

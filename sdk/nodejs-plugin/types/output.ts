@@ -53,6 +53,28 @@ export interface AppDetails {
 }
 
 /**
+ * What has been found so far.
+ */
+export interface CertificateChallenges {
+    /**
+     * Whether the TLS-ALPN challenge can pass.
+     */
+    alpnConfigured?: boolean;
+    /**
+     * Whether the DNS challenge can pass.
+     */
+    dnsConfigured?: boolean;
+    /**
+     * Whether the HTTP challenge can pass.
+     */
+    httpConfigured?: boolean;
+    /**
+     * Whether the ownership record is there.
+     */
+    ownershipTxtConfigured?: boolean;
+}
+
+/**
  * One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins.
  */
 export interface CertificateEntry {
@@ -160,28 +182,6 @@ export interface CertificateSummary {
      * RFC 3339 time of the last change.
      */
     updatedAt?: string;
-}
-
-/**
- * What has been found so far.
- */
-export interface CertificateValidation {
-    /**
-     * Whether the TLS-ALPN challenge can pass.
-     */
-    alpnConfigured?: boolean;
-    /**
-     * Whether the DNS challenge can pass.
-     */
-    dnsConfigured?: boolean;
-    /**
-     * Whether the HTTP challenge can pass.
-     */
-    httpConfigured?: boolean;
-    /**
-     * Whether the ownership record is there.
-     */
-    ownershipTxtConfigured?: boolean;
 }
 
 /**
@@ -2125,7 +2125,7 @@ export interface ReloadTriggers {
      */
     signal?: enums.ReloadTriggersSignal;
     /**
-     * Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
      */
     triggers?: {[key: string]: string};
 }
@@ -2143,7 +2143,7 @@ export interface RestartTriggers {
      */
     timeout?: string;
     /**
-     * Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
      */
     triggers?: {[key: string]: string};
 }

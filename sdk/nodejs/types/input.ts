@@ -25,6 +25,18 @@ export interface AppDetails {
   role?: pulumi.Input<string> | undefined;
 }
 
+/** What has been found so far. */
+export interface CertificateChallenges {
+  /** Whether the TLS-ALPN challenge can pass. */
+  alpnConfigured?: pulumi.Input<boolean> | undefined;
+  /** Whether the DNS challenge can pass. */
+  dnsConfigured?: pulumi.Input<boolean> | undefined;
+  /** Whether the HTTP challenge can pass. */
+  httpConfigured?: pulumi.Input<boolean> | undefined;
+  /** Whether the ownership record is there. */
+  ownershipTxtConfigured?: pulumi.Input<boolean> | undefined;
+}
+
 /** One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins. */
 export interface CertificateEntry {
   /** `custom` or `fly`. */
@@ -81,18 +93,6 @@ export interface CertificateSummary {
   updatedAt?: pulumi.Input<string> | undefined;
   /** Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes. */
   id: pulumi.Input<string>;
-}
-
-/** What has been found so far. */
-export interface CertificateValidation {
-  /** Whether the TLS-ALPN challenge can pass. */
-  alpnConfigured?: pulumi.Input<boolean> | undefined;
-  /** Whether the DNS challenge can pass. */
-  dnsConfigured?: pulumi.Input<boolean> | undefined;
-  /** Whether the HTTP challenge can pass. */
-  httpConfigured?: pulumi.Input<boolean> | undefined;
-  /** Whether the ownership record is there. */
-  ownershipTxtConfigured?: pulumi.Input<boolean> | undefined;
 }
 
 /** One of `checkCertificate.validationErrors`, `getCertificate.validationErrors`. What keeps the certificate from being valid. */
@@ -1138,7 +1138,7 @@ export interface ProcessSecret {
 
 /** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
 export interface ReloadTriggers {
-  /** Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
   /** Signal for the main process; SIGHUP when left out. */
   signal?: pulumi.Input<"SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGILL" | "SIGTRAP" | "SIGABRT" | "SIGFPE" | "SIGKILL" | "SIGUSR1" | "SIGSEGV" | "SIGUSR2" | "SIGPIPE" | "SIGALRM" | "SIGTERM"> | undefined;
@@ -1146,7 +1146,7 @@ export interface ReloadTriggers {
 
 /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
 export interface RestartTriggers {
-  /** Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
   /** Signal that asks the Machine to stop; what `config.stopConfig` says when left out. */
   signal?: pulumi.Input<"SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGKILL" | "SIGUSR1" | "SIGUSR2" | "SIGTERM"> | undefined;

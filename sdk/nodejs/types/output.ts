@@ -24,6 +24,18 @@ export interface AppDetails {
   role?: string | undefined;
 }
 
+/** What has been found so far. */
+export interface CertificateChallenges {
+  /** Whether the TLS-ALPN challenge can pass. */
+  alpnConfigured?: boolean | undefined;
+  /** Whether the DNS challenge can pass. */
+  dnsConfigured?: boolean | undefined;
+  /** Whether the HTTP challenge can pass. */
+  httpConfigured?: boolean | undefined;
+  /** Whether the ownership record is there. */
+  ownershipTxtConfigured?: boolean | undefined;
+}
+
 /** One of `checkCertificate.certificates`, `getCertificate.certificates`. The certificates; a custom one wins. */
 export interface CertificateEntry {
   /** `custom` or `fly`. */
@@ -80,18 +92,6 @@ export interface CertificateSummary {
   updatedAt?: string | undefined;
   /** Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes. */
   id: string;
-}
-
-/** What has been found so far. */
-export interface CertificateValidation {
-  /** Whether the TLS-ALPN challenge can pass. */
-  alpnConfigured?: boolean | undefined;
-  /** Whether the DNS challenge can pass. */
-  dnsConfigured?: boolean | undefined;
-  /** Whether the HTTP challenge can pass. */
-  httpConfigured?: boolean | undefined;
-  /** Whether the ownership record is there. */
-  ownershipTxtConfigured?: boolean | undefined;
 }
 
 /** One of `checkCertificate.validationErrors`, `getCertificate.validationErrors`. What keeps the certificate from being valid. */
@@ -1137,7 +1137,7 @@ export interface ProcessSecret {
 
 /** Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none. */
 export interface ReloadTriggers {
-  /** Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing. */
   triggers?: { [key: string]: string } | undefined;
   /** Signal for the main process; SIGHUP when left out. */
   signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGILL" | "SIGTRAP" | "SIGABRT" | "SIGFPE" | "SIGKILL" | "SIGUSR1" | "SIGSEGV" | "SIGUSR2" | "SIGPIPE" | "SIGALRM" | "SIGTERM" | undefined;
@@ -1145,7 +1145,7 @@ export interface ReloadTriggers {
 
 /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
 export interface RestartTriggers {
-  /** Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing. */
   triggers?: { [key: string]: string } | undefined;
   /** Signal that asks the Machine to stop; what `config.stopConfig` says when left out. */
   signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGKILL" | "SIGUSR1" | "SIGUSR2" | "SIGTERM" | undefined;

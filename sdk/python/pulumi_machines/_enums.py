@@ -374,8 +374,8 @@ class PostgresClusterPgMajorVersion(_builtins.str, Enum):
     """
     Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
     """
-    POSTGRES_CLUSTER_PG_MAJOR_VERSION_16 = "16"
-    POSTGRES_CLUSTER_PG_MAJOR_VERSION_17 = "17"
+    V16 = "16"
+    V17 = "17"
 
 
 @pulumi.type_token("machines:index:PostgresClusterPoolMode")

@@ -5020,7 +5020,7 @@ class ReloadTriggersArgsDict(TypedDict):
     """
     triggers: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+    Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
     """
 
 @pulumi.input_type
@@ -5032,7 +5032,7 @@ class ReloadTriggersArgs:
         Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
 
         :param pulumi.Input[Union[_builtins.str, 'ReloadTriggersSignal']] signal: Signal for the main process; SIGHUP when left out.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
         """
         if signal is not None:
             pulumi.set(__self__, "signal", signal)
@@ -5055,7 +5055,7 @@ class ReloadTriggersArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
         """
         return pulumi.get(self, "triggers")
 
@@ -5078,7 +5078,7 @@ class RestartTriggersArgsDict(TypedDict):
     """
     triggers: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+    Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
     """
 
 @pulumi.input_type
@@ -5092,7 +5092,7 @@ class RestartTriggersArgs:
 
         :param pulumi.Input[Union[_builtins.str, 'RestartTriggersSignal']] signal: Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
         :param pulumi.Input[_builtins.str] timeout: Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
         """
         if signal is not None:
             pulumi.set(__self__, "signal", signal)
@@ -5129,7 +5129,7 @@ class RestartTriggersArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
         """
         return pulumi.get(self, "triggers")
 

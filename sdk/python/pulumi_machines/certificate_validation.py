@@ -21,13 +21,13 @@ class CertificateValidationArgs:
     def __init__(__self__, *,
                  app: pulumi.Input[_builtins.str],
                  hostname: pulumi.Input[_builtins.str],
-                 triggers: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
+                 triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
         """
         The set of arguments for constructing a CertificateValidation resource.
 
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it waits anew.
         :param pulumi.Input[_builtins.str] hostname: Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] triggers: Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "hostname", hostname)
@@ -60,14 +60,14 @@ class CertificateValidationArgs:
 
     @_builtins.property
     @pulumi.getter
-    def triggers(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
+    def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
         """
         return pulumi.get(self, "triggers")
 
     @triggers.setter
-    def triggers(self, value: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]):
+    def triggers(self, value: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]):
         pulumi.set(self, "triggers", value)
 
 
@@ -79,7 +79,7 @@ class CertificateValidation(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None,
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  hostname: pulumi.Input[Optional[_builtins.str]] = None,
-                 triggers: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
+                 triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  __props__=None):
         """
         Waits until the certificate of a hostname is valid.
@@ -90,7 +90,7 @@ class CertificateValidation(pulumi.CustomResource):
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it waits anew.
         :param pulumi.Input[_builtins.str] hostname: Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] triggers: Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
         """
         ...
     @overload
@@ -120,7 +120,7 @@ class CertificateValidation(pulumi.CustomResource):
                  opts: Optional[pulumi.ResourceOptions] = None,
                  app: pulumi.Input[Optional[_builtins.str]] = None,
                  hostname: pulumi.Input[Optional[_builtins.str]] = None,
-                 triggers: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
+                 triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  __props__=None):
         opts = pulumi.ResourceOptions.merge(_utilities.get_resource_opts_defaults(), opts)
         if not isinstance(opts, pulumi.ResourceOptions):
@@ -204,9 +204,9 @@ class CertificateValidation(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter
-    def triggers(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
+    def triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Any values; changing one waits anew, for example the `uploadedAt` of a CustomCertificate.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
         """
         return pulumi.get(self, "triggers")
 

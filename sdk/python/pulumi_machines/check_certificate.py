@@ -144,7 +144,7 @@ class CheckCertificateResult:
 
     @_builtins.property
     @pulumi.getter
-    def validation(self) -> Optional['outputs.CertificateValidation']:
+    def validation(self) -> Optional['outputs.CertificateChallenges']:
         """
         What has been found so far.
         """

@@ -27,7 +27,7 @@ class DeployTokenArgs:
 
         :param pulumi.Input[_builtins.str] app: App the token is good for: the `id` of an App. Changing it makes a new token.
         :param pulumi.Input[_builtins.str] expiry: Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values of your choice, for example a date: when one changes, a new token is made.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "expiry", expiry)
@@ -62,7 +62,7 @@ class DeployTokenArgs:
     @pulumi.getter(name="rotationTriggers")
     def rotation_triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values of your choice, for example a date: when one changes, a new token is made.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
         """
         return pulumi.get(self, "rotation_triggers")
 
@@ -90,7 +90,7 @@ class DeployToken(pulumi.CustomResource):
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App the token is good for: the `id` of an App. Changing it makes a new token.
         :param pulumi.Input[_builtins.str] expiry: Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values of your choice, for example a date: when one changes, a new token is made.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
         """
         ...
     @overload
@@ -202,7 +202,7 @@ class DeployToken(pulumi.CustomResource):
     @pulumi.getter(name="rotationTriggers")
     def rotation_triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values of your choice, for example a date: when one changes, a new token is made.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
         """
         return pulumi.get(self, "rotation_triggers")
 

@@ -133,7 +133,7 @@ class GetCertificateResult:
 
     @_builtins.property
     @pulumi.getter
-    def validation(self) -> Optional['outputs.CertificateValidation']:
+    def validation(self) -> Optional['outputs.CertificateChallenges']:
         """
         What has been found so far.
         """

@@ -26,7 +26,7 @@ class MachineCommandArgs:
                  delete: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  stdin: pulumi.Input[Optional[_builtins.str]] = None,
                  timeout: pulumi.Input[Optional[_builtins.str]] = None,
-                 triggers: pulumi.Input[Optional[Sequence[Any]]] = None,
+                 triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  update: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
         The set of arguments for constructing a MachineCommand resource.
@@ -38,7 +38,7 @@ class MachineCommandArgs:
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted; nothing is run when left out.
         :param pulumi.Input[_builtins.str] stdin: What the commands read.
         :param pulumi.Input[_builtins.str] timeout: Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
-        :param pulumi.Input[Sequence[Any]] triggers: Values of any kind; when they change, the command of `update` is run.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] update: Command and arguments to run when any input but `delete` changes; those of `create` when left out.
         """
         pulumi.set(__self__, "app", app)
@@ -144,14 +144,14 @@ class MachineCommandArgs:
 
     @_builtins.property
     @pulumi.getter
-    def triggers(self) -> pulumi.Input[Optional[Sequence[Any]]]:
+    def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values of any kind; when they change, the command of `update` is run.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
         """
         return pulumi.get(self, "triggers")
 
     @triggers.setter
-    def triggers(self, value: pulumi.Input[Optional[Sequence[Any]]]):
+    def triggers(self, value: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]):
         pulumi.set(self, "triggers", value)
 
     @_builtins.property
@@ -180,7 +180,7 @@ class MachineCommand(pulumi.CustomResource):
                  machine: pulumi.Input[Optional[_builtins.str]] = None,
                  stdin: pulumi.Input[Optional[_builtins.str]] = None,
                  timeout: pulumi.Input[Optional[_builtins.str]] = None,
-                 triggers: pulumi.Input[Optional[Sequence[Any]]] = None,
+                 triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  update: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  __props__=None):
         """
@@ -197,7 +197,7 @@ class MachineCommand(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] machine: The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
         :param pulumi.Input[_builtins.str] stdin: What the commands read.
         :param pulumi.Input[_builtins.str] timeout: Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
-        :param pulumi.Input[Sequence[Any]] triggers: Values of any kind; when they change, the command of `update` is run.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] update: Command and arguments to run when any input but `delete` changes; those of `create` when left out.
         """
         ...
@@ -233,7 +233,7 @@ class MachineCommand(pulumi.CustomResource):
                  machine: pulumi.Input[Optional[_builtins.str]] = None,
                  stdin: pulumi.Input[Optional[_builtins.str]] = None,
                  timeout: pulumi.Input[Optional[_builtins.str]] = None,
-                 triggers: pulumi.Input[Optional[Sequence[Any]]] = None,
+                 triggers: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  update: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  __props__=None):
         opts = pulumi.ResourceOptions.merge(_utilities.get_resource_opts_defaults(), opts)
@@ -400,9 +400,9 @@ class MachineCommand(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter
-    def triggers(self) -> pulumi.Output[Optional[Sequence[Any]]]:
+    def triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values of any kind; when they change, the command of `update` is run.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
         """
         return pulumi.get(self, "triggers")
 

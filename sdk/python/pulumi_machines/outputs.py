@@ -18,10 +18,10 @@ from ._enums import *
 
 __all__ = [
     'AppDetails',
+    'CertificateChallenges',
     'CertificateEntry',
     'CertificateEntryIssued',
     'CertificateSummary',
-    'CertificateValidation',
     'CertificateValidationError',
     'CheckResult',
     'ContainerDetails',
@@ -228,6 +228,66 @@ class AppDetails(dict):
         Number of volumes.
         """
         return pulumi.get(self, "volume_count")
+
+
+@pulumi.output_type
+class CertificateChallenges(dict):
+    """
+    What has been found so far.
+    """
+    def __init__(__self__, *,
+                 alpn_configured: Optional[_builtins.bool] = None,
+                 dns_configured: Optional[_builtins.bool] = None,
+                 http_configured: Optional[_builtins.bool] = None,
+                 ownership_txt_configured: Optional[_builtins.bool] = None):
+        """
+        What has been found so far.
+
+        :param _builtins.bool alpn_configured: Whether the TLS-ALPN challenge can pass.
+        :param _builtins.bool dns_configured: Whether the DNS challenge can pass.
+        :param _builtins.bool http_configured: Whether the HTTP challenge can pass.
+        :param _builtins.bool ownership_txt_configured: Whether the ownership record is there.
+        """
+        if alpn_configured is not None:
+            pulumi.set(__self__, "alpn_configured", alpn_configured)
+        if dns_configured is not None:
+            pulumi.set(__self__, "dns_configured", dns_configured)
+        if http_configured is not None:
+            pulumi.set(__self__, "http_configured", http_configured)
+        if ownership_txt_configured is not None:
+            pulumi.set(__self__, "ownership_txt_configured", ownership_txt_configured)
+
+    @_builtins.property
+    @pulumi.getter(name="alpnConfigured")
+    def alpn_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the TLS-ALPN challenge can pass.
+        """
+        return pulumi.get(self, "alpn_configured")
+
+    @_builtins.property
+    @pulumi.getter(name="dnsConfigured")
+    def dns_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the DNS challenge can pass.
+        """
+        return pulumi.get(self, "dns_configured")
+
+    @_builtins.property
+    @pulumi.getter(name="httpConfigured")
+    def http_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the HTTP challenge can pass.
+        """
+        return pulumi.get(self, "http_configured")
+
+    @_builtins.property
+    @pulumi.getter(name="ownershipTxtConfigured")
+    def ownership_txt_configured(self) -> Optional[_builtins.bool]:
+        """
+        Whether the ownership record is there.
+        """
+        return pulumi.get(self, "ownership_txt_configured")
 
 
 @pulumi.output_type
@@ -538,66 +598,6 @@ class CertificateSummary(dict):
         RFC 3339 time of the last change.
         """
         return pulumi.get(self, "updated_at")
-
-
-@pulumi.output_type
-class CertificateValidation(dict):
-    """
-    What has been found so far.
-    """
-    def __init__(__self__, *,
-                 alpn_configured: Optional[_builtins.bool] = None,
-                 dns_configured: Optional[_builtins.bool] = None,
-                 http_configured: Optional[_builtins.bool] = None,
-                 ownership_txt_configured: Optional[_builtins.bool] = None):
-        """
-        What has been found so far.
-
-        :param _builtins.bool alpn_configured: Whether the TLS-ALPN challenge can pass.
-        :param _builtins.bool dns_configured: Whether the DNS challenge can pass.
-        :param _builtins.bool http_configured: Whether the HTTP challenge can pass.
-        :param _builtins.bool ownership_txt_configured: Whether the ownership record is there.
-        """
-        if alpn_configured is not None:
-            pulumi.set(__self__, "alpn_configured", alpn_configured)
-        if dns_configured is not None:
-            pulumi.set(__self__, "dns_configured", dns_configured)
-        if http_configured is not None:
-            pulumi.set(__self__, "http_configured", http_configured)
-        if ownership_txt_configured is not None:
-            pulumi.set(__self__, "ownership_txt_configured", ownership_txt_configured)
-
-    @_builtins.property
-    @pulumi.getter(name="alpnConfigured")
-    def alpn_configured(self) -> Optional[_builtins.bool]:
-        """
-        Whether the TLS-ALPN challenge can pass.
-        """
-        return pulumi.get(self, "alpn_configured")
-
-    @_builtins.property
-    @pulumi.getter(name="dnsConfigured")
-    def dns_configured(self) -> Optional[_builtins.bool]:
-        """
-        Whether the DNS challenge can pass.
-        """
-        return pulumi.get(self, "dns_configured")
-
-    @_builtins.property
-    @pulumi.getter(name="httpConfigured")
-    def http_configured(self) -> Optional[_builtins.bool]:
-        """
-        Whether the HTTP challenge can pass.
-        """
-        return pulumi.get(self, "http_configured")
-
-    @_builtins.property
-    @pulumi.getter(name="ownershipTxtConfigured")
-    def ownership_txt_configured(self) -> Optional[_builtins.bool]:
-        """
-        Whether the ownership record is there.
-        """
-        return pulumi.get(self, "ownership_txt_configured")
 
 
 @pulumi.output_type
@@ -6508,7 +6508,7 @@ class ReloadTriggers(dict):
         Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
 
         :param Union[_builtins.str, 'ReloadTriggersSignal'] signal: Signal for the main process; SIGHUP when left out.
-        :param Mapping[str, _builtins.str] triggers: Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+        :param Mapping[str, _builtins.str] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
         """
         if signal is not None:
             pulumi.set(__self__, "signal", signal)
@@ -6527,7 +6527,7 @@ class ReloadTriggers(dict):
     @pulumi.getter
     def triggers(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is signalled. Creating the Machine or removing all of them does nothing.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is signalled; creating it or removing all of them does nothing.
         """
         return pulumi.get(self, "triggers")
 
@@ -6546,7 +6546,7 @@ class RestartTriggers(dict):
 
         :param Union[_builtins.str, 'RestartTriggersSignal'] signal: Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
         :param _builtins.str timeout: Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
-        :param Mapping[str, _builtins.str] triggers: Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+        :param Mapping[str, _builtins.str] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
         """
         if signal is not None:
             pulumi.set(__self__, "signal", signal)
@@ -6575,7 +6575,7 @@ class RestartTriggers(dict):
     @pulumi.getter
     def triggers(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        Values by name, any the program likes. When one of them changes, or there is one more or one less, the Machine is restarted. Creating the Machine or removing all of them does nothing.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
         """
         return pulumi.get(self, "triggers")
 

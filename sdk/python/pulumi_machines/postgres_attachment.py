@@ -316,9 +316,9 @@ class PostgresAttachment(pulumi.CustomResource):
 
     @_builtins.property
     @pulumi.getter(name="secretsVersion")
-    def secrets_version(self) -> pulumi.Output[Optional[_builtins.int]]:
+    def secrets_version(self) -> pulumi.Output[_builtins.int]:
         """
-        Version of the App's secrets since the secret was set.
+        Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
         """
         return pulumi.get(self, "secrets_version")
 

@@ -27,7 +27,7 @@ class PostgresBackupArgs:
         The set of arguments for constructing a PostgresBackup resource.
 
         :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values, for example a release; when they change, another backup is made.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
         :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
         """
         pulumi.set(__self__, "cluster", cluster)
@@ -54,7 +54,7 @@ class PostgresBackupArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Any values, for example a release; when they change, another backup is made.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
         """
         return pulumi.get(self, "triggers")
 
@@ -93,7 +93,7 @@ class PostgresBackup(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Any values, for example a release; when they change, another backup is made.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
         :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
         """
         ...
@@ -242,7 +242,7 @@ class PostgresBackup(pulumi.CustomResource):
     @pulumi.getter
     def triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Any values, for example a release; when they change, another backup is made.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
         """
         return pulumi.get(self, "triggers")
 

@@ -32,7 +32,7 @@ class PostgresUserArgs:
         :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
         :param pulumi.Input[_builtins.str] username: Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
         :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the sessions the user has open.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Any values, for example a date; when they change, the user gets a new password.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
         """
         pulumi.set(__self__, "cluster", cluster)
         pulumi.set(__self__, "role", role)
@@ -96,7 +96,7 @@ class PostgresUserArgs:
     @pulumi.getter(name="rotationTriggers")
     def rotation_triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Any values, for example a date; when they change, the user gets a new password.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
         """
         return pulumi.get(self, "rotation_triggers")
 
@@ -125,7 +125,7 @@ class PostgresUser(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] cluster: Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
         :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the sessions the user has open.
         :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Any values, for example a date; when they change, the user gets a new password.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
         :param pulumi.Input[_builtins.str] username: Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
         """
         ...
@@ -250,7 +250,7 @@ class PostgresUser(pulumi.CustomResource):
     @pulumi.getter(name="rotationTriggers")
     def rotation_triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Any values, for example a date; when they change, the user gets a new password.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
         """
         return pulumi.get(self, "rotation_triggers")
 

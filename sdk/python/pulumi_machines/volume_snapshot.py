@@ -27,7 +27,7 @@ class VolumeSnapshotArgs:
 
         :param pulumi.Input[_builtins.str] app: App of the volume: the `id` of an App. Changing it takes a new snapshot.
         :param pulumi.Input[_builtins.str] volume: Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values of your choice, for example a version: when one changes, a new snapshot is taken.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "volume", volume)
@@ -62,7 +62,7 @@ class VolumeSnapshotArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values of your choice, for example a version: when one changes, a new snapshot is taken.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
         """
         return pulumi.get(self, "triggers")
 
@@ -89,7 +89,7 @@ class VolumeSnapshot(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App of the volume: the `id` of an App. Changing it takes a new snapshot.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values of your choice, for example a version: when one changes, a new snapshot is taken.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
         :param pulumi.Input[_builtins.str] volume: Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.
         """
         ...
@@ -250,7 +250,7 @@ class VolumeSnapshot(pulumi.CustomResource):
     @pulumi.getter
     def triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values of your choice, for example a version: when one changes, a new snapshot is taken.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new snapshot is taken.
         """
         return pulumi.get(self, "triggers")
 

@@ -355,8 +355,8 @@ export const PostgresBackupType = {
 export type PostgresBackupType = (typeof PostgresBackupType)[keyof typeof PostgresBackupType];
 
 export const PostgresClusterPgMajorVersion = {
-    PostgresClusterPgMajorVersion_16: "16",
-    PostgresClusterPgMajorVersion_17: "17",
+    V16: "16",
+    V17: "17",
 } as const;
 
 /**

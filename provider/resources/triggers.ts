@@ -1,0 +1,11 @@
+// Triggers: values that mean nothing to the service, and whose change makes something happen.
+import { z } from "zod";
+import { optional } from "../../api/schema.ts";
+
+/** The schema of triggers. `then` says what happens when one changes. */
+export const triggers = (then: string) =>
+  optional(
+    z.record(z.string(), z.string()),
+    `Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, ${then}.`,
+    { sensitive: true },
+  );
