@@ -1,10 +1,11 @@
 // docs/coverage.md: every operation of the contract, what reaches it from a program, and the tests that prove it.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join, normalize } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 import { functions } from "../../provider/functions/index.ts";
 import { resources } from "../../provider/resources/index.ts";
+import { callsFrom, callsIn } from "./calls.ts";
 
 /** Something a program can name, and where it is declared. */
 interface Subject {
@@ -14,28 +15,6 @@ interface Subject {
 }
 
 const camel = (name: string): string => name.charAt(0).toLowerCase() + name.slice(1);
-
-/** Operations a source calls by name: `api.machines.stop(`, `api.machines[on ? "cordon" : "uncordon"](`. */
-export function callsIn(source: string): string[] {
-  const direct = [...source.matchAll(/\.(\w+)\s*\.(\w+)\(/g)].map(([, group, method]) => `${group}.${method}`);
-  const chosen = [...source.matchAll(/\.(\w+)\[([^\]]*)\]\(/g)].flatMap(([, group, choice = ""]) =>
-    [...choice.matchAll(/"(\w+)"/g)].map(([, method]) => `${group}.${method}`),
-  );
-  return [...direct, ...chosen];
-}
-
-/** Files that a file imports below provider/, itself first. */
-function importsOf(path: string, seen: Set<string> = new Set()): Set<string> {
-  if (seen.has(path)) return seen;
-  seen.add(path);
-  for (const [, from = ""] of readFileSync(path, "utf8").matchAll(/from "(\.[^"]+)"/g)) {
-    const next = normalize(join(dirname(path), from));
-    if (/provider\/(resources|functions|client)\//.test(next) && !next.endsWith("client/api.ts")) importsOf(next, seen);
-  }
-  return seen;
-}
-
-const read = (path: string): string => (existsSync(path) ? readFileSync(path, "utf8") : "");
 
 const testsIn = (folder: string): { path: string; text: string }[] =>
   readdirSync(folder)
@@ -49,13 +28,7 @@ export function coverage(root: string): string {
     ...Object.keys(resources).map((name) => ({ name, kind: "resource" as const, path: `resources/${camel(name)}.ts` })),
     ...Object.keys(functions).map((name) => ({ name, kind: "function" as const, path: `functions/${name}.ts` })),
   ].map((subject) => ({ ...subject, path: join(root, "provider", subject.path) }));
-  const own = new Map(subjects.map((subject) => [subject, new Set(callsIn(read(subject.path)))]));
-  const all = new Map(
-    subjects.map((subject) => [
-      subject,
-      new Set([...importsOf(subject.path)].flatMap((path) => callsIn(readFileSync(path, "utf8")))),
-    ]),
-  );
+  const calls = new Map(subjects.map((subject) => [subject, callsFrom(subject.path, camel(subject.name))]));
   const clientTests = testsIn(join(root, "test/client"));
   const tests = { resource: testsIn(join(root, "test/resources")), function: testsIn(join(root, "test/functions")) };
   const relative = (path: string): string => path.replace(`${root}/`, "../");
@@ -63,8 +36,7 @@ export function coverage(root: string): string {
 
   const empty: string[] = [];
   const line = ({ id, method, path }: Operation): string => {
-    const direct = subjects.filter((subject) => own.get(subject)?.has(id));
-    const found = direct.length > 0 ? direct : subjects.filter((subject) => all.get(subject)?.has(id));
+    const found = subjects.filter((subject) => calls.get(subject)?.has(id));
     const reached = found.map(({ name }) => `[${name}](reference/${name}.md)`);
     const proofs = new Set(
       found.flatMap(({ name, kind }) => {
