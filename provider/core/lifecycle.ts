@@ -96,6 +96,8 @@ export async function read(
   caller: Caller,
 ): Promise<Seen | undefined> {
   const parts = resource.id.parse(id);
+  if (state === undefined && resource.noImport !== undefined)
+    throw new MachinesError("refused", `a ${resource.name} cannot be imported or looked up: ${resource.noImport}`);
   const call = callOf(resource, "read", state ?? {}, caller);
   // A get or an import has nothing it could forget: a 404 is answer enough.
   const holder = state === undefined ? undefined : holderOf(resource, parts);

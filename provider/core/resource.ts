@@ -109,6 +109,8 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   readonly inputs: I;
   readonly outputs: O;
   readonly id: IdFormat<Parts>;
+  /** Why nothing of use could be read of one that is not in the state; imports and gets are refused with it. */
+  readonly noImport?: string;
   /** Whose presence a 404 is judged by (R8), and the part of the id that names it; the App in `app` when left out. */
   readonly within?: { readonly kind: "app" | "cluster"; readonly part: Parts };
   /** Inputs (or paths into them) whose change replaces the resource. */
@@ -178,6 +180,7 @@ export interface Resource {
   readonly inputFields: Readonly<Record<string, Field>>;
   readonly outputFields: Readonly<Record<string, Field>>;
   readonly id: IdFormat;
+  readonly noImport: string | undefined;
   readonly within: { readonly kind: "app" | "cluster"; readonly part: string };
   readonly replaceOn: readonly string[];
   readonly uniqueBy: readonly string[];
@@ -220,6 +223,7 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
 ): Resource {
   return {
     description: undefined,
+    noImport: undefined,
     within: { kind: "app", part: "app" },
     uniqueBy: [],
     moves: {},

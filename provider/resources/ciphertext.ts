@@ -3,7 +3,7 @@ import { z } from "zod";
 import { bytes, optional, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { keyUseInputs, keyUseOutputs, madeWithKey, newSerial, stillMadeWithKey } from "./keyUse.ts";
+import { keyUseInputs, keyUseNoImport, keyUseOutputs, madeWithKey, newSerial, plaintextIfStale } from "./keyUse.ts";
 
 const inputs = z.object({
   ...keyUseInputs,
@@ -23,10 +23,11 @@ export const ciphertext = defineResource({
   summary: "Data encrypted with a secret key.",
   description:
     "Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. " +
-    "It exists in the state alone: deleting it asks the service for nothing, and it cannot be imported.",
+    "It exists in the state alone: deleting it asks the service for nothing.",
   inputs,
   outputs,
   id: pathId("app", "key", "serial"),
+  noImport: keyUseNoImport,
   replaceOn: ["app", "key"],
   moves: { ciphertext: "any", madeWith: "any" },
 
@@ -38,8 +39,8 @@ export const ciphertext = defineResource({
   },
 
   async read({ id, state, api }) {
-    const { ciphertext: kept = "", madeWith, plaintext } = await stillMadeWithKey(api, "Ciphertext", id, state);
-    return { serial: id.serial, ciphertext: kept, madeWith, plaintext };
+    const { ciphertext: kept = "", madeWith } = state ?? {};
+    return { serial: id.serial, ciphertext: kept, madeWith, plaintext: await plaintextIfStale(api, id, madeWith) };
   },
 
   async update({ id, inputs: { plaintext, associatedData }, api }) {

@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { duration, parseDuration, required } from "../../api/schema.ts";
-import { MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { triggers } from "./triggers.ts";
@@ -33,11 +32,12 @@ export const deployToken = defineResource({
   name: "DeployToken",
   summary: "An access token that is good for one App alone.",
   description:
-    "The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`. It cannot be imported.",
+    "The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`.",
   inputs,
   outputs,
   // By chance: nothing that is made from the token may stand where everybody reads it.
   id: pathId("app", "tokenId"),
+  noImport: "the service shows a token once, when it is made; leave the import out, and up makes a new one",
   replaceOn: ["app", "expiry", "rotationTriggers"],
   validate: ({ expiry }) =>
     expiry !== undefined && nanoseconds(expiry) === 0 ? [{ path: ["expiry"], message: "must be longer than 0s" }] : [],
@@ -49,12 +49,7 @@ export const deployToken = defineResource({
   },
 
   async read({ id, state, api }) {
-    const { token, expiresAt } = state ?? {};
-    if (token === undefined || expiresAt === undefined)
-      throw new MachinesError(
-        "refused",
-        "a DeployToken cannot be imported or looked up: the service shows a token once, when it is made. Declare it without an import, and a new one is made",
-      );
+    const { token = "", expiresAt = "" } = state ?? {};
     // As long as its App is there, so is the token.
     await api.apps.get({ appName: id.app });
     return { ...state, tokenId: id.tokenId, token, expiresAt };

@@ -4,7 +4,6 @@ import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { bytes, optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
-import { MachinesError } from "../core/errors.ts";
 
 /** What both are made of. */
 export const keyUseInputs = {
@@ -47,18 +46,11 @@ export async function madeWithKey<T>(
   return { ...(await make(keyOf(use))), madeWith: updatedAt };
 }
 
-/** What a read finds: the state, without the plaintext when another key has the name now, so that the next up makes it anew. */
-export async function stillMadeWithKey<S extends { madeWith?: string | undefined }>(
-  api: Api,
-  type: string,
-  use: Use,
-  state: S | undefined,
-): Promise<S & { plaintext: null | undefined }> {
-  if (state === undefined)
-    throw new MachinesError(
-      "refused",
-      `a ${type} cannot be imported: nothing of it is kept by the service. Leave the import out, and up makes a new one.`,
-    );
+/** Why neither can be imported. */
+export const keyUseNoImport = "the service keeps nothing of it; leave the import out, and up makes a new one";
+
+/** What a read tells of the plaintext: `null` when another key has the name now, so that the next up makes it anew. */
+export async function plaintextIfStale(api: Api, use: Use, madeWith: string | undefined): Promise<null | undefined> {
   const { updatedAt } = await api.secretKeys.get(keyOf(use));
-  return { ...state, plaintext: updatedAt === state.madeWith ? undefined : null };
+  return updatedAt === madeWith ? undefined : null;
 }

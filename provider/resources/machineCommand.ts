@@ -62,6 +62,7 @@ export const machineCommand = defineResource({
   inputs,
   outputs,
   id: pathId("app", "machineId", "commandId"),
+  noImport: "what was run leaves nothing to read; leave the import out, and `create` too if it must not run again",
   replaceOn: ["app", "machine"],
   moves: { stdout: "any", stderr: "any", exitCode: "any" },
   repeats: { stdout: said, stderr: said },
@@ -75,15 +76,10 @@ export const machineCommand = defineResource({
   },
 
   async read({ id, state, api }) {
-    if (state === undefined)
-      throw new MachinesError(
-        "invalid-input",
-        "a MachineCommand cannot be imported: what was run leaves nothing to read. Write it down without an import, and leave create out if it must not run again",
-      );
     const { machineId, commandId } = id;
     const live = await findMachine(api, id.app, machineId);
     if (live.state === "destroyed") return undefined;
-    const { stdout, stderr, exitCode } = state;
+    const { stdout, stderr, exitCode } = state ?? {};
     return { machineId, commandId, stdout, stderr, exitCode };
   },
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { bytes, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { keyUseInputs, keyUseOutputs, madeWithKey, newSerial, stillMadeWithKey } from "./keyUse.ts";
+import { keyUseInputs, keyUseNoImport, keyUseOutputs, madeWithKey, newSerial, plaintextIfStale } from "./keyUse.ts";
 
 const inputs = z.object(keyUseInputs);
 
@@ -14,10 +14,11 @@ export const signature = defineResource({
   summary: "The signature of data by a secret key.",
   description:
     "It is kept until the data or the key changes. " +
-    "It exists in the state alone: deleting it asks the service for nothing, and it cannot be imported.",
+    "It exists in the state alone: deleting it asks the service for nothing.",
   inputs,
   outputs,
   id: pathId("app", "key", "serial"),
+  noImport: keyUseNoImport,
   replaceOn: ["app", "key"],
   moves: { signature: "any", madeWith: "any" },
 
@@ -27,8 +28,8 @@ export const signature = defineResource({
   },
 
   async read({ id, state, api }) {
-    const { signature: kept = "", madeWith, plaintext } = await stillMadeWithKey(api, "Signature", id, state);
-    return { serial: id.serial, signature: kept, madeWith, plaintext };
+    const { signature: kept = "", madeWith } = state ?? {};
+    return { serial: id.serial, signature: kept, madeWith, plaintext: await plaintextIfStale(api, id, madeWith) };
   },
 
   async update({ id, inputs: { plaintext }, api }) {

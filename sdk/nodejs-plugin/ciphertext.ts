@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Data encrypted with a secret key.
  *
- * Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing, and it cannot be imported.
+ * Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
  */
 export class Ciphertext extends pulumi.CustomResource {
     /**

@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * The signature of data by a secret key.
  *
- * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing, and it cannot be imported.
+ * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
  */
 export class Signature extends pulumi.CustomResource {
     /**

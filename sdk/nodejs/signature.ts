@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * The signature of data by a secret key.
- * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing, and it cannot be imported.
+ * It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
  */
 export class Signature extends pulumi.CustomResource {
   /**

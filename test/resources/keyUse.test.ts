@@ -11,7 +11,7 @@ const draw = (service: TestService, app: unknown, name: string, type: string) =>
 const life = (type: string, appName: string): Life => ({
   // It exists in the state alone.
   survives: true,
-  importRefused: /cannot be imported: .*Leave the import out/,
+  importRefused: /cannot be imported or looked up: .*leave the import out/,
   given: async (service) => {
     for (const app of [appName, `${appName}-2`])
       for (const key of ["ONE", "TWO"]) await draw(service, await makeApp(service, app).catch(() => app), key, type);

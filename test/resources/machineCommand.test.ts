@@ -53,7 +53,7 @@ lifecycle("MachineCommand", {
     ];
   },
   steady: { create: kept, update: kept, triggers: kept, stdin: kept, timeout: kept, container: kept },
-  importRefused: /a MachineCommand cannot be imported: .*nothing to read/,
+  importRefused: /a MachineCommand cannot be imported or looked up: .*nothing to read/,
   survives: true,
 });
 

@@ -108,6 +108,16 @@ function functionPage(
   ].join("\n");
 }
 
+/** How one that exists is taken over. */
+function importSection(name: string): string[] {
+  const { id, noImport } = resources[name] ?? {};
+  const text =
+    noImport === undefined
+      ? `Its id is \`${id?.form ?? ""}\`, and with the plugin \`pulumi import machines:index:${name} name id\` takes it over.`
+      : `It cannot be imported or looked up: ${noImport}.`;
+  return ["## Import\n", `${text}\n`];
+}
+
 function resourcePage(schema: PackageSpec, name: string, resource: ResourceSpec, example: Example | undefined): string {
   const outputs = Object.fromEntries(
     Object.entries(resource.properties).filter(
@@ -120,13 +130,14 @@ function resourcePage(schema: PackageSpec, name: string, resource: ResourceSpec,
     banner,
     `# ${name}\n`,
     `${resource.description}\n`,
-    `\`new machines.${name}(name, args, options)\`; \`machines.${name}.get(name, id)\` looks up one that exists.\n`,
+    `\`new machines.${name}(name, args, options)\`${resources[name]?.noImport === undefined ? `; \`machines.${name}.get(name, id)\` looks up one that exists` : ""}.\n`,
     ...exampleSection(example),
     "## Inputs\n",
     `${rows(schema, resource.inputProperties, resource.requiredInputs)}\n`,
     "## Outputs\n",
     "All inputs, and:\n",
     `${rows(schema, outputs, [])}\n`,
+    ...importSection(name),
     ...typeSections(schema, [...Object.values(resource.inputProperties), ...Object.values(outputs)]),
   ].join("\n");
 }

@@ -14,7 +14,7 @@ import (
 
 // Data encrypted with a secret key.
 //
-// Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing, and it cannot be imported.
+// Encrypting twice gives two ciphertexts: this one is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
 type Ciphertext struct {
 	pulumi.CustomResourceState
 

@@ -100,7 +100,7 @@ class Signature(pulumi.CustomResource):
         """
         The signature of data by a secret key.
 
-        It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing, and it cannot be imported.
+        It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
@@ -118,7 +118,7 @@ class Signature(pulumi.CustomResource):
         """
         The signature of data by a secret key.
 
-        It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing, and it cannot be imported.
+        It is kept until the data or the key changes. It exists in the state alone: deleting it asks the service for nothing.
 
         :param str resource_name: The name of the resource.
         :param SignatureArgs args: The arguments to use to populate this resource's properties.
