@@ -3,6 +3,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
+import { functions } from "../../provider/functions/index.ts";
+import { resources } from "../../provider/resources/index.ts";
 
 const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"], {
   encoding: "utf8",
@@ -73,4 +75,14 @@ describe.each(files)("%s", (file) => {
     const named = [...text.matchAll(/npm run (?:-s )?([\w:-]+)/g)].map(([, name = ""]) => name);
     expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
   });
+});
+
+test.each([...Object.keys(resources), ...Object.keys(functions)])("the page of %s shows it in a program", (name) => {
+  expect(readFileSync(`docs/reference/${name}.md`, "utf8")).toMatch(
+    new RegExp(`^## Example\\n\\n\`\`\`typescript\\n[^]*machines\\.${name}(Output)?\\(`, "m"),
+  );
+});
+
+test.each(Object.keys(resources))("the README names %s", (name) => {
+  expect(readFileSync("README.md", "utf8")).toContain(`[\`${name}\`](docs/reference/${name}.md)`);
 });
