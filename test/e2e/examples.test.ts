@@ -6,7 +6,13 @@ import { findRuntime } from "../support/runtimes.ts";
 import { counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-describe.each(readdirSync("examples"))("example %s", async (name) => {
+const names = readdirSync("examples");
+
+// One of them through both bindings: it holds every resource and every function.
+describe.each([
+  ...names.map((name) => [name, "pulumi-machines"] as const),
+  ["everything", "pulumi-machines-plugin"] as const,
+])("example %s with %s", async (name, binding) => {
   const { runtime, reason } = await findRuntime(
     readFileSync(`examples/${name}/Pulumi.yaml`, "utf8"),
     inject("installed"),
@@ -20,7 +26,7 @@ describe.each(readdirSync("examples"))("example %s", async (name) => {
 
   beforeAll(async () => {
     service = await startService();
-    stack = new Stack(inject("installed"), name, "pulumi-machines", runtime);
+    stack = new Stack(inject("installed"), name, binding, runtime);
     stack.example(name);
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
   });

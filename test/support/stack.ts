@@ -1,6 +1,6 @@
 // A Pulumi project with one stack, driven by the real CLI as a user would, on a backend of its own.
 import { spawn } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { elsewhere, nodejs, type Runtime } from "./runtimes.ts";
 
@@ -115,6 +115,10 @@ export class Stack {
   example(name: string): void {
     const ours = ["Pulumi.yaml", this.runtime.main, ...this.runtime.files];
     for (const file of ours) writeFileSync(join(this.dir, file), elsewhere(name, file));
+    if (this.binding === "pulumi-machines-plugin") {
+      this.program(elsewhere(name, this.runtime.main));
+      appendFileSync(join(this.dir, "Pulumi.yaml"), pluginFrom("../node_modules"));
+    }
     // What the program reads.
     for (const entry of readdirSync(`examples/${name}`, { withFileTypes: true })) {
       if (entry.isFile() && entry.name !== "package.json" && !ours.includes(entry.name))
