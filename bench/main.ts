@@ -82,7 +82,8 @@ async function measurePair(
     if (side === "floor" && pair.binding.name === "dynamic") continue;
     startups.push(await measureStartup(workbench, pair, side));
   }
-  for (const size of options.sizes) {
+  const sizes = options.everything ? [pair.runs("everything")] : options.sizes;
+  for (const size of sizes) {
     const progress = ({ round, operation, side, seconds }: Sample): void =>
       say(`  ${pair.binding.name} ${size}, round ${round}: ${operation} ${side} ${seconds.toFixed(2)} s`);
     const found = await pair.measure(size, options, progress);

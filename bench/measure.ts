@@ -97,6 +97,11 @@ export class Pair {
     return this.#service.close();
   }
 
+  /** Lets the real side run an example, and answers for how many Machines of the floor it stands. */
+  runs(example: string): number {
+    return this.#projects.real.runs(example) - 1;
+  }
+
   /** Measures the operations that were asked for, round by round, one side after the other. */
   async measure(size: number, options: Options, progress: (sample: Sample) => void): Promise<Series> {
     const samples: Sample[] = [];

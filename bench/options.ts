@@ -26,6 +26,8 @@ export interface Options {
   readonly rounds: number;
   /** What of {@link operations}, in their order. */
   readonly only: readonly Operation[];
+  /** The real side runs examples/everything, against as many Machines of the floor. */
+  readonly everything: boolean;
   /** Number of Machines made in one App of a service with the documented rate limits; undefined: that is not measured. */
   readonly limited: number | undefined;
   readonly skipCheckpoints: boolean;
@@ -42,6 +44,7 @@ export const usage = `npm run bench -- [options]
   --bindings dynamic     bindings to measure: ${bindingNames.join(", ")} (all there are)
   --rounds 3             how often everything is repeated (3)
   --only refresh         only these: ${operations.join(", ")} (all)
+  --everything           instead: every resource and function once, against as many Machines of the floor
   --limited 300          instead: so many Machines in an App of a service with the documented rate limits
   --skip-checkpoints     with PULUMI_SKIP_CHECKPOINTS, for both sides
   --profile DIR          CPU profiles of the real providers into DIR; makes everything slower
@@ -59,6 +62,7 @@ export function readOptions(args: readonly string[]): Options {
     bindings: values.bindings === undefined ? undefined : list(values.bindings).map(oneOf("--bindings", bindingNames)),
     rounds: positive("--rounds")(values.rounds),
     only: operations.filter((operation) => only.includes(operation)),
+    everything: values.everything,
     limited: values.limited === undefined ? undefined : positive("--limited")(values.limited),
     skipCheckpoints: values["skip-checkpoints"],
     output: values.json ? "json" : values.markdown ? "markdown" : "tables",
@@ -76,6 +80,7 @@ function parse(args: readonly string[]) {
         bindings: { type: "string" },
         rounds: { type: "string", default: "3" },
         only: { type: "string" },
+        everything: { type: "boolean", default: false },
         limited: { type: "string" },
         "skip-checkpoints": { type: "boolean", default: false },
         profile: { type: "string" },

@@ -1,10 +1,11 @@
 // A Pulumi project with one stack: an App, and Machines in it.
-import { cpSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import ts from "typescript";
 import { counts } from "../test/support/stack.ts";
 import { run, tail, type Run } from "./cli.ts";
 import { Stop } from "./options.ts";
-import type { Workbench } from "./workbench.ts";
+import { root, type Workbench } from "./workbench.ts";
 
 /** A resource as the state holds it. */
 export interface Kept {
@@ -57,11 +58,13 @@ export class Project {
   readonly #module: string;
   readonly #env: NodeJS.ProcessEnv;
   readonly #signal: AbortSignal;
+  #program: (size: number) => string;
 
   constructor(bench: Workbench, { name, module, providerFolder, env }: ProjectOptions) {
     this.#dir = join(bench.dir, name);
     this.#module = module;
     this.#signal = bench.signal;
+    this.#program = (size) => program(module, size);
     mkdirSync(this.#state, { recursive: true });
     this.#env = { ...bench.env, PULUMI_BACKEND_URL: `file://${this.#state}`, ...env };
     const plugins =
@@ -92,7 +95,23 @@ export class Project {
   reset(size: number): void {
     rmSync(this.#state, { recursive: true, force: true });
     cpSync(`${this.#state}-empty`, this.#state, { recursive: true });
-    writeFileSync(join(this.#dir, "index.js"), program(this.#module, size));
+    writeFileSync(join(this.#dir, "index.js"), this.#program(size));
+  }
+
+  /** Runs an example from now on, and answers how many resources it makes. */
+  runs(example: string): number {
+    const folder = join(root, "examples", example);
+    const text = readFileSync(join(folder, "index.ts"), "utf8").replace(
+      '"pulumi-machines"',
+      JSON.stringify(this.#module),
+    );
+    const { outputText } = ts.transpileModule(text, { compilerOptions: { module: ts.ModuleKind.CommonJS } });
+    this.#program = () => outputText;
+    for (const file of readdirSync(folder).filter(
+      (name) => !/^(index\.ts|package\.json|Pulumi\.yaml|node_modules)$/.test(name),
+    ))
+      cpSync(join(folder, file), join(this.#dir, file));
+    return outputText.match(/new machines\.\w+\(/g)?.length ?? 0;
   }
 
   /** Runs the CLI. @throws Stop when it fails. */

@@ -1,6 +1,14 @@
 // A Pulumi project with one stack, driven by the real CLI as a user would, on a backend of its own.
 import { spawn } from "node:child_process";
-import { appendFileSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { elsewhere, nodejs, type Runtime } from "./runtimes.ts";
 
