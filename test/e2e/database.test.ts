@@ -36,7 +36,7 @@ describe.each(bindings)("a database, %s", (binding) => {
   test("is made, restored from its backup and copied, and the App can connect", async () => {
     await set("restore", "true");
     await set("staging", "true");
-    expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 11 });
+    expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 12 });
     app = (await stack.ok("stack", "output", "appName")).trim();
     expect((await clusters()).map(({ name }) => name.replace(/-[0-9a-f]{7}$/, "")).sort()).toEqual([
       "restored",
@@ -44,7 +44,7 @@ describe.each(bindings)("a database, %s", (binding) => {
       "staging",
     ]);
     expect(await databaseUrl()).toMatch(/^postgresql:\/\/shop:[^@]+@pgbouncer\..*\/shop$/);
-    expect(counts(await stack.ok("refresh", "--yes"))).toEqual({ unchanged: 11 });
+    expect(counts(await stack.ok("refresh", "--yes"))).toEqual({ unchanged: 12 });
     expect(await stack.preview()).toEqual({});
   });
 
@@ -56,7 +56,8 @@ describe.each(bindings)("a database, %s", (binding) => {
   test("a rotated password is in the secret after the same up", async () => {
     const before = await databaseUrl();
     await set("passwordOf", "2026-02");
-    expect(counts(await stack.ok("up", "--yes"))).toEqual({ updated: 2, unchanged: 9 });
+    // The user, the attachment with the secret, and the Machine that is to see it.
+    expect(counts(await stack.ok("up", "--yes"))).toEqual({ updated: 3, unchanged: 9 });
     const after = await databaseUrl();
     expect(after).not.toBe(before);
     const [cluster] = (await clusters()).filter(({ name }) => name.startsWith("shop"));
