@@ -17,6 +17,7 @@ export interface Diff {
   readonly changes: readonly Change[];
   /** Top-level properties whose change replaces the resource. */
   readonly replaces: readonly string[];
+  /** What holds if it is replaced, also where the program alone asks for that (`replaceOnChanges`). */
   readonly deleteBeforeReplace: boolean;
 }
 
@@ -34,8 +35,10 @@ export function diff(resource: Resource, state: Values, news: Values): Diff {
       });
     });
   }
+  const forced = resource.replaceWhen?.(state, news);
+  if (forced !== undefined) changes.push({ path: [forced], kind: "update", unknown: false, replaces: true });
   const replaces = [...new Set(changes.filter((change) => change.replaces).map(({ path }) => String(path[0])))];
-  return { changes, replaces, deleteBeforeReplace: replaces.length > 0 && mustDeleteFirst(resource, state, news) };
+  return { changes, replaces, deleteBeforeReplace: mustDeleteFirst(resource, state, news) };
 }
 
 /** R1: whether a change is sent, and not one of an input that steers the provider, or of a part of one that does. */

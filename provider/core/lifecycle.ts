@@ -6,7 +6,7 @@ import { formatDuration, parseDuration } from "../../api/schema.ts";
 import { dataLoss, mayLoseData } from "./dataLoss.ts";
 import { diff, isSent, type Diff } from "./diff.ts";
 import { isNotFound, MachinesError, PartialStateError } from "./errors.ts";
-import { refuseLoss, refuseReplacement } from "./memory.ts";
+import { isTakenOver, refuseLoss, refuseReplacement, rememberMade, settleMade } from "./memory.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
 import { inSpellingOf, same, withBareIds, withoutUndefined } from "./values.ts";
 
@@ -66,7 +66,9 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   refuseReplacement(resource, inputs);
   const make = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, contextOf(inputs));
-    return { id: resource.id.render(state), state };
+    const id = resource.id.render(state);
+    rememberMade(resource, id, state);
+    return { id, state };
   };
   try {
     return make(
@@ -98,6 +100,7 @@ export async function read(
   const parts = resource.id.parse(id);
   if (state === undefined && resource.noImport !== undefined)
     throw new MachinesError("refused", `a ${resource.name} cannot be imported or looked up: ${resource.noImport}`);
+  settleMade(resource, id);
   const call = callOf(resource, "read", state ?? {}, caller);
   // A get or an import has nothing it could forget: a 404 is answer enough.
   const holder = state === undefined ? undefined : holderOf(resource, parts);
@@ -132,6 +135,7 @@ export async function update(
   inputs: Values,
   caller: Caller,
 ): Promise<Values> {
+  settleMade(resource, id);
   const parts = resource.id.parse(id);
   const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
   const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, contextOf(inputs));
@@ -167,6 +171,7 @@ const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
 /** Deletes the object; one that is proved to be gone already is done (R8). */
 export async function remove(resource: Resource, id: string, state: Values, caller: Caller): Promise<void> {
   refuseLoss(resource, state, id);
+  if (isTakenOver(resource, id, state)) return;
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
   const holder = holderOf(resource, parts);

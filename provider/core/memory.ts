@@ -2,6 +2,7 @@
 // nothing, and created without a word of what it replaces: this is how we know all the same.
 import { isProtected, mayLoseData, protectedFrom, unseenReplacement } from "./dataLoss.ts";
 import { contextOf, type Resource, type Values } from "./resource.ts";
+import { equal } from "./values.ts";
 
 interface Known {
   readonly name?: unknown;
@@ -38,8 +39,31 @@ export function rememberId(id: string, state: Values): void {
   if (owner !== undefined && seen) known.set(owner, { ...seen, id });
 }
 
+/** What was created in this run and not looked at since, by type and id. */
+const made = new Map<string, Values>();
+
+/** Notes what a create answered. */
+export function rememberMade(resource: Resource, id: string, state: Values): void {
+  if (resource.takesOver) made.set(`${resource.name} ${id}`, state);
+}
+
+/** What is looked at or changed by its id is the program's own, and no leftover of a replacement. */
+export const settleMade = (resource: Resource, id: string): void => void made.delete(`${resource.name} ${id}`);
+
+/**
+ * R4: whether what is to be deleted was taken over in this run. The engine makes a replacement, or the same thing under
+ * another name, before it deletes; where it does so without asking for a diff, what is deleted is the new one.
+ */
+export function isTakenOver(resource: Resource, id: string, state: Values): boolean {
+  const newer = made.get(`${resource.name} ${id}`);
+  return newer !== undefined && (!equal(newer, state) || isInState(contextOf(newer).owner));
+}
+
 /** Forgets everything: another run begins in this process. */
-export const forgetAll = (): void => known.clear();
+export function forgetAll(): void {
+  known.clear();
+  made.clear();
+}
 
 /** Whether an owner's object is in the state, so that what is created takes its place. */
 export const isInState = (owner: string | undefined): boolean =>

@@ -115,6 +115,10 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   readonly within?: { readonly kind: "app" | "cluster"; readonly part: Parts };
   /** Inputs (or paths into them) whose change replaces the resource. */
   readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
+  /** The input that replaces the resource, whether it changed or not, as things are with it now. */
+  readonly replaceWhen?: (state: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => Path<I> | undefined;
+  /** A create takes over what is there under the id: it may be the very object that a deletion in the same run is about (R4). */
+  readonly takesOver?: boolean;
   /** Inputs that together must be unique in the service; when all of them stay, a replacement deletes first (R4). */
   readonly uniqueBy?: readonly Path<I>[];
   /**
@@ -183,6 +187,8 @@ export interface Resource {
   readonly noImport: string | undefined;
   readonly within: { readonly kind: "app" | "cluster"; readonly part: string };
   readonly replaceOn: readonly string[];
+  readonly replaceWhen: ((state: Values, next: Values) => string | undefined) | undefined;
+  readonly takesOver: boolean;
   readonly uniqueBy: readonly string[];
   readonly moves: Readonly<Record<string, "any" | readonly string[]>>;
   readonly repeats: Readonly<Record<string, string | readonly string[]>>;
@@ -225,6 +231,8 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
     description: undefined,
     noImport: undefined,
     within: { kind: "app", part: "app" },
+    replaceWhen: undefined,
+    takesOver: false,
     uniqueBy: [],
     moves: {},
     repeats: {},

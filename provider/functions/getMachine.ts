@@ -2,11 +2,12 @@
 import { z } from "zod";
 import { defineFunction } from "../core/function.ts";
 import { ofMachine } from "./fields.ts";
-import { machineDetails, toMachineDetails } from "./machineDetails.ts";
+import { clearValues, machineDetails, toMachineDetails } from "./machineDetails.ts";
 
 export const getMachine = defineFunction({
   name: "getMachine",
   summary: "Looks up a Machine.",
+  description: clearValues,
   inputs: z.object(ofMachine),
   outputs: machineDetails,
 

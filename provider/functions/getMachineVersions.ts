@@ -4,6 +4,7 @@ import { named, optional, required } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";
 import { config, fromService } from "../resources/machineSettings.ts";
 import { ofMachine } from "./fields.ts";
+import { clearValues } from "./machineDetails.ts";
 
 const machineVersion = z.object({
   version: optional(z.string(), "Identifier of the version, 26 characters."),
@@ -13,6 +14,7 @@ const machineVersion = z.object({
 export const getMachineVersions = defineFunction({
   name: "getMachineVersions",
   summary: "Lists the versions of a Machine's configuration, newest first.",
+  description: clearValues,
   inputs: z.object(ofMachine),
   outputs: z.object({
     versions: required(z.array(named("MachineVersionDetails", machineVersion)), "The versions, newest first."),

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { named, optional, required } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";
 import { commaSeparated, inApp } from "./fields.ts";
-import { machineDetails, toMachineDetails } from "./machineDetails.ts";
+import { clearValues, machineDetails, toMachineDetails } from "./machineDetails.ts";
 
 /** States a list of Machines may be filtered by (spec 3.1). */
 export const listedStates = z.array(z.enum(["created", "started", "stopped", "suspended"]));
@@ -22,6 +22,7 @@ const inputs = z.object({
 export const getMachines = defineFunction({
   name: "getMachines",
   summary: "Lists the Machines of an App.",
+  description: clearValues,
   inputs,
   outputs: z.object({ machines: required(z.array(named("MachineDetails", machineDetails)), "The Machines.") }),
 

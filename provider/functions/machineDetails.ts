@@ -34,6 +34,10 @@ export const machineDetails = z.object({
   containers: named("ContainerDetails", wire.shape.containers),
 });
 
+/** What a configuration that is read holds in the clear. */
+export const clearValues =
+  "Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.";
+
 /** What functions tell of a Machine. */
 export const toMachineDetails = (app: string, live: Machine): z.output<typeof machineDetails> => ({
   id: `${app}/${live.id}`,

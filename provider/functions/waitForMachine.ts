@@ -4,6 +4,7 @@ import { waitState } from "../../api/machines.ts";
 import { ulid } from "../../api/names.ts";
 import { named, optional, required } from "../../api/schema.ts";
 import { reached, versionOf } from "../client/wait.ts";
+import { isNotFound } from "../core/errors.ts";
 import { defineFunction } from "../core/function.ts";
 import { ofMachine } from "./fields.ts";
 
@@ -32,11 +33,22 @@ export const waitForMachine = defineFunction({
   }),
   seconds: ({ timeoutSeconds }) => timeoutSeconds,
 
-  call: ({ inputs: { app, machine, states, version }, api, progress }) =>
-    reached(api, { appName: app, machineId: machine }, states ?? ["started"], { version, progress }),
+  async call({ inputs: { app, machine, states, version }, api, progress }) {
+    const key = { appName: app, machineId: machine };
+    const found = await reached(api, key, states ?? ["started"], { version, progress });
+    // A wrong App or endpoint has no such Machine either (R8).
+    if (found.state === "destroyed") await api.apps.get({ appName: app });
+    return found;
+  },
 
-  async look({ inputs: { app, machine }, api }) {
-    const live = await api.machines.get({ appName: app, machineId: machine });
-    return { state: live.state, version: versionOf(live) };
+  async look({ inputs: { app, machine, states = [] }, api }) {
+    try {
+      const live = await api.machines.get({ appName: app, machineId: machine });
+      return { state: live.state, version: versionOf(live) };
+    } catch (error) {
+      if (!isNotFound(error) || !states.includes("destroyed")) throw error;
+      await api.apps.get({ appName: app });
+      return { state: "destroyed" };
+    }
   },
 });

@@ -440,7 +440,7 @@ function diffResponse(
   response.setChanges(changes.length > 0 ? DIFF_SOME : DIFF_NONE);
   response.setDiffsList(top(changes));
   response.setReplacesList(replaces);
-  response.setDeletebeforereplace(deleteBeforeReplace && replaces.length > 0);
+  response.setDeletebeforereplace(deleteBeforeReplace && changes.length > 0);
   response.setHasdetaileddiff(true);
   for (const { path, kind, replaces: asks } of changes) {
     const detail = new proto.PropertyDiff();

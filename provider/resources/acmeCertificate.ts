@@ -29,6 +29,7 @@ export const acmeCertificate = defineResource({
   outputs,
   id: pathId("app", "hostname"),
   replaceOn: ["app", "hostname"],
+  uniqueBy: ["app", "hostname"],
 
   async create({ inputs: { app, hostname }, api }) {
     const key = { appName: app, hostname };

@@ -59,6 +59,7 @@ export const customCertificate = defineResource({
   outputs,
   id: pathId("app", "hostname"),
   replaceOn: ["app", "hostname"],
+  uniqueBy: ["app", "hostname"],
   moves: { status: byUpload, expiresAt: byUpload, issuer: byUpload, uploadedAt: byUpload, configured: byUpload },
   validate: uploadProblems,
   // Only what is new is asked about: a certificate that has expired since must not stop every other change.

@@ -10,7 +10,7 @@ import { defineResource, type Resource, type Values } from "../core/resource.ts"
 import { bareId, UNKNOWN } from "../core/values.ts";
 import { createOnce } from "./machineCreate.ts";
 import { inputs, outputs, toLive } from "./machineInputs.ts";
-import { configFields, toService } from "./machineSettings.ts";
+import { configFields, toService, type Config } from "./machineSettings.ts";
 import { keepMemory, memoryOf } from "./machineMemory.ts";
 import { onlyHow } from "./machineNudge.ts";
 import { bringTo, destroyGracefully, liveNow, untilDestroyed } from "./machinePower.ts";
@@ -35,6 +35,8 @@ export const machine: Resource = defineResource({
   id: pathId("app", "machineId"),
   replaceOn: ["app", "name", "region", "config.mounts.*.volume"],
   uniqueBy: ["app", "name"],
+  // One that destroyed itself, and is to be made again: there is nothing left to be updated.
+  replaceWhen: (state, next) => (isDone(state) && next.recreate === true ? "recreate" : undefined),
   moves: {
     version: versioned,
     state: [...versioned, "state"],
@@ -110,6 +112,14 @@ export const machine: Resource = defineResource({
   async update({ id, inputs: wanted, old, unfinished, ...call }) {
     const { api, progress } = call;
     const key = { appName: id.app, machineId: id.machineId };
+    if (isDone(old)) {
+      call.warn(
+        `Machine ${id.app}/${id.machineId} has done its work and destroyed itself: the change is noted, and takes effect with recreate: true`,
+      );
+      return Object.fromEntries(
+        Object.entries(old).filter(([name]) => !Object.hasOwn(inputs.shape, name)),
+      ) as typeof old;
+    }
     if (!unfinished && onlyHow(diff(machine, old, wanted).changes, old, wanted)) {
       const { restart: _restart, reload: _reload, ...kept } = old;
       return kept;
@@ -123,7 +133,10 @@ export const machine: Resource = defineResource({
       const live = await withLease(api, key, { description: "update by pulumi", progress }, (lease) =>
         applyChanges(call, key, lease, wanted, { ...old, unfinished }, partly),
       );
-      return toLive(id.app, live, { ...wanted, placedRegion });
+      const found = toLive(id.app, live, { ...wanted, placedRegion });
+      // A new version begins without a limit: the one of before, which nobody asks for any more, is gone.
+      const limitGone = wanted.memoryLimitMb === undefined && found.version !== old.version;
+      return limitGone ? { ...found, memoryLimitMb: null } : found;
     } catch (error) {
       if (!isNotFound(error)) throw error;
       throw new MachinesError(
@@ -153,6 +166,10 @@ export const machine: Resource = defineResource({
     }
   },
 });
+
+/** Whether a Machine has done its work and destroyed itself, as its configuration told it to. */
+const isDone = ({ state, config: settings }: { state?: string | undefined; config?: Config | undefined }): boolean =>
+  state === "destroyed" && settings?.autoDestroy === true;
 
 function volumesOf(values: Values): string[] {
   const { config: settings } = values as { config?: { mounts?: unknown } };

@@ -52,6 +52,7 @@ export const machineMetadata = defineResource({
   inputs,
   outputs,
   id: pathId("app", "machineId"),
+  takesOver: true,
   replaceOn: ["app", "machine"],
   uniqueBy: ["app", "machine"],
   validate: ({ values = {} }) => [...metadataProblems(values, ["values"]), ...platformKeys(values)],

@@ -21,8 +21,8 @@ export function validate(inputs: Partial<MachineInputs>): Problem[] {
     path: ["config", ...path.map((part) => (typeof part === "string" ? camelKey(part) : part))],
     message: message.replace(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, camelKey),
   }));
-  if (state === "suspended" && isJob(settings)) {
-    problems.push({ path: ["state"], message: "a Machine that ends by itself cannot be kept suspended" });
+  if ((state === "suspended" || state === "started") && isJob(settings)) {
+    problems.push({ path: ["state"], message: `a Machine that ends by itself cannot be kept ${state}; leave it out` });
   }
   problems.push(...memoryProblems(memoryLimitMb, wire));
   if (fallbackRegions !== undefined && fallbackRegions.length > 0) {

@@ -62,6 +62,7 @@ export const postgresAttachment = defineResource({
   inputs,
   outputs,
   id: pathId("cluster", "app"),
+  takesOver: true,
   within: { kind: "cluster", part: "cluster" },
   replaceOn: ["cluster", "app"],
   // Deleting the old one unsets the secret: the new one must not have set it by then.

@@ -29,6 +29,7 @@ export const postgresDatabase = defineResource({
   id: pathId("cluster", fixed("database"), "name"),
   within: { kind: "cluster", part: "cluster" },
   replaceOn: ["cluster", "name"],
+  uniqueBy: ["cluster", "name"],
   losesData: "what it holds",
 
   async create({ inputs: { cluster, name }, ...call }) {

@@ -43,6 +43,7 @@ export const postgresUser = defineResource({
   id: pathId("cluster", fixed("user"), "username"),
   within: { kind: "cluster", part: "cluster" },
   replaceOn: ["cluster", "username"],
+  uniqueBy: ["cluster", "username"],
   moves: { password: ["rotationTriggers"] },
 
   async create({ inputs: { cluster, username, role }, ...call }) {

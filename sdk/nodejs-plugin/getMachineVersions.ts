@@ -9,6 +9,8 @@ import * as utilities from "./utilities";
 
 /**
  * Lists the versions of a Machine's configuration, newest first.
+ *
+ * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
  */
 export function getMachineVersions(args: GetMachineVersionsArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineVersionsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -37,6 +39,8 @@ export interface GetMachineVersionsResult {
 }
 /**
  * Lists the versions of a Machine's configuration, newest first.
+ *
+ * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
  */
 export function getMachineVersionsOutput(args: GetMachineVersionsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineVersionsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});

@@ -3,12 +3,18 @@ import type * as pulumi from "@pulumi/pulumi";
 import { call, callOutput } from "./runtime.ts";
 import type * as output from "./types/output.ts";
 
-/** Lists the versions of a Machine's configuration, newest first. */
+/**
+ * Lists the versions of a Machine's configuration, newest first.
+ * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ */
 export function getMachineVersions(args: GetMachineVersionsArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineVersionsResult> {
   return call("getMachineVersions", args, opts);
 }
 
-/** Lists the versions of a Machine's configuration, newest first. */
+/**
+ * Lists the versions of a Machine's configuration, newest first.
+ * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ */
 export function getMachineVersionsOutput(args: GetMachineVersionsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineVersionsResult> {
   return callOutput("getMachineVersions", args, opts);
 }

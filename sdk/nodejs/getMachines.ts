@@ -3,12 +3,18 @@ import type * as pulumi from "@pulumi/pulumi";
 import { call, callOutput } from "./runtime.ts";
 import type * as output from "./types/output.ts";
 
-/** Lists the Machines of an App. */
+/**
+ * Lists the Machines of an App.
+ * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ */
 export function getMachines(args: GetMachinesArgs, opts?: pulumi.InvokeOptions): Promise<GetMachinesResult> {
   return call("getMachines", args, opts);
 }
 
-/** Lists the Machines of an App. */
+/**
+ * Lists the Machines of an App.
+ * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ */
 export function getMachinesOutput(args: GetMachinesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachinesResult> {
   return callOutput("getMachines", args, opts);
 }

@@ -166,6 +166,15 @@ describe.each(callings)("functions about Machines, $name binding", ({ name, star
     expect(held?.ms).toBeGreaterThan(100);
   });
 
+  test("waitForMachine takes nothing for destroyed in an App that does not exist, and what is gone is so in a preview too", async () => {
+    const states = ["destroyed"];
+    await expect(calling.call("waitForMachine", { app: "nope", machine: "1", states })).rejects.toThrow(/answered 404/);
+    const args = { app: "shop", machine: "0123456789abcd", states };
+    expect((await calling.call("waitForMachine", args)).answer).toEqual({ state: "destroyed" });
+    const previewed = await calling.call("waitForMachine", args, { isPreview: true });
+    expect(previewed.isKnown ? previewed.answer : { state: "destroyed" }).toEqual({ state: "destroyed" });
+  });
+
   test("waitForMachine gives up after its time, saying how the Machine is", async () => {
     const args = { ...at(sleeper), states: ["started"], timeoutSeconds: 1 };
     await expect(calling.call("waitForMachine", args)).rejects.toThrow(

@@ -181,6 +181,7 @@ describe("diff", () => {
         ...none,
         changes: true,
         diffs: [path.split(".")[0]],
+        deleteBeforeReplace: expect.any(Boolean) as unknown,
         detailed: { [path]: "update" },
       });
   });
@@ -246,8 +247,20 @@ describe("diff", () => {
         { app: "a", name: "n", region: "fra", config: { image, env: { A: "1" } } },
         { ignoreChanges: ["region"] },
       );
-      expect(found).toEqual({ ...none, changes: true, diffs: ["config"], detailed: { "config.env": "add" } });
+      expect(found).toMatchObject({
+        changes: true,
+        diffs: ["config"],
+        replaces: [],
+        detailed: { "config.env": "add" },
+      });
     });
+  });
+
+  test("where the program alone asks for a replacement (replaceOnChanges), the order is told as well (R4)", async () => {
+    const change = (name: Properties) =>
+      between({ app: "a", config: { image }, ...name }, { app: "a", config: { image, env: { A: "1" } }, ...name });
+    expect(await change({ name: "fixed" })).toMatchObject({ replaces: [], deleteBeforeReplace: true });
+    expect(await change({})).toMatchObject({ replaces: [], deleteBeforeReplace: false });
   });
 
   test("what failed after the last change is still to be done, though no input changed", async () => {

@@ -150,4 +150,42 @@ describe.each(bindings)("kinds of Machine, $name binding", ({ start }) => {
         .toBe(recreate ? "gone" : "destroyed");
     }
   });
+
+  test("a change of one that destroyed itself is noted; with recreate it is made again", async () => {
+    const config = { image, autoDestroy: true, env: { MACHINES_SIMULATE: "exit:0" } };
+    const inputs = await checked({ config });
+    const { id, state } = await machine.create(inputs);
+    await expect.poll(async () => (await machine.read(id, state))?.state["state"]).toBe("destroyed");
+    const ended = (await machine.read(id, state))?.state ?? {};
+    const changed = await checked({ config: { ...config, image: "registry.example.com/web:2.0.0" } }, inputs);
+    expect(await machine.diff(id, ended, changed)).toBe("update");
+    const noted = await machine.update(id, ended, changed);
+    expect(noted).toMatchObject({ state: "destroyed", config: { image: "registry.example.com/web:2.0.0" } });
+    expect(await machine.diff(id, noted, changed)).toBe("same");
+    const again = await checked({ config, recreate: true }, changed);
+    expect(await machine.diff(id, noted, again)).toBe("replace");
+    const next = await machine.create((await machine.check({}, { app: "app", config, recreate: true })).inputs);
+    await machine.delete(id, noted);
+    expect(next.id).not.toBe(id);
+  });
+
+  test.each(["started", "suspended"])("one that ends by itself cannot be kept %s", async (state) => {
+    for (const ends of [{ autoDestroy: true }, { schedule: "daily" }, { restart: { policy: "no" } }]) {
+      const { failures } = await machine.check({}, { app: "app", state, config: { image, ...ends } });
+      expect(failures).toEqual([`state: a Machine that ends by itself cannot be kept ${state}; leave it out`]);
+    }
+  });
+
+  test("a new version ends a memory limit that the program no longer has, and one put back is set again", async () => {
+    const config = { image, guest: { cpus: 1, memoryMb: 256 } };
+    const limited = await checked({ config, memoryLimitMb: 128 });
+    const { id, state } = await machine.create(limited);
+    const without = await checked({ config: { ...config, env: { A: "1" } } }, limited);
+    const left = await machine.update(id, state, without);
+    expect(left["memoryLimitMb"]).toBeUndefined();
+    const again = await checked({ config: { ...config, env: { A: "1" } }, memoryLimitMb: 128 }, without);
+    expect(await machine.diff(id, left, again)).toBe("update");
+    expect(await machine.update(id, left, again)).toMatchObject({ memoryLimitMb: 128 });
+    expect((await machine.read(id, left))?.state).toMatchObject({ config: { env: { A: "1" } } });
+  });
 });

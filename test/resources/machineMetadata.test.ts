@@ -75,6 +75,27 @@ describe("MachineMetadata", () => {
   };
   const machineWith = (known: Values) => makeMachine(service, "app", { config: { image, metadata: known } });
 
+  test("under another name in the program, or replaced by force, the keys stay: the new one is made before the old one goes", async () => {
+    const machine = await machineWith({});
+    const inputs = await checked({ machine, values: { role: "web" }, __context: { owner: "o1", name: "one" } });
+    const { id, state } = await metadata.create(inputs);
+    // As in a later run, which knows nothing of how it was made.
+    expect(await metadata.read(id, state)).toBeDefined();
+    const renamed = await checked({ machine, values: { role: "web" }, __context: { owner: "o2", name: "two" } });
+    const { state: second } = await metadata.create(renamed);
+    await metadata.delete(id, state);
+    expect(await keys(machine)).toEqual({ role: "web" });
+    expect(await metadata.read(id, second)).toBeDefined();
+    await checked({ machine, values: { role: "web" }, __context: { owner: "o2", name: "two" } }, renamed);
+    const forced = await checked({ machine, values: { role: "web" }, __context: { owner: "o2", name: "two" } });
+    const { state: third } = await metadata.create(forced);
+    await metadata.delete(id, second);
+    expect(await keys(machine)).toEqual({ role: "web" });
+    expect(await metadata.read(id, third)).toBeDefined();
+    await metadata.delete(id, third);
+    expect(await keys(machine)).toEqual({});
+  });
+
   test("it owns its keys alone: what others set stays, and its own go with it", async () => {
     const machine = await machineWith({ theirs: "1" });
     const { version } = await send<Values>(service, "GET", at(machine));

@@ -175,7 +175,6 @@ export function differences(response: DiffResponse): Differences {
       ? ["replaces are not the details' properties"]
       : []),
     ...(found.diffs.length > 0 && !found.changes ? ["differences without changes"] : []),
-    ...(found.deleteBeforeReplace && found.replaces.length === 0 ? ["deletes before no replacement"] : []),
   ];
   if (broken.length > 0) throw new Error(`a diff that ${broken.join(", ")}: ${JSON.stringify(response.toObject())}`);
   return found;

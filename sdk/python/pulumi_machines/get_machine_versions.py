@@ -54,6 +54,8 @@ def get_machine_versions(app: Optional[_builtins.str] = None,
     """
     Lists the versions of a Machine's configuration, newest first.
 
+    Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.
     """
@@ -70,6 +72,8 @@ def get_machine_versions_output(app: pulumi.Input[Optional[_builtins.str]] = Non
                                 opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[GetMachineVersionsResult]:
     """
     Lists the versions of a Machine's configuration, newest first.
+
+    Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.

@@ -57,6 +57,8 @@ def get_machines(app: Optional[_builtins.str] = None,
     """
     Lists the Machines of an App.
 
+    Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+
     :param _builtins.str app: App to look into: the `id` of an App.
     :param _builtins.bool include_deleted: Whether destroyed Machines are listed too.
     :param Mapping[str, _builtins.str] metadata: Only Machines with these metadata values.
@@ -82,6 +84,8 @@ def get_machines_output(app: pulumi.Input[Optional[_builtins.str]] = None,
                         opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[GetMachinesResult]:
     """
     Lists the Machines of an App.
+
+    Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
 
     :param _builtins.str app: App to look into: the `id` of an App.
     :param _builtins.bool include_deleted: Whether destroyed Machines are listed too.
