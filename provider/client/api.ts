@@ -65,6 +65,8 @@ export interface Shared {
   readonly intents: Intents;
   /** Answers that do not change during a run, by question. */
   readonly facts: Map<string, Promise<unknown>>;
+  /** Version that the last write of this process gave a secret, by App and name, once that is done; 0 for one it unset. */
+  readonly secretsWritten: Map<string, Promise<number>>;
 }
 
 /** What a client is made of. */
@@ -95,6 +97,7 @@ export function createApi(parts: ClientParts): Api {
     pace: new Pace(parts.clock),
     intents: parts.intents,
     facts: new Map(),
+    secretsWritten: new Map(),
   };
   const bind = (deadline: Deadline): Api => {
     const groups = Object.entries(contract).map(([group, rows]) => {

@@ -34,26 +34,25 @@ const ownedNames = (state: { values?: object | undefined; digests?: object | und
   ...new Set([...Object.keys(state.digests ?? {}), ...Object.keys(state.values ?? {})]),
 ];
 
-const unset = (names: readonly string[]): Record<string, null> => Object.fromEntries(names.map((name) => [name, null]));
-
 export const appSecrets = defineResource({
   name: "AppSecrets",
   summary: "Secrets of an App, by name, written together.",
   description:
     "Every change is one request, whatever it sets and unsets. Machines get new values with their next update. " +
     "Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. " +
-    "A name that exists already is overwritten, with a warning. An import knows the App alone: the next up writes all values.",
+    "A name that exists already is overwritten, with a warning; one that another resource of the same up has set stays set when this one no longer lists it. An import knows the App alone: the next up writes all values.",
   inputs,
   outputs,
   id: pathId("app"),
   replaceOn: ["app"],
+  uniqueBy: ["app"],
   moves: { version: ["values"], digests: ["values"] },
 
   async create({ inputs: { app, values }, api, warn }) {
     const there = await secretsByName(api, app);
     const taken = Object.keys(values).filter((name) => there.has(name));
     if (taken.length > 0) warn(takenOver(app, taken));
-    return { app, ...(await writeSecrets(api, app, values)) };
+    return { app, ...(await writeSecrets({ api, warn }, app, { set: values, since: 0 })) };
   },
 
   async read({ id, state, api }) {
@@ -72,13 +71,17 @@ export const appSecrets = defineResource({
     const dropped = owned.filter((name) => !Object.hasOwn(values, name));
     // What stays as it is stays out of the request: it would only get a newer time of change.
     const changed = Object.entries(values).filter(([name, value]) => old.values[name] !== value);
-    const written = await writeSecrets(api, id.app, { ...Object.fromEntries(changed), ...unset(dropped) });
+    const written = await writeSecrets({ api, warn }, id.app, {
+      set: Object.fromEntries(changed),
+      unset: dropped,
+      since: old.version,
+    });
     const kept = Object.entries(old.digests).filter(([name]) => Object.hasOwn(values, name));
     return { version: written.version, digests: { ...Object.fromEntries(kept), ...written.digests } };
   },
 
-  async delete({ id, state, api }) {
+  async delete({ id, state, api, warn }) {
     const owned = ownedNames(state);
-    if (owned.length > 0) await writeSecrets(api, id.app, unset(owned));
+    if (owned.length > 0) await writeSecrets({ api, warn }, id.app, { unset: owned, since: state.version ?? 0 });
   },
 });

@@ -2,11 +2,11 @@
 import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
-import type { AnswerOf, Api } from "../client/api.ts";
+import type { Api } from "../client/api.ts";
 import { isNotFound } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { isAsWritten, takenOver, type ShownSecret } from "./secretDigests.ts";
+import { inTurn, isAsWritten, keptFor, takenOver, type ShownSecret } from "./secretDigests.ts";
 
 const inputs = z.object({
   app: required(appName, "App that gets the secret: the `id` of an App. Changing it replaces the secret.", {
@@ -34,10 +34,13 @@ const toLive = (app: string, { name, digest, createdAt, updatedAt }: ShownSecret
   ...{ app, name, digest, createdAt, updatedAt },
 });
 
-const written = (app: string, made: AnswerOf<"secrets", "set">) => ({
-  ...toLive(app, made),
-  version: made.version ?? 0,
-});
+const set = (api: Api, app: string, name: string, value: string) =>
+  inTurn(api, app, [name], async (versions) => {
+    const made = await api.secrets.set({ appName: app, secretName: name, body: { value } });
+    const version = made.version ?? 0;
+    versions.set(name, version);
+    return { ...toLive(app, made), version };
+  });
 
 async function isThere(api: Api, key: { appName: string; secretName: string }): Promise<boolean> {
   try {
@@ -55,17 +58,18 @@ export const secret = defineResource({
   description:
     "For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. " +
     "The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. " +
-    "A secret of the name that exists already is overwritten, with a warning.",
+    "A secret of the name that exists already is overwritten, with a warning; one that another resource of the same up has set stays when this one is deleted.",
   inputs,
   outputs,
   id: pathId("app", "name"),
   replaceOn: ["app", "name"],
+  uniqueBy: ["app", "name"],
   moves: { digest: ["value"], version: ["value"], updatedAt: ["value"] },
 
   async create({ inputs: { app, name, value }, api, warn }) {
     const key = { appName: app, secretName: name };
     if (await isThere(api, key)) warn(takenOver(app, [name]));
-    return written(app, await api.secrets.set({ ...key, body: { value } }));
+    return set(api, app, name, value);
   },
 
   async read({ id, state, api }) {
@@ -74,11 +78,12 @@ export const secret = defineResource({
     return { ...toLive(id.app, live), version: state?.version ?? 0, value: changed ? null : undefined };
   },
 
-  async update({ id, inputs: { value }, api }) {
-    return written(id.app, await api.secrets.set({ appName: id.app, secretName: id.name, body: { value } }));
-  },
+  update: ({ id, inputs: { value }, api }) => set(api, id.app, id.name, value),
 
-  async delete({ id, api }) {
-    await api.secrets.delete({ appName: id.app, secretName: id.name });
-  },
+  delete: ({ id: { app, name }, state: { version = 0 }, api, warn }) =>
+    inTurn(api, app, [name], async (versions) => {
+      if ((versions.get(name) ?? 0) > version) return warn(keptFor(app, [name]));
+      await api.secrets.delete({ appName: app, secretName: name });
+      versions.set(name, 0);
+    }),
 });

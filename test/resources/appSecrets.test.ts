@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { bind, type Bound } from "../support/binding.ts";
+import { resources } from "../../provider/resources/index.ts";
 import { makeApp, send } from "../support/around.ts";
 import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -144,6 +145,78 @@ describe("AppSecrets", () => {
     ]);
     const wrong = await secrets.check({}, { app, values: { A: 4711 } });
     expect(wrong.failures.join()).toMatch(/^values\.A: got a number; /);
+  });
+
+  describe("a name that another resource takes over in the same run", () => {
+    const kept = (name: string) => `${name} of App ${app} stays set: another resource has set it in this run.`;
+    let said: string[];
+    beforeEach(() => {
+      said = [];
+      vi.spyOn(console, "error").mockImplementation((message) => void said.push(String(message)));
+    });
+    afterEach(() => void vi.restoreAllMocks());
+    const single = () => bind("Secret", service);
+    const makeSingle = async (name: string, value: string) => {
+      const { inputs } = await single().check({}, { app, name, value });
+      return single().create(inputs);
+    };
+
+    test("from a Secret to a Secret", async () => {
+      const old = await makeSingle("A", "old");
+      const next = await makeSingle("A", "new");
+      await single().delete(old.id, old.state);
+      expect(await onService()).toEqual({ A: "new" });
+      expect(said.join()).toContain(kept("A"));
+      await single().delete(next.id, next.state);
+      expect(await onService()).toEqual({});
+    });
+
+    test("from a Secret to AppSecrets, and back", async () => {
+      const old = await makeSingle("A", "old");
+      const all = await make({ A: "new", B: "b" });
+      await single().delete(old.id, old.state);
+      expect(await onService()).toEqual({ A: "new", B: "b" });
+      const next = await makeSingle("A", "newer");
+      const state = await change(all, { C: "c" });
+      expect(await onService()).toEqual({ A: "newer", C: "c" });
+      expect(said.join()).toContain(kept("A"));
+      await secrets.delete(all.id, state);
+      await single().delete(next.id, next.state);
+      expect(await onService()).toEqual({});
+    });
+
+    test("from AppSecrets to other ones, which change or go", async () => {
+      const [one, other] = [await make({ A: "old", B: "b" }), await make({ C: "c" })];
+      const state = await change(other, { A: "new", C: "c" });
+      expect(await asked(() => secrets.delete(one.id, one.state))).toEqual(["secrets.update"]);
+      expect(await onService()).toEqual({ A: "new", C: "c" });
+      await make({ A: "newer", C: "newer" });
+      expect(await asked(() => secrets.delete(other.id, state))).toEqual([]);
+      expect(await onService()).toEqual({ A: "newer", C: "newer" });
+    });
+
+    test("at once, whatever comes first", async () => {
+      for (let i = 0; i < 3; i++) {
+        const old = await makeSingle("A", "old");
+        // The answer that tells its version comes late.
+        service.fail({ operation: "secrets.update", when: "after", delayMs: 200 });
+        const [next] = await Promise.all([
+          make({ A: "new" }),
+          expect
+            .poll(async () => (await onService())["A"], { interval: 10 })
+            .toBe("new")
+            .then(() => single().delete(old.id, old.state)),
+        ]);
+        expect(await onService()).toEqual({ A: "new" });
+        await Promise.all([secrets.delete(next.id, next.state), makeSingle("A", "newest")]);
+        expect(await onService()).toEqual({ A: "newest" });
+      }
+    });
+
+    test("a replacement with the same name deletes first", () => {
+      expect(resources["Secret"]?.uniqueBy).toEqual(["app", "name"]);
+      expect(resources["AppSecrets"]?.uniqueBy).toEqual(["app"]);
+    });
   });
 
   test("a lost answer is settled by writing the same again", async () => {
