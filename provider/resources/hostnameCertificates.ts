@@ -89,11 +89,12 @@ export async function ifThere<T>(work: () => Promise<T>): Promise<T | undefined>
 
 /** Removes the certificates of one kind, and with the last certificate the hostname. @throws ApiError 404 when nothing is there. */
 export async function removeKind(api: Api, key: Key, kind: Kind): Promise<void> {
-  const removed = await ifThere<Detail>(() =>
+  // An earlier deletion that was cut off may have left the bare hostname.
+  await ifThere<unknown>(() =>
     kind === "acme" ? api.certificates.deleteAcme(key) : api.certificates.deleteCustom(key),
   );
-  // An earlier deletion that was cut off may have left the bare hostname.
-  const left = removed ?? (await api.certificates.get(key));
+  // The answer need not tell what is left, and the hostname takes the other kind along: only a look decides.
+  const left = await api.certificates.get(key);
   if (!holds(left, "acme") && !holds(left, "custom")) await api.certificates.delete(key);
 }
 

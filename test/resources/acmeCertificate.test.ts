@@ -115,6 +115,18 @@ describe("AcmeCertificate", () => {
     await expect(shown(hostname)).rejects.toThrow(/404/);
   });
 
+  test("what the answer of a deletion leaves out is not taken for gone", async () => {
+    const hostname = "terse.example.com";
+    const a = await make(acme, { hostname });
+    const b = await make(custom, { hostname, ...files(hostname) });
+    service.fail({ operation: "certificates.deleteAcme", rewrite: () => ({ hostname }) });
+    await acme.delete(a.id, a.state);
+    expect(await custom.read(b.id, b.state)).toBeDefined();
+    expect(await acme.read(a.id, a.state)).toBeUndefined();
+    await custom.delete(b.id, b.state);
+    await expect(shown(hostname)).rejects.toThrow(/404/);
+  });
+
   test("both deleted at once are both done, and the hostname is gone", async () => {
     for (let i = 0; i < 5; i++) {
       const hostname = `race-${i}.example.com`;
