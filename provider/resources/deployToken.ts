@@ -32,7 +32,7 @@ export const deployToken = defineResource({
   name: "DeployToken",
   summary: "An access token that is good for one App alone.",
   description:
-    "The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`.",
+    "The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`. Once `expiresAt` is over, a refresh finds it gone, and the next up makes a new one; without a refresh (`pulumi up --refresh`) nobody notices.",
   inputs,
   outputs,
   // By chance: nothing that is made from the token may stand where everybody reads it.
@@ -50,8 +50,9 @@ export const deployToken = defineResource({
 
   async read({ id, state, api }) {
     const { token = "", expiresAt = "" } = state ?? {};
-    // As long as its App is there, so is the token.
+    // As long as its App is there, so is the token, until it expires.
     await api.apps.get({ appName: id.app });
+    if (api.clock.now() >= Date.parse(expiresAt)) return undefined;
     return { ...state, tokenId: id.tokenId, token, expiresAt };
   },
 

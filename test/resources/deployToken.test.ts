@@ -75,6 +75,16 @@ describe("DeployToken", () => {
     await expect.poll(() => deployToken.read(found)).toBeUndefined();
   });
 
+  test("one that has expired is gone, whatever its App does", async () => {
+    const { id, state } = await make();
+    const until = (milliseconds: number) => ({
+      id,
+      state: { ...state, expiresAt: new Date(Date.now() + milliseconds).toISOString() },
+    });
+    expect(await deployToken.read(until(60_000))).toBeDefined();
+    expect(await deployToken.read(until(-1))).toBeUndefined();
+  });
+
   test("an expiry beyond all bounds is refused by the service, and nothing is kept", async () => {
     await expect(make({ expiry: "99999999999h" })).rejects.toThrow(/400.*at most 876000h/);
   });
