@@ -4,7 +4,7 @@ import { appName, secretName } from "../../api/names.ts";
 import { bytes, optional, required } from "../../api/schema.ts";
 import { keyLengthProblem, secretKeyType } from "../../api/secretKeys.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
-import { isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
+import { ApiError, isNotFound, MachinesError, NetworkError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
 
@@ -61,8 +61,11 @@ export const secretKey = defineResource({
   async create({ inputs: { app, name, type, value }, api }) {
     const key = { appName: app, secretName: name };
     if (await find(api, key)) throw new MachinesError("refused", isThere(app, name));
-    if (value !== undefined) return toLive(app, await api.secretKeys.set({ ...key, body: { type, value } }));
-    return toLive(app, await generate(api, key, type));
+    const make = () =>
+      value === undefined
+        ? api.secretKeys.generate({ ...key, body: { type } })
+        : api.secretKeys.set({ ...key, body: { type, value } });
+    return toLive(app, await settled(api, key, type, make));
   },
 
   async read({ id, state, api }) {
@@ -92,17 +95,26 @@ async function find(api: Api, key: Key): Promise<Live | undefined> {
   }
 }
 
-/** Has a key drawn. After a lost answer it is looked for: drawing again would destroy it. */
-async function generate(api: Api, key: Key, type: z.infer<typeof secretKeyType>): Promise<Live> {
+/** Makes a key that was not there a moment before. After a lost answer it is looked for: making it again would destroy it. */
+async function settled(
+  api: Api,
+  key: Key,
+  type: z.infer<typeof secretKeyType>,
+  make: () => Promise<Live>,
+): Promise<Live> {
   try {
-    return await api.secretKeys.generate({ ...key, body: { type } });
+    return await make();
   } catch (error) {
-    if (!isAmbiguous(error)) throw error;
-    const made = await find(api, key);
+    if (!mayHaveWorked(error)) throw error;
+    const made = await find(api, key).catch(() => undefined);
     if (made?.type !== type) throw error;
     return made;
   }
 }
+
+/** Setting a value is sent again by itself, so what is left of its failures is not called ambiguous. */
+const mayHaveWorked = (error: unknown): boolean =>
+  error instanceof NetworkError || (error instanceof ApiError && (error.status === 408 || error.status >= 500));
 
 const isThere = (app: string, name: string): string =>
   `App ${app} has a secret key ${name} already; creating it here would destroy that key and everything encrypted or signed with it. ` +

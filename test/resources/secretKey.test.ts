@@ -102,6 +102,22 @@ describe("SecretKey", () => {
     expect(draws()).toBe(before + 1);
   });
 
+  test.each([
+    ["no answer", "reset"],
+    ["a 503", 503],
+  ] as const)("a value whose setting gets %s to the last is looked for", async (_, status) => {
+    const impatient = bind("SecretKey", service, { retries: "0" });
+    const name = `GIVEN_UP_${status}`;
+    const { inputs } = await key.check({}, { app: "app", name, type: "nacl_sign", value: bytes(32) });
+    service.fail({ operation: "secretKeys.set", when: "before", status });
+    await expect(impatient.create(inputs)).rejects.toThrow(/secretKeys\.set/);
+    await expect(send(service, "GET", at(name))).rejects.toThrow(/404/);
+    service.fail({ operation: "secretKeys.set", when: "after", status });
+    const { state } = await impatient.create(inputs);
+    expect(state).toMatchObject({ name, value: bytes(32) });
+    expect(state["publicKey"]).toBe((await send(service, "GET", at(name)))["public_key"]);
+  });
+
   test("another key under the name shows, and is not destroyed without leave", async () => {
     const { id, inputs, state } = await make("TAKEN_OVER", { type: "nacl_sign", value: bytes(32) });
     await send(service, "POST", `${at("TAKEN_OVER")}/generate`, { type: "nacl_sign" });
