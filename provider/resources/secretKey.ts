@@ -19,7 +19,7 @@ const inputs = z.object({
   ),
   value: optional(
     bytes(),
-    "The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.",
+    "The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.",
     { secret: true },
   ),
   allowDataLoss: behaviour(z.boolean().default(false)).describe(
@@ -44,7 +44,7 @@ export const secretKey = defineResource({
   name: "SecretKey",
   summary: "A key of an App that never leaves the service and is used by name.",
   description:
-    "A key of the name that is there already is never overwritten: import it. An import knows all but the value; leave `value` out of the program then. " +
+    "A key of the name that is there already is never overwritten: import it. An import knows all but the value: leave `value` out of the program, and the key stays as it is. " +
     "When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.",
   inputs,
   outputs,
@@ -57,6 +57,10 @@ export const secretKey = defineResource({
     const problem = keyLengthProblem(type, Buffer.from(value, "base64").length);
     return problem === undefined ? [] : [{ path: ["value"], message: problem, about: ["type", "value"] }];
   },
+  refuse: (old, next) =>
+    old.value === undefined && next.value !== undefined && isSameKey(old, next) && !next.allowDataLoss
+      ? { path: ["value"], message: unknownValue }
+      : undefined,
 
   async create({ inputs: { app, name, type, value }, api }) {
     const key = { appName: app, secretName: name };
@@ -115,6 +119,14 @@ async function settled(
 /** Setting a value is sent again by itself, so what is left of its failures is not called ambiguous. */
 const mayHaveWorked = (error: unknown): boolean =>
   error instanceof NetworkError || (error instanceof ApiError && (error.status === 408 || error.status >= 500));
+
+type Named = Partial<Record<"name" | "type", string | undefined>>;
+
+const isSameKey = (old: Named, next: Named): boolean => old.name === next.name && old.type === next.type;
+
+const unknownValue =
+  "nobody can tell whether the key that is there has this value: it was imported, drawn by the service, or put there by others, and the service shows no value. " +
+  "Leave `value` out, and the key stays as it is; allowDataLoss: true replaces it and destroys everything encrypted or signed with it";
 
 const isThere = (app: string, name: string): string =>
   `App ${app} has a secret key ${name} already; creating it here would destroy that key and everything encrypted or signed with it. ` +

@@ -131,8 +131,23 @@ describe("SecretKey", () => {
       value: bytes(32),
     });
     expect(failures.join()).toMatch(
-      /^value: changing it replaces the SecretKey and destroys everything encrypted or signed/,
+      /^value: nobody can tell .* put there by others, .* allowDataLoss: true replaces it/,
     );
+  });
+
+  test("after an import a value is refused with the way out, and without one nothing differs", async () => {
+    const program = { app: "app", name: "IMPORTED", type: "hs256" };
+    const { id } = await make("IMPORTED", { type: "hs256", value: bytes(32) });
+    const found = await key.read(id, {});
+    const { failures } = await key.check(found?.inputs ?? {}, { ...program, value: bytes(32) });
+    expect(failures).toEqual([expect.stringMatching(/^value: nobody can tell .* imported.* Leave `value` out/)]);
+    expect(failures.join()).not.toContain(bytes(32));
+    const without = await key.check(found?.inputs ?? {}, program);
+    expect(without.failures).toEqual([]);
+    expect(await key.diff(id, found?.state ?? {}, without.inputs)).toBe("same");
+    const allowed = await key.check(found?.inputs ?? {}, { ...program, value: bytes(32), allowDataLoss: true });
+    expect(allowed.failures).toEqual([]);
+    expect(await key.diff(id, found?.state ?? {}, allowed.inputs)).toBe("delete-replace");
   });
 
   test("taking the value out of the program is no wish for another key without leave", async () => {
