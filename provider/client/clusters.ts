@@ -1,5 +1,6 @@
 // Clusters of Postgres (spec 4.8): waiting for one, and making something exactly once where answers may be lost.
 import { ApiError, isAmbiguous, MachinesError } from "../core/errors.ts";
+import type { Call } from "../core/resource.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { everyTenSeconds, growingPause } from "./clock.ts";
 
@@ -11,6 +12,9 @@ export interface Waiting {
   readonly api: Api;
   readonly progress: (message: string) => void;
 }
+
+/** A cluster could not be set up and never will be: what is in it can be neither asked for nor changed. */
+class ClusterFailed extends MachinesError {}
 
 const longestPause = 2000;
 /** What was just made may show up this much later. */
@@ -39,7 +43,7 @@ export async function untilReady(
     const { name, status = "in no known state" } = data;
     if (status === "ready") return data;
     if (hasFailed(status)) {
-      throw new MachinesError(
+      throw new ClusterFailed(
         "api",
         `cluster ${id} (${name}) could not be set up: it is ${status}, and stays so. Set deletionProtection: false on it and replace it (pulumi up --replace), or delete it.`,
       );
@@ -64,6 +68,40 @@ export async function whenReady<T>(waiting: Waiting, cluster: string, work: () =
     if (!(error instanceof ApiError) || error.status !== 503) throw error;
     await untilReady(waiting, cluster);
     return work();
+  }
+}
+
+/** Who is told what a cluster that failed comes to. */
+type Told = Pick<Call, "warn">;
+
+/** Reads what is in a cluster. Of one that failed nobody can say anything: what is known stays, so that it can be deleted. */
+export async function readWithin<Live>(
+  { warn }: Told,
+  state: object | undefined,
+  read: () => Promise<Live | undefined>,
+): Promise<Live | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof ClusterFailed) || state === undefined) throw error;
+    warn(`${error.message} What is in it cannot be read; the state stays as it is.`);
+    // A state is what an earlier read or create answered.
+    return state as Live;
+  }
+}
+
+/** Deletes what is in a cluster; what is in one that failed goes with it. */
+export async function deleteWithin(
+  call: Waiting & Told,
+  cluster: string,
+  what: string,
+  work: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await whenReady(call, cluster, work);
+  } catch (error) {
+    if (!(error instanceof ClusterFailed)) throw error;
+    call.warn(`${what} was not deleted by itself, it goes with its cluster: ${error.message}`);
   }
 }
 

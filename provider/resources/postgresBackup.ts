@@ -4,7 +4,7 @@ import { postgresBackupType } from "../../api/postgres.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { AnswerOf } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
-import { makeOnce, whenReady } from "../client/clusters.ts";
+import { makeOnce, readWithin, whenReady } from "../client/clusters.ts";
 import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { defineResource, type Call } from "../core/resource.ts";
@@ -65,11 +65,12 @@ export const postgresBackup = defineResource({
     return completed(call, cluster, made);
   },
 
-  async read({ id, state, ...call }) {
-    const found = (await backupsOf(call, id.cluster)).find((backup) => backup.id === id.backupId);
-    if (found) return toLive(id.cluster, found);
-    return state && { ...state, ...id, expired: true };
-  },
+  read: ({ id, state, ...call }) =>
+    readWithin(call, state, async () => {
+      const found = (await backupsOf(call, id.cluster)).find((backup) => backup.id === id.backupId);
+      if (found) return toLive(id.cluster, found);
+      return state && { ...state, ...id, expired: true };
+    }),
 
   // Every input replaces: this is called for what a creation left to be done.
   async update({ id, old, ...call }) {

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { databaseName } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
-import { makeOnce, whenReady, type Waiting } from "../client/clusters.ts";
+import { deleteWithin, makeOnce, readWithin, whenReady, type Waiting } from "../client/clusters.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
 
@@ -42,17 +42,18 @@ export const postgresDatabase = defineResource({
     return { cluster, name };
   },
 
-  async read({ id, ...call }) {
-    const found = (await databasesOf(call, id.cluster)).find(({ name }) => name === id.name);
-    return found && { cluster: id.cluster, name: found.name };
-  },
+  read: ({ id, state, ...call }) =>
+    readWithin(call, state, async () => {
+      const found = (await databasesOf(call, id.cluster)).find(({ name }) => name === id.name);
+      return found && { cluster: id.cluster, name: found.name };
+    }),
 
   // Every input but the behaviour ones replaces: there is nothing to send.
   update: ({ inputs: { cluster, name } }) => Promise.resolve({ cluster, name }),
 
   async delete({ id, ...call }) {
     const key = { postgresClusterId: id.cluster, database: id.name };
-    await whenReady(call, id.cluster, () => call.api.postgres.deleteDatabase(key));
+    await deleteWithin(call, id.cluster, `database ${id.name}`, () => call.api.postgres.deleteDatabase(key));
   },
 });
 

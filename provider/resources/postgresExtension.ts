@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { databaseName, extensionParam } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
-import { makeOnce, whenReady, type Waiting } from "../client/clusters.ts";
+import { deleteWithin, makeOnce, readWithin, whenReady, type Waiting } from "../client/clusters.ts";
 import { ApiError, MachinesError } from "../core/errors.ts";
 import { fixed, idOrName, pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
@@ -58,7 +58,7 @@ export const postgresExtension = defineResource({
     return made ?? { ...key, schema };
   },
 
-  read: ({ id, ...call }) => find(call, id),
+  read: ({ id, state, ...call }) => readWithin(call, state, () => find(call, id)),
 
   // Every input but the behaviour ones replaces: there is nothing to send.
   update: ({ id, old }) => Promise.resolve({ ...id, schema: old.schema, version: old.version }),
@@ -66,7 +66,7 @@ export const postgresExtension = defineResource({
   async delete({ id: { cluster, database, name }, state, ...call }) {
     const key = { postgresClusterId: cluster, database, extension: name };
     const force = state.forceDestroy === true ? true : undefined;
-    await whenReady(call, cluster, () => call.api.postgres.removeExtension({ ...key, force }));
+    await deleteWithin(call, cluster, `extension ${name}`, () => call.api.postgres.removeExtension({ ...key, force }));
   },
 });
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { userName } from "../../api/names.ts";
 import { postgresRole } from "../../api/postgres.ts";
 import { required } from "../../api/schema.ts";
-import { makeOnce, whenReady } from "../client/clusters.ts";
+import { deleteWithin, makeOnce, readWithin, whenReady } from "../client/clusters.ts";
 import { isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { behaviour, defineResource, type Call } from "../core/resource.ts";
@@ -61,15 +61,7 @@ export const postgresUser = defineResource({
     }
   },
 
-  async read({ id, state, ...call }) {
-    const found = (await usersOf(call, id.cluster)).find(({ username }) => username === id.username);
-    if (!found) return undefined;
-    const known = state?.password;
-    // A token that only reads may refresh what is known already.
-    const told = known === undefined ? undefined : await credentialsIfTold(call, id.cluster, id.username);
-    const password = told?.password ?? known ?? (await credentialsOf(call.api, id.cluster, id.username)).password;
-    return { cluster: id.cluster, ...found, password };
-  },
+  read: ({ id, state, ...call }) => readWithin(call, state, () => find(call, id, state?.password)),
 
   // Fails plainly: the state then keeps the triggers of before, and the next up rotates.
   async update({ id, inputs: { role, rotationTriggers, killSessions }, old, unfinished, ...call }) {
@@ -87,12 +79,25 @@ export const postgresUser = defineResource({
 
   async delete({ id, ...call }) {
     const key = { postgresClusterId: id.cluster, username: id.username };
-    await whenReady(call, id.cluster, () => call.api.postgres.deleteUser(key));
+    await deleteWithin(call, id.cluster, `user ${id.username}`, () => call.api.postgres.deleteUser(key));
   },
 });
 
 const usersOf = async (call: Call, cluster: string) =>
   (await whenReady(call, cluster, () => call.api.postgres.listUsers({ postgresClusterId: cluster }))).data;
+
+async function find(
+  call: Call,
+  { cluster, username }: { readonly cluster: string; readonly username: string },
+  known: string | undefined,
+) {
+  const found = (await usersOf(call, cluster)).find((user) => user.username === username);
+  if (!found) return undefined;
+  // A token that only reads may refresh what is known already.
+  const told = known === undefined ? undefined : await credentialsIfTold(call, cluster, username);
+  const password = told?.password ?? known ?? (await credentialsOf(call.api, cluster, username)).password;
+  return { cluster, ...found, password };
+}
 
 /** Gives the user a new password and answers it. Whether a lost answer was one, the password tells. */
 async function rotated(
