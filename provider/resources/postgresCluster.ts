@@ -171,9 +171,8 @@ export const postgresCluster = defineResource({
   async read({ id, state, ...call }) {
     const { data: live } = await call.api.postgres.get({ postgresClusterId: id.clusterId });
     if (isLeaving(live.status)) return undefined;
-    const isTold = live.status === "ready" && knownCredentials(state) === undefined;
-    const credentials = isTold ? await credentialsIfTold(call, live.id) : knownCredentials(state);
-    return toLive(live, state?.organization, credentials);
+    const told = live.status === "ready" ? await credentialsIfTold(call, live.id) : undefined;
+    return toLive(live, state?.organization, told ?? knownCredentials(state));
   },
 
   // Every input but the behaviour ones replaces: this is called for what a creation left to be done.
@@ -182,7 +181,7 @@ export const postgresCluster = defineResource({
     let credentials = knownCredentials(old);
     try {
       live = await untilReady(call, live.id, (seen) => (live = seen));
-      credentials ??= await credentialsIfTold(call, live.id);
+      credentials = (await credentialsIfTold(call, live.id)) ?? credentials;
       return toLive(live, old.organization, credentials);
     } catch (error) {
       throw new PartialStateError(toLive(live, old.organization, credentials), error);

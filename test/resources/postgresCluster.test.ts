@@ -97,14 +97,31 @@ describe("PostgresCluster", () => {
     expect(live).toMatchObject({ data: { password } });
   });
 
-  test("a refresh asks for the cluster alone; credentials only where there are none", async () => {
+  test("a refresh asks for the cluster and its credentials, and keeps those it knows where it is not told", async () => {
     const { id, state } = await make({ name: "lean" });
-    expect(await sentBy(() => cluster.read(id, state))).toEqual(["postgres.get"]);
     const { password: _, ...without } = state;
-    let found: unknown;
-    const sent = await sentBy(async () => (found = (await cluster.read(id, without))?.state));
-    expect(sent).toEqual(["postgres.get", "postgres.credentials"]);
-    expect(found).toEqual(state);
+    for (const known of [state, without]) {
+      let found: unknown;
+      const sent = await sentBy(async () => (found = (await cluster.read(id, known))?.state));
+      expect(sent).toEqual(["postgres.get", "postgres.credentials"]);
+      expect(found).toEqual(state);
+    }
+    service.fail({ operation: "postgres.credentials", status: 403, when: "before", times: 1 });
+    expect((await cluster.read(id, state))?.state).toEqual(state);
+  });
+
+  test("a password that was rotated outside is found by a refresh and by an update", async () => {
+    const { id, inputs, state } = await make({ name: "rotated" });
+    const path = `/v1/postgres/${id}/users/fly-user`;
+    await send(service, "POST", `${path}/rotate_password`, {});
+    const { data } = await send<{ data: { password: string } }>(service, "GET", `${path}/credentials`);
+    expect(data.password).not.toBe(state["password"]);
+    const unfinished = { ...state, __context: { ...(state["__context"] as object), unfinished: true } };
+    for (const found of [(await cluster.read(id, state))?.state, await cluster.update(id, unfinished, inputs)]) {
+      expect(found).toMatchObject({ password: data.password });
+      for (const name of ["directUri", "poolerUri"])
+        expect(decodeURIComponent(new URL(String(found?.[name])).password)).toBe(data.password);
+    }
   });
 
   test("credentials that are refused are left out, and the cluster is made all the same", async () => {
