@@ -8,6 +8,7 @@ import { isNotFound, MachinesError, PartialStateError } from "../core/errors.ts"
 import { idOrName, pathId } from "../core/ids.ts";
 import { defineResource, type Call, type Problem } from "../core/resource.ts";
 import { credentialsOf, firstDatabase, firstUser, poolerUri } from "./postgresCredentials.ts";
+import { secretsByName, takenOver } from "./secretDigests.ts";
 
 const inputs = z.object({
   cluster: required(
@@ -58,7 +59,7 @@ export const postgresAttachment = defineResource({
   name: "PostgresAttachment",
   summary: "Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.",
   description:
-    "An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on.",
+    "An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.",
   inputs,
   outputs,
   id: pathId("cluster", "app"),
@@ -116,12 +117,18 @@ async function digestOf({ api, app, name }: { api: Call["api"]; app: string; nam
   }
 }
 
+/** Tells the user when the secret is one that something else has set. */
+async function warnOfTaking({ api, warn }: Call, app: string, name: string): Promise<void> {
+  if ((await secretsByName(api, app)).has(name)) warn(takenOver(app, [name]));
+}
+
 /** Sets the secret, and unsets the one of before where it had another name, in one request. */
 async function written(call: Call, wanted: Settings, before: string | undefined) {
   const { app, secretName: name } = wanted;
   const values: Record<string, string | null> = before === undefined || before === name ? {} : { [before]: null };
   if (name !== undefined) values[name] = await uriOf(call, wanted);
   if (Object.keys(values).length === 0) return {};
+  if (name !== undefined && name !== before) await warnOfTaking(call, app, name);
   const { secrets = [], version } = await call.api.secrets.update({ appName: app, body: { values } });
   if (name === undefined) return {};
   return { secretDigest: secrets.find((secret) => secret.name === name)?.digest, secretsVersion: version ?? 0 };

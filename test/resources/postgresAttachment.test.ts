@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bind, type Bound } from "../support/binding.ts";
 import { makeApp, makeCluster, once, send } from "../support/around.ts";
 import { lifecycle } from "../support/lifecycle.ts";
@@ -87,11 +87,11 @@ describe("PostgresAttachment", () => {
     expect(await secretsOf(app)).toEqual({});
   });
 
-  test("sets the secret to the cluster's pooler, by one request to secrets, and unsets it in the end", async () => {
+  test("sets the secret to the cluster's pooler, by one write to secrets, and unsets it in the end", async () => {
     const app = await makeApp(service, "with-secret");
     let made = { id: "", state: {} as Record<string, unknown>, inputs: {} as Record<string, unknown> };
     const sent = await sentBy(async () => (made = await make({ app, secretName: "DATABASE_URL" })));
-    expect(sent.filter((operation) => operation?.startsWith("secrets."))).toEqual(["secrets.update"]);
+    expect(sent.filter((operation) => operation?.startsWith("secrets."))).toEqual(["secrets.list", "secrets.update"]);
     const uri = `postgresql://fly-user:${await credentials("fly-user")}@pgbouncer.${cluster}.postgres.machines.test:5432/fly-db`;
     expect(await secretsOf(app)).toEqual({ DATABASE_URL: uri });
     expect(made.id).toBe(`${cluster}/${app}`);
@@ -122,6 +122,29 @@ describe("PostgresAttachment", () => {
     const bare = await attachment.update(id, moved, { cluster, app });
     expect(await secretsOf(app)).toEqual({});
     expect(bare).not.toHaveProperty("secretDigest");
+  });
+
+  test("a secret that something else has set is overwritten with a warning, its own without", async () => {
+    const app = await makeApp(service, "taken");
+    for (const secretName of ["ONE", "TWO"]) await setSecret(service, { app, secretName }, "theirs");
+    const said = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const told = async (work: () => Promise<unknown>) => {
+      said.mockClear();
+      await work();
+      return said.mock.calls.join("\n");
+    };
+    try {
+      const { inputs } = await attachment.check({}, { cluster, app, secretName: "ONE", uri: "postgres://x" });
+      let made = { id: "", state: {} as Record<string, unknown> };
+      expect(await told(async () => (made = await attachment.create(inputs)))).toMatch(/App taken has ONE already/);
+      const { id, state } = made;
+      expect(await told(() => attachment.update(id, state, { ...inputs, uri: "postgres://y" }))).toBe("");
+      const next = { ...inputs, secretName: "TWO" };
+      expect(await told(() => attachment.update(id, state, next))).toMatch(/App taken has TWO already/);
+      expect(await secretsOf(app)).toEqual({ TWO: "postgres://x" });
+    } finally {
+      said.mockRestore();
+    }
   });
 
   test("a secret that could not be set leaves the attachment in the state, to be repaired", async () => {
