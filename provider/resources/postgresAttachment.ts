@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { appName, databaseName, secretName, userName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
+import { proveGone } from "../client/absence.ts";
 import { untilReady } from "../client/clusters.ts";
 import { isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
 import { idOrName, pathId } from "../core/ids.ts";
@@ -102,18 +103,24 @@ export const postgresAttachment = defineResource({
   },
 
   async delete({ id, state, api }) {
-    if (state.secretName !== undefined)
-      await api.secrets.update({ appName: id.app, body: { values: { [state.secretName]: null } } });
+    const { secretName: name } = state;
+    if (name !== undefined)
+      await unlessGone(api, id.app, () => api.secrets.update({ appName: id.app, body: { values: { [name]: null } } }));
     await api.postgres.detach({ postgresClusterId: id.cluster, appName: id.app });
   },
 });
 
-async function digestOf({ api, app, name }: { api: Call["api"]; app: string; name: string }) {
+const digestOf = async ({ api, app, name }: { api: Call["api"]; app: string; name: string }) =>
+  (await unlessGone(api, app, () => api.secrets.get({ appName: app, secretName: name })))?.digest;
+
+/** Core judges a 404 by the cluster: one about the App is proved here, and says nothing of the attachment (R8). */
+async function unlessGone<T>(api: Call["api"], app: string, work: () => Promise<T>): Promise<T | undefined> {
   try {
-    return (await api.secrets.get({ appName: app, secretName: name })).digest;
+    return await work();
   } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
+    if (!isNotFound(error)) throw error;
+    await proveGone(api, { kind: "app", name: app });
+    return undefined;
   }
 }
 

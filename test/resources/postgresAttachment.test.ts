@@ -159,6 +159,28 @@ describe("PostgresAttachment", () => {
     expect(await secretsOf(app)).toEqual({ URL: "postgres://x" });
   });
 
+  test("a 404 about the App is no word about the attachment: it is detached all the same", async () => {
+    const app = await makeApp(service, "answers-404");
+    const { id, state } = await make({ app, secretName: "URL", uri: "postgres://x" });
+    service.fail({ operation: "secrets.update", status: 404, when: "before", times: 1 });
+    expect(await sentBy(() => attachment.delete(id, state))).toEqual(["secrets.update", "apps.get", "postgres.detach"]);
+    expect(await attachment.read(id, state)).toBeUndefined();
+  });
+
+  test("an App that is not proved to be gone forgets neither the secret nor the attachment", async () => {
+    const app = await makeApp(service, "still-listed");
+    const { id, state } = await make({ app, secretName: "URL", uri: "postgres://x" });
+    const missing = { status: 404, when: "before", times: "always" } as const;
+    for (const operation of ["secrets.get", "secrets.update", "apps.get"]) service.fail({ operation, ...missing });
+    try {
+      await expect(attachment.read(id, state)).rejects.toThrow(/404 for App still-listed and still lists it/);
+      await expect(attachment.delete(id, state)).rejects.toThrow(/404 for App still-listed and still lists it/);
+    } finally {
+      service.service.faults.clear();
+    }
+    expect((await attachment.read(id, state))?.state).toEqual(state);
+  });
+
   test("detached outside, or its App deleted, it is gone", async () => {
     for (const undo of [
       (app: string) => send(service, "DELETE", `/v1/postgres/${cluster}/attachments/${app}`),
