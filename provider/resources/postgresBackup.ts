@@ -36,6 +36,8 @@ const outputs = z.object({
 type Backup = AnswerOf<"postgres", "createBackup">["data"];
 
 const longestPause = 2000;
+/** How often in a row the service may say that a backup runs while it lists none that does. */
+const looks = 5;
 
 const toLive = (cluster: string, { id, type, status, sizeBytes, startedAt, finishedAt }: Backup) => ({
   cluster,
@@ -91,23 +93,32 @@ const backupsOf = async (call: Call, cluster: string) =>
 
 /** Begins a backup, once no other one runs. */
 async function begun(call: Call, cluster: string, type: z.output<typeof postgresBackupType>): Promise<Backup> {
+  const { api } = call;
+  const pause = growingPause(100, longestPause);
+  const isIdle = (all: readonly Backup[]): boolean => all.every(({ status }) => status !== "running");
+  let unexplained = 0;
   for (;;) {
     let made: Backup | undefined;
     try {
-      const found = await makeOnce(call.api, {
+      const found = await makeOnce(api, {
         list: () => backupsOf(call, cluster),
         key: ({ id }) => id,
         isIt: (backup) => backup.type === type,
         make: async () => {
-          made = (await call.api.postgres.createBackup({ postgresClusterId: cluster, body: { type } })).data;
+          made = (await api.postgres.createBackup({ postgresClusterId: cluster, body: { type } })).data;
         },
       });
       const one = made ?? found;
       if (one) return one;
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 409) throw error;
-      await settled(call, cluster, (all) => all.every(({ status }) => status !== "running"), "the backup that runs");
+      // One that ran may have ended by the time it is looked for; one that was begun may be listed late.
+      unexplained = isIdle(await backupsOf(call, cluster)) ? unexplained + 1 : 0;
+      const isLate = api.clock.now() + longestPause >= api.deadline.at;
+      if (unexplained >= looks || (unexplained > 0 && isLate)) throw error;
+      await settled(call, cluster, isIdle, "the backup that runs");
     }
+    await api.clock.sleep(pause(), api.deadline.signal);
   }
 }
 

@@ -57,6 +57,18 @@ describe("PostgresBackup", () => {
     expect(await ids()).toHaveLength(before.length + 1);
   });
 
+  test("a 409 while none runs is asked about a few times, and then told", async () => {
+    service.fail({ operation: "postgres.createBackup", status: 409, when: "before", times: "always" });
+    const before = service.requests.length;
+    await expect(make()).rejects.toThrow(/postgres.createBackup answered 409/);
+    service.service.faults.clear();
+    const asked = service.requests.slice(before).filter(({ operation }) => operation === "postgres.createBackup");
+    expect(asked).toHaveLength(5);
+    // Answers that are late to show one are waited out.
+    service.fail({ operation: "postgres.createBackup", status: 409, when: "before", times: 2 });
+    expect((await make()).state).toMatchObject({ status: "completed" });
+  });
+
   test.each(["before", "after"] as const)("an answer lost %s it was begun leaves exactly one", async (when) => {
     const before = await ids();
     service.fail({ operation: "postgres.createBackup", status: "reset", when, times: 1 });
