@@ -33,7 +33,7 @@ const inputs = z.object({
   ),
   delete: behaviour(command.optional())
     .meta({ sensitive: true })
-    .describe("Command and arguments to run when this is deleted; nothing is run when left out."),
+    .describe("Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out."),
   triggers: triggers("the command of `update` is run"),
   stdin: optional(z.string(), "What the commands read.", { sensitive: true }),
   timeout: optional(duration(), 'Time a command may take, for example `"30s"`; 60 s, which is also the most.', {
@@ -94,7 +94,10 @@ export const machineCommand = defineResource({
     if (!state.delete) return;
     const key = { appName: id.app, machineId: id.machineId };
     const { state: power } = await api.machines.get(key);
-    if (power !== "destroyed" && power !== "destroying") await run(api, key, state.delete, state);
+    if (power === "destroyed" || power === "destroying") return;
+    await run(api, key, state.delete, state).catch((error: unknown) => {
+      throw withWayOut(error, key);
+    });
   },
 });
 
@@ -103,6 +106,20 @@ function timeoutProblems(timeout: string | undefined): Problem[] {
   return seconds >= 1 && seconds <= longest
     ? []
     : [{ path: ["timeout"], message: `got ${JSON.stringify(timeout)}; must be from 1s to ${longest}s` }];
+}
+
+/** What keeps a deletion from being done, and how it can be done all the same. */
+function withWayOut(error: unknown, { appName: app, machineId }: MachineKey): unknown {
+  if (!(error instanceof MachinesError)) return error;
+  const isStopped = error.cause instanceof ApiError && error.cause.status === 412;
+  if (!isStopped && error.code !== "machine-failed") return error;
+  const repair = isStopped ? `start Machine ${app}/${machineId}` : "repair what it failed on";
+  return new MachinesError(
+    error.code,
+    `the command of \`delete\` must end with exit code 0 before this MachineCommand is deleted: ${error.message}\n` +
+      `To delete it, ${repair} and delete again; or take \`delete\` out of the program, run up, and delete again.`,
+    { cause: error },
+  );
 }
 
 /** There is nothing to run; that the Machine is there is made sure of all the same. */

@@ -133,6 +133,25 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     expect(await runs(() => commands.delete(other, without))).toBe(0);
   });
 
+  test("a deletion that its command keeps from being done says how it is done all the same", async () => {
+    const own = await started(service, "app");
+    const wayOut = /take `delete` out of the program, run up, and delete again/;
+    const told = (state: Values) => commands.delete(id, state).catch((error: unknown) => String(error));
+    const { id, inputs, state } = await make({ machine: own, create: ["true"], delete: ["false"] });
+    const failed = await told(state);
+    expect(failed).toMatch(/ended with exit code 1.*\nTo delete it, repair what it failed on and delete again; or/);
+    expect(failed).toMatch(wayOut);
+    await send(service, "POST", `/v1/apps/app/machines/${own}/stop`, {});
+    await send(service, "GET", `/v1/apps/app/machines/${own}/wait?state=stopped&timeout=10`);
+    const stopped = await told(state);
+    expect(stopped).toMatch(new RegExp(`does not run.*\nTo delete it, start Machine app/${own} and delete again; or`));
+    expect(stopped).toMatch(wayOut);
+    const { delete: _, ...without } = inputs;
+    const next = await checked(without, inputs);
+    const after = await commands.update(id, state, next);
+    expect(await runs(() => commands.delete(id, after))).toBe(0);
+  });
+
   test("another exit code than 0 fails with the end of the output, and nothing is made", async () => {
     const lines = Array.from({ length: 30 }, (_, i) => `line ${i + 1}`).join("\n");
     const inputs = await checked({ create: ["cat", "/no/such/file"] });
@@ -193,6 +212,14 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     await send(service, "GET", `/v1/apps/app/machines/${own}/wait?state=destroyed`);
     expect(await commands.read(id, state)).toBeUndefined();
     expect(await runs(() => commands.delete(id, state))).toBe(0);
+  });
+
+  test("a Machine that goes while its command of deletion is sent is gone", async () => {
+    const { id, state } = await make({ create: ["true"], delete: ["true"] });
+    service.fail({ operation: "machines.exec", when: "before", status: 404 });
+    await commands.delete(id, state);
+    service.fail({ operation: "machines.exec", when: "before", status: 403 });
+    await expect(commands.delete(id, state)).rejects.toThrow(/^(?!.*take `delete` out).*machines.exec answered 403/s);
   });
 });
 
