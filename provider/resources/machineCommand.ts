@@ -42,11 +42,14 @@ const inputs = z.object({
   container: optional(z.string().min(1), "Container to run them in; the Machine's main one when left out."),
 });
 
+const sealed =
+  "It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.";
+
 const outputs = z.object({
   machineId: required(z.string(), "Identifier of the Machine within its App."),
   commandId: required(z.string(), "Identifier of this resource among those of the Machine, made by chance."),
-  stdout: optional(z.string(), "What the last command wrote. It is secret where an input is."),
-  stderr: optional(z.string(), "What the last command wrote as errors. It is secret where an input is."),
+  stdout: optional(z.string(), `What the last command wrote. ${sealed}`),
+  stderr: optional(z.string(), `What the last command wrote as errors. ${sealed}`),
   exitCode: optional(z.int(), "Exit code of the last command, 0."),
 });
 

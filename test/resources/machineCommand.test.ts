@@ -5,6 +5,8 @@ import { makeApp, makeMachine, send } from "../support/around.ts";
 import { bindings, type Bound } from "../support/binding.ts";
 import { drive, urnOf } from "../support/driver.ts";
 import { lifecycle } from "../support/lifecycle.ts";
+import { sdkFiles } from "../../tools/generate/sdk.ts";
+import { packageSchema } from "../../tools/generate/schema.ts";
 import { startPlugin, type Plugin } from "../support/plugin.ts";
 import { Secret, secret, toStruct, type Properties } from "../support/properties.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -220,6 +222,22 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     await commands.delete(id, state);
     service.fail({ operation: "machines.exec", when: "before", status: 403 });
     await expect(commands.delete(id, state)).rejects.toThrow(/^(?!.*take `delete` out).*machines.exec answered 403/s);
+  });
+});
+
+describe("secrets of a MachineCommand as a dynamic resource", () => {
+  test("what is written always is one; the schema, which the plugin goes by, says nothing of it", () => {
+    const schema = packageSchema("1.0.0");
+    expect(sdkFiles(schema)["machineCommand.ts"]).toContain('optionsFor(opts, ["stdout","stderr"])');
+    const { properties = {} } = schema.resources["machines:index:MachineCommand"] ?? {};
+    for (const name of ["stdout", "stderr"]) {
+      expect(properties[name]).toMatchObject({ description: expect.stringMatching(/dynamic resource.* always/) as unknown });
+      expect(properties[name]).not.toHaveProperty("secret");
+    }
+  });
+
+  test("an output that repeats one input is no secret by itself", () => {
+    expect(sdkFiles(packageSchema("1.0.0"))["machine.ts"]).not.toMatch(/optionsFor\(opts, .*imageRef/);
   });
 });
 
