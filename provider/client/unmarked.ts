@@ -1,5 +1,5 @@
-// Creating exactly once what can carry no tag: addresses and snapshots. A lost answer is settled by comparing the lists of
-// before and after.
+// Creating exactly once what can carry no tag: addresses, snapshots and volumes. A lost answer is settled by comparing the
+// lists of before and after.
 import { ApiError, isAmbiguous, MachinesError } from "../core/errors.ts";
 import type { Api, Shared } from "./api.ts";
 import { growingPause } from "./clock.ts";

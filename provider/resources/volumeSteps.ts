@@ -4,6 +4,7 @@ import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import type { Volume } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { oncePossible } from "../client/refusals.ts";
+import { makeUnmarked } from "../client/unmarked.ts";
 import { waitForMachine } from "../client/wait.ts";
 import { isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
@@ -17,13 +18,40 @@ const longestPause = 1000;
 const usable = ["created", "hydrating"];
 
 /**
- * Creates a volume, once the snapshot it is made from is written. ASSUMED: a copy of which no size is asked for is as large
- * as what it is made from; it grows afterwards.
+ * Creates a volume, once the snapshot it is made from is written; a lost answer is settled by looking. ASSUMED: a copy of
+ * which no size is asked for is as large as what it is made from; it grows afterwards.
  */
 export function begin(call: Call, appName: string, body: Body): Promise<Volume> {
   const isCopy = body.snapshotId !== undefined || body.sourceVolumeId !== undefined;
   const asked = isCopy ? { ...body, sizeGb: undefined } : body;
-  return oncePossible(call, "the snapshot to be written", () => call.api.volumes.create({ appName, body: asked }));
+  return oncePossible(call, "the snapshot to be written", () =>
+    makeUnmarked<Volume, Volume>(call.api, {
+      place: `volumes of App ${appName}`,
+      list: () => call.api.volumes.list({ appName }),
+      keyOf: ({ id }) => id,
+      send: () => call.api.volumes.create({ appName, body: asked }),
+      pick: (fresh) => theOnly(fresh, appName, asked),
+    }),
+  );
+}
+
+/** The volume that is what was asked for. */
+function theOnly(fresh: readonly Volume[], appName: string, asked: Body): Volume | undefined {
+  const isAsked = (wanted: unknown, live: unknown): boolean => wanted === undefined || wanted === live;
+  const [found, ...more] = fresh.filter(
+    (live) =>
+      !isLeaving(live.state) &&
+      live.name === asked.name &&
+      isAsked(asked.region, live.region) &&
+      isAsked(asked.encrypted, live.encrypted) &&
+      isAsked(asked.sizeGb, live.sizeGb),
+  );
+  if (found && more.length > 0)
+    throw new MachinesError(
+      "ambiguous",
+      `the answer to the creation of volume ${asked.name ?? ""} in App ${appName} was lost, and others created such volumes at the same time: ${[found, ...more].map(({ id }) => id).join(", ")}. Which of them is ours nobody can tell: delete or import the one that no program knows, then run up again.`,
+    );
+  return found;
 }
 
 /** Waits until the volume can be used and is as large as it is wanted; `grown` hears whether its Machine needs a restart. */

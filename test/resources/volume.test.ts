@@ -208,6 +208,36 @@ describe("Volume", () => {
     expect(new Set(zones).size).toBe(3);
   });
 
+  const idsOf = async (app: string) =>
+    (await send<{ id: string }[]>(service, "GET", `/v1/apps/${app}/volumes`)).map(({ id }) => id);
+
+  test.each([503, "reset"] as const)("an answer lost after one was created (%s): it is found", async (status) => {
+    const app = await makeApp(service, `vols-lost-${status}`);
+    await makeVolume(service, app, "ams");
+    const before = await idsOf(app);
+    const direct = handled("Volume", service, { jump: true });
+    const source = await make({ sizeGb: 4 });
+    for (const origin of [{}, { sourceVolumeId: source.id, sizeGb: 6 }]) {
+      service.fail({ operation: "volumes.create", when: "after", status });
+      const { id } = await direct.create({ app, name: "data", region: "ams", sizeGb: 2, ...origin });
+      const fresh = (await idsOf(app)).filter((one) => !before.includes(one));
+      expect(fresh.map((one) => `${app}/${one}`)).toEqual([id]);
+      before.push(...fresh);
+    }
+  });
+
+  test("where others created the same at the same time, none is taken, and the error names them", async () => {
+    const app = await makeApp(service, "vols-twice");
+    service.fail({ operation: "volumes.create", when: "after", status: 503, delayMs: 300 });
+    const creating = handled("Volume", service).create({ app, name: "data", region: "ams", sizeGb: 2 });
+    creating.catch(() => undefined);
+    await expect.poll(() => idsOf(app)).toHaveLength(1);
+    for (const other of [{}, { name: "other" }, { region: "fra" }, { size_gb: 3 }, { encrypted: false }])
+      await send(service, "POST", `/v1/apps/${app}/volumes`, { name: "data", region: "ams", size_gb: 2, ...other });
+    const [ours, theirs] = await idsOf(app);
+    await expect(creating).rejects.toThrow(`${ours ?? ""}, ${theirs ?? ""}. Which of them is ours`);
+  });
+
   test("delete waits until its Machine has let it go", async () => {
     const { id, state } = await make({});
     const machine = await makeMachine(service, "vols", {
