@@ -135,7 +135,7 @@ function assign(api: Api, wanted: Inputs): Promise<readonly Ip[]> {
   const kinds: readonly Type[] = wanted.type === "egress_pair" ? ["egress_v4", "egress_v6"] : [wanted.type];
   const fits = (ip: Ip): boolean =>
     kinds.includes(typeOf(ip)) &&
-    (ip.region ?? "global") === (wanted.region ?? "global") &&
+    (ip.region || "global") === (wanted.region || "global") &&
     (ip.serviceName ?? "") === (wanted.serviceName ?? "") &&
     (wanted.network === undefined || ip.network?.name === wanted.network);
   return makeUnmarked<Ip, readonly Ip[]>(api, {

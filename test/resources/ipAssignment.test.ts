@@ -108,6 +108,17 @@ describe("IpAssignment", () => {
     }
   });
 
+  test("a lost one is found where the list says nothing of its region", async () => {
+    const { id } = await ip.create({ app: "web", type: "v4" });
+    const nowhere = (body: unknown) => ({
+      ips: (body as { ips: object[] }).ips.map((one) => ({ ...one, region: "" })),
+    });
+    service.fail({ operation: "ipAssignments.list", rewrite: nowhere, times: "always" });
+    service.fail({ operation: "ipAssignments.assign", when: "after", status: 503 });
+    const found = await ip.create({ app: "web", type: "v4" });
+    expect((await addresses()).map((one) => `web/${one}`)).toEqual([id, found.id]);
+  });
+
   test("a request lost before it was applied is sent again after a look that shows nothing", async () => {
     service.fail({ operation: "ipAssignments.assign", when: "before", status: 503 });
     const { id } = await ip.create({ app: "web", type: "v4" });
