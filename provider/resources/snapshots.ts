@@ -3,7 +3,7 @@ import type { Api, AnswerOf } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { oncePossible } from "../client/refusals.ts";
 import { makeUnmarked } from "../client/unmarked.ts";
-import { MachinesError } from "../core/errors.ts";
+import { isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 
 /** A snapshot as programs see it. */
@@ -16,12 +16,30 @@ export interface VolumeKey {
 }
 
 const longestPause = 1000;
+/** Milliseconds; a list that lacks a snapshot for longer is not late: the snapshot is gone. */
+const missingAtMost = 10_000;
 
 /** The snapshots of a list; one without an identifier could not be told from others. */
 export const identified = (snapshots: Readonly<AnswerOf<"volumes", "listSnapshots">>): Snapshot[] =>
   snapshots.flatMap(({ id, ...rest }) => (id === undefined ? [] : [{ ...rest, id }]));
 
 const list = async (api: Api, key: VolumeKey): Promise<Snapshot[]> => identified(await api.volumes.listSnapshots(key));
+
+/** A snapshot, as `ask` lists those of its volume; undefined when it is gone. @throws ApiError 404 when its App is. */
+export async function snapshotIn(
+  api: Api,
+  { appName }: VolumeKey,
+  id: string,
+  ask: () => Promise<Readonly<AnswerOf<"volumes", "listSnapshots">>>,
+): Promise<Snapshot | undefined> {
+  const known = await ask().catch(async (error: unknown) => {
+    if (!isNotFound(error)) throw error;
+    // The volume is gone and so are all its snapshots, but only where the App is there to say so.
+    await api.apps.get({ appName });
+    return [];
+  });
+  return identified(known).find((snapshot) => snapshot.id === id);
+}
 
 /** Begins a snapshot, after the one that is being taken already, and answers it. */
 export const takeSnapshot = (call: Pick<Call, "api" | "progress">, key: VolumeKey): Promise<Snapshot> =>
@@ -48,6 +66,7 @@ export async function untilWritten(
   const say = everyTenSeconds(api.clock, progress);
   const pause = growingPause(50, longestPause);
   let live = begun;
+  let shown = api.clock.now();
   while (live.status !== "created") {
     const is = `it is ${live.status ?? "in no known state"}`;
     if (api.clock.now() + longestPause >= api.deadline.at)
@@ -57,7 +76,13 @@ export async function untilWritten(
       );
     say(`waiting for snapshot ${live.id} to be written: ${is}`);
     await api.clock.sleep(pause(), api.deadline.signal);
-    live = (await list(api, key)).find(({ id }) => id === begun.id) ?? live;
+    const found = (await list(api, key)).find(({ id }) => id === begun.id);
+    if (found) [live, shown] = [found, api.clock.now()];
+    else if (api.clock.now() - shown >= missingAtMost)
+      throw new MachinesError(
+        "api",
+        `snapshot ${live.id} of ${key.appName}/${key.volumeId} is gone: it was not written when the volume showed it last`,
+      );
   }
   return live;
 }

@@ -3,10 +3,10 @@ import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import { listSnapshots } from "../client/inventory.ts";
-import { isNotFound, PartialStateError } from "../core/errors.ts";
+import { PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { identified, takeSnapshot, untilWritten, type Snapshot, type VolumeKey } from "./snapshots.ts";
+import { snapshotIn, takeSnapshot, untilWritten, type Snapshot, type VolumeKey } from "./snapshots.ts";
 import { triggers } from "./triggers.ts";
 
 const inputs = z.object({
@@ -67,21 +67,17 @@ export const volumeSnapshot = defineResource({
   },
 
   async read({ id, state, api }) {
-    const known = await listSnapshots(api, id.app, id.volume).catch(async (error: unknown) => {
-      if (!isNotFound(error)) throw error;
-      // The volume is gone and so are all its snapshots, but only where the App is there to say so.
-      await api.apps.get({ appName: id.app });
-      return [];
-    });
-    const live = identified(known).find((snapshot) => snapshot.id === id.snapshotId);
-    if (live) return toLive(keyOf(id), live);
+    const key = keyOf(id);
+    const live = await snapshotIn(api, key, id.snapshotId, () => listSnapshots(api, id.app, id.volume));
+    if (live) return toLive(key, live);
     return state && { ...state, snapshotId: id.snapshotId, expired: true };
   },
 
   // Every input replaces: what is left to do is to wait for one that was still being written.
   async update({ id, old, ...call }) {
     const key = keyOf(id);
-    const begun = { ...old, id: id.snapshotId };
+    const begun = await snapshotIn(call.api, key, id.snapshotId, () => call.api.volumes.listSnapshots(key));
+    if (!begun) return { ...old, expired: true };
     try {
       return toLive(key, await untilWritten(call, key, begun));
     } catch (error) {

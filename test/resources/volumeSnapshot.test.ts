@@ -113,6 +113,36 @@ describe("VolumeSnapshot", () => {
     expect(await list()).toHaveLength(1);
   });
 
+  const interrupted = async () => {
+    const impatient = handled("VolumeSnapshot", service, { timeoutSeconds: 1 });
+    const failed = await take(impatient).catch((error: unknown) => error);
+    const { id, properties } = failed as { id: string; properties: Record<string, unknown> };
+    return { id, state: properties };
+  };
+
+  test("one that was interrupted and is gone by now is done: it is expired", async () => {
+    const patient = handled("VolumeSnapshot", service, { jump: true });
+    const found = await interrupted();
+    service.fail({ operation: "volumes.listSnapshots", list: { keep: 0 } });
+    const after = await patient.update(found, { app: "web", volume });
+    expect(after).toMatchObject({ snapshotId: found.state["snapshotId"], expired: true });
+    expect(after["__context"]).not.toMatchObject({ unfinished: true });
+    service.fail({ operation: "volumes.listSnapshots", status: 404, body: { error: "volume not found" } });
+    expect(await patient.update(found, { app: "web", volume })).toMatchObject({ expired: true });
+  });
+
+  test("one that vanishes while it is being written is waited for 10 s, not until the deadline", async () => {
+    service.fail({ operation: "volumes.listSnapshots", nth: 3, list: { keep: 0 }, times: "always" });
+    const patient = handled("VolumeSnapshot", service, { jump: true });
+    await expect(take(patient)).rejects.toThrow(/snapshot vs_\w+ of web\/vol_\w+ is gone: it was not written/);
+    expect(sent("volumes.listSnapshots").length).toBeLessThan(30);
+  });
+
+  test("a list that lacks it for a moment does not end the wait", async () => {
+    service.fail({ operation: "volumes.listSnapshots", nth: 3, list: { keep: 0 }, times: 2 });
+    expect((await take()).state).toMatchObject({ status: "created" });
+  });
+
   test("delete sends nothing and says that it expires by itself", async () => {
     const found = await take();
     const before = service.requests.length;
