@@ -68,7 +68,10 @@ export const volumeSnapshot = defineResource({
 
   async read({ id, state, api }) {
     const key = keyOf(id);
-    const live = await snapshotIn(api, key, id.snapshotId, () => listSnapshots(api, id.app, id.volume));
+    const once = (ask: Parameters<typeof snapshotIn>[3]) => snapshotIn(api, key, id.snapshotId, ask);
+    let live = await once(() => listSnapshots(api, id.app, id.volume));
+    // The list that many share may be older than the snapshot.
+    if (!live && state?.expired !== true) live = await once(() => api.volumes.listSnapshots(key));
     if (live) return toLive(key, live);
     return state && { ...state, snapshotId: id.snapshotId, expired: true };
   },

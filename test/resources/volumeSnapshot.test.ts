@@ -143,6 +143,16 @@ describe("VolumeSnapshot", () => {
     expect((await take()).state).toMatchObject({ status: "created" });
   });
 
+  test("one that a list lacks is looked for again before it counts as expired", async () => {
+    const first = await take();
+    await snapshot.read(first);
+    const second = await take();
+    expect(await snapshot.read(second)).toMatchObject({ expired: false });
+    service.fail({ operation: "volumes.listSnapshots", list: { keep: 0 } });
+    const another = handled("VolumeSnapshot", service, { jump: true });
+    expect(await another.read(second)).toMatchObject({ expired: false });
+  });
+
   test("delete sends nothing and says that it expires by itself", async () => {
     const found = await take();
     const before = service.requests.length;
