@@ -46,6 +46,25 @@ ${web}
     expect(counts(await stack.ok("up", "--yes"))).toEqual({ created: 5 });
   });
 
+  test("secrets that other resources take over stay set", async () => {
+    const values = async () => {
+      const path = "/v1/apps/repairs-shop/secrets?show_secrets=true";
+      const { secrets } = await send<{ secrets: { name: string; value: string }[] }>(service, "GET", path);
+      return Object.fromEntries(secrets.map(({ name, value }) => [name, value]));
+    };
+    program(`new machines.Secret("old", { app: app.id, name: "A", value: "1" });
+new machines.AppSecrets("all", { app: app.id, values: { B: "1", C: "1" } });`);
+    await stack.up();
+    program(`new machines.Secret("new", { app: app.id, name: "A", value: "2" });
+new machines.Secret("b", { app: app.id, name: "B", value: "2" });
+new machines.AppSecrets("all", { app: app.id, values: { C: "1" } });`);
+    expect(await stack.ok("up", "--yes")).toContain("A of App repairs-shop stays set");
+    expect(await values()).toEqual({ A: "2", B: "2", C: "1" });
+    program("");
+    await stack.up();
+    expect(await values()).toEqual({});
+  });
+
   test("a Machine with a fixed name is replaced with the preview before it, and by force", async () => {
     fixed("ams");
     await stack.up();
