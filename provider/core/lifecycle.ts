@@ -67,7 +67,7 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   const make = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, contextOf(inputs));
     const id = resource.id.render(state);
-    rememberMade(resource, id, state);
+    rememberMade(resource, id);
     return { id, state };
   };
   try {
@@ -171,7 +171,7 @@ const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
 /** Deletes the object; one that is proved to be gone already is done (R8). */
 export async function remove(resource: Resource, id: string, state: Values, caller: Caller): Promise<void> {
   refuseLoss(resource, state, id);
-  if (isTakenOver(resource, id, state)) return;
+  if (isTakenOver(resource, id)) return;
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
   const holder = holderOf(resource, parts);

@@ -2,7 +2,6 @@
 // nothing, and created without a word of what it replaces: this is how we know all the same.
 import { isProtected, mayLoseData, protectedFrom, unseenReplacement } from "./dataLoss.ts";
 import { contextOf, type Resource, type Values } from "./resource.ts";
-import { equal } from "./values.ts";
 
 interface Known {
   readonly name?: unknown;
@@ -40,11 +39,11 @@ export function rememberId(id: string, state: Values): void {
 }
 
 /** What was created in this run and not looked at since, by type and id. */
-const made = new Map<string, Values>();
+const made = new Set<string>();
 
-/** Notes what a create answered. */
-export function rememberMade(resource: Resource, id: string, state: Values): void {
-  if (resource.takesOver) made.set(`${resource.name} ${id}`, state);
+/** Notes what was created. */
+export function rememberMade(resource: Resource, id: string): void {
+  if (resource.takesOver) made.add(`${resource.name} ${id}`);
 }
 
 /** What is looked at or changed by its id is the program's own, and no leftover of a replacement. */
@@ -52,12 +51,10 @@ export const settleMade = (resource: Resource, id: string): void => void made.de
 
 /**
  * R4: whether what is to be deleted was taken over in this run. The engine makes a replacement, or the same thing under
- * another name, before it deletes; where it does so without asking for a diff, what is deleted is the new one.
+ * another name, before it deletes; where it does so without asking for a diff, what is deleted is the new one. Nothing is
+ * made and deleted in one run otherwise.
  */
-export function isTakenOver(resource: Resource, id: string, state: Values): boolean {
-  const newer = made.get(`${resource.name} ${id}`);
-  return newer !== undefined && (!equal(newer, state) || isInState(contextOf(newer).owner));
-}
+export const isTakenOver = (resource: Resource, id: string): boolean => made.has(`${resource.name} ${id}`);
 
 /** Forgets everything: another run begins in this process. */
 export function forgetAll(): void {

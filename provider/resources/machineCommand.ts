@@ -33,7 +33,9 @@ const inputs = z.object({
   ),
   delete: behaviour(command.optional())
     .meta({ sensitive: true })
-    .describe("Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out."),
+    .describe(
+      "Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.",
+    ),
   triggers: triggers("the command of `update` is run"),
   stdin: optional(z.string(), "What the commands read.", { sensitive: true }),
   timeout: optional(duration(), 'Time a command may take, for example `"30s"`; 60 s, which is also the most.', {

@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * An access token that is good for one App alone.
  *
- * The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`.
+ * The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`. Once `expiresAt` is over, a refresh finds it gone, and the next up makes a new one; without a refresh (`pulumi up --refresh`) nobody notices.
  */
 export class DeployToken extends pulumi.CustomResource {
     /**

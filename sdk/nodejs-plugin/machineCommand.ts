@@ -53,7 +53,7 @@ export class MachineCommand extends pulumi.CustomResource {
      */
     declare public readonly create: pulumi.Output<string[] | undefined>;
     /**
-     * Command and arguments to run when this is deleted; nothing is run when left out.
+     * Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
      */
     declare public readonly delete: pulumi.Output<string[] | undefined>;
     /**
@@ -69,7 +69,7 @@ export class MachineCommand extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly machineId: pulumi.Output<string>;
     /**
-     * What the last command wrote as errors. It is secret where an input is.
+     * What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
      */
     declare public /*out*/ readonly stderr: pulumi.Output<string | undefined>;
     /**
@@ -77,7 +77,7 @@ export class MachineCommand extends pulumi.CustomResource {
      */
     declare public readonly stdin: pulumi.Output<string | undefined>;
     /**
-     * What the last command wrote. It is secret where an input is.
+     * What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
      */
     declare public /*out*/ readonly stdout: pulumi.Output<string | undefined>;
     /**
@@ -164,7 +164,7 @@ export interface MachineCommandArgs {
      */
     create?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**
-     * Command and arguments to run when this is deleted; nothing is run when left out.
+     * Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
      */
     delete?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**

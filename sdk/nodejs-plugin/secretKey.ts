@@ -10,7 +10,7 @@ import * as utilities from "./utilities";
 /**
  * A key of an App that never leaves the service and is used by name.
  *
- * A key of the name that is there already is never overwritten: import it. An import knows all but the value; leave `value` out of the program then. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+ * A key of the name that is there already is never overwritten: import it. An import knows all but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
  */
 export class SecretKey extends pulumi.CustomResource {
     /**
@@ -68,7 +68,7 @@ export class SecretKey extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly updatedAt: pulumi.Output<string>;
     /**
-     * The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
+     * The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
      */
     declare public readonly value: pulumi.Output<string | undefined>;
 
@@ -140,7 +140,7 @@ export interface SecretKeyArgs {
      */
     type: pulumi.Input<enums.SecretKeyType>;
     /**
-     * The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
+     * The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
      */
     value?: pulumi.Input<string | undefined>;
 }

@@ -29,7 +29,7 @@ export class MachineCommand extends pulumi.CustomResource {
   declare readonly create: pulumi.Output<string[] | undefined>;
   /** Command and arguments to run when any input but `delete` changes; those of `create` when left out. */
   declare readonly update: pulumi.Output<string[] | undefined>;
-  /** Command and arguments to run when this is deleted; nothing is run when left out. */
+  /** Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out. */
   declare readonly delete: pulumi.Output<string[] | undefined>;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
@@ -43,9 +43,9 @@ export class MachineCommand extends pulumi.CustomResource {
   declare readonly machineId: pulumi.Output<string>;
   /** Identifier of this resource among those of the Machine, made by chance. */
   declare readonly commandId: pulumi.Output<string>;
-  /** What the last command wrote. It is secret where an input is. */
+  /** What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell. */
   declare readonly stdout: pulumi.Output<string | undefined>;
-  /** What the last command wrote as errors. It is secret where an input is. */
+  /** What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell. */
   declare readonly stderr: pulumi.Output<string | undefined>;
   /** Exit code of the last command, 0. */
   declare readonly exitCode: pulumi.Output<number | undefined>;
@@ -56,7 +56,7 @@ export class MachineCommand extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: MachineCommandArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("MachineCommand"), name, propertiesFor("MachineCommand", name, args, { outputs: ["create","update","delete","triggers","stdin","timeout","container","machineId","commandId","stdout","stderr","exitCode"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("MachineCommand"), name, propertiesFor("MachineCommand", name, args, { outputs: ["create","update","delete","triggers","stdin","timeout","container","machineId","commandId","stdout","stderr","exitCode"], secrets: [] }, opts), optionsFor(opts, ["stdout","stderr"]));
   }
 }
 
@@ -70,7 +70,7 @@ export interface MachineCommandArgs {
   create?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** Command and arguments to run when any input but `delete` changes; those of `create` when left out. */
   update?: pulumi.Input<pulumi.Input<string>[]> | undefined;
-  /** Command and arguments to run when this is deleted; nothing is run when left out. */
+  /** Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out. */
   delete?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;

@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
- * An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on.
+ * An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.
  */
 export class PostgresAttachment extends pulumi.CustomResource {
   /**

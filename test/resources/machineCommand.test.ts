@@ -231,7 +231,9 @@ describe("secrets of a MachineCommand as a dynamic resource", () => {
     expect(sdkFiles(schema)["machineCommand.ts"]).toContain('optionsFor(opts, ["stdout","stderr"])');
     const { properties = {} } = schema.resources["machines:index:MachineCommand"] ?? {};
     for (const name of ["stdout", "stderr"]) {
-      expect(properties[name]).toMatchObject({ description: expect.stringMatching(/dynamic resource.* always/) as unknown });
+      expect(properties[name]).toMatchObject({
+        description: expect.stringMatching(/dynamic resource.* always/) as unknown,
+      });
       expect(properties[name]).not.toHaveProperty("secret");
     }
   });

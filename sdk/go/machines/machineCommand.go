@@ -26,7 +26,7 @@ type MachineCommand struct {
 	Container pulumi.StringPtrOutput `pulumi:"container"`
 	// Command and arguments to run when this is created; nothing is run when left out.
 	Create pulumi.StringArrayOutput `pulumi:"create"`
-	// Command and arguments to run when this is deleted; nothing is run when left out.
+	// Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
 	Delete pulumi.StringArrayOutput `pulumi:"delete"`
 	// Exit code of the last command, 0.
 	ExitCode pulumi.IntPtrOutput `pulumi:"exitCode"`
@@ -34,11 +34,11 @@ type MachineCommand struct {
 	Machine pulumi.StringOutput `pulumi:"machine"`
 	// Identifier of the Machine within its App.
 	MachineId pulumi.StringOutput `pulumi:"machineId"`
-	// What the last command wrote as errors. It is secret where an input is.
+	// What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
 	Stderr pulumi.StringPtrOutput `pulumi:"stderr"`
 	// What the commands read.
 	Stdin pulumi.StringPtrOutput `pulumi:"stdin"`
-	// What the last command wrote. It is secret where an input is.
+	// What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
 	Stdout pulumi.StringPtrOutput `pulumi:"stdout"`
 	// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
 	Timeout pulumi.StringPtrOutput `pulumi:"timeout"`
@@ -106,7 +106,7 @@ type machineCommandArgs struct {
 	Container *string `pulumi:"container"`
 	// Command and arguments to run when this is created; nothing is run when left out.
 	Create []string `pulumi:"create"`
-	// Command and arguments to run when this is deleted; nothing is run when left out.
+	// Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
 	Delete []string `pulumi:"delete"`
 	// The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
 	Machine string `pulumi:"machine"`
@@ -128,7 +128,7 @@ type MachineCommandArgs struct {
 	Container pulumi.StringPtrInput
 	// Command and arguments to run when this is created; nothing is run when left out.
 	Create pulumi.StringArrayInput
-	// Command and arguments to run when this is deleted; nothing is run when left out.
+	// Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
 	Delete pulumi.StringArrayInput
 	// The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
 	Machine pulumi.StringInput
@@ -249,7 +249,7 @@ func (o MachineCommandOutput) Create() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringArrayOutput { return v.Create }).(pulumi.StringArrayOutput)
 }
 
-// Command and arguments to run when this is deleted; nothing is run when left out.
+// Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
 func (o MachineCommandOutput) Delete() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringArrayOutput { return v.Delete }).(pulumi.StringArrayOutput)
 }
@@ -269,7 +269,7 @@ func (o MachineCommandOutput) MachineId() pulumi.StringOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringOutput { return v.MachineId }).(pulumi.StringOutput)
 }
 
-// What the last command wrote as errors. It is secret where an input is.
+// What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
 func (o MachineCommandOutput) Stderr() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Stderr }).(pulumi.StringPtrOutput)
 }
@@ -279,7 +279,7 @@ func (o MachineCommandOutput) Stdin() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Stdin }).(pulumi.StringPtrOutput)
 }
 
-// What the last command wrote. It is secret where an input is.
+// What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
 func (o MachineCommandOutput) Stdout() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Stdout }).(pulumi.StringPtrOutput)
 }

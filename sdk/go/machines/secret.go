@@ -14,7 +14,7 @@ import (
 
 // One secret of an App.
 //
-// For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning.
+// For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning; one that another resource of the same up has set stays when this one is deleted.
 type Secret struct {
 	pulumi.CustomResourceState
 

@@ -14,7 +14,7 @@ import (
 
 // A key of an App that never leaves the service and is used by name.
 //
-// A key of the name that is there already is never overwritten: import it. An import knows all but the value; leave `value` out of the program then. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+// A key of the name that is there already is never overwritten: import it. An import knows all but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
 type SecretKey struct {
 	pulumi.CustomResourceState
 
@@ -32,7 +32,7 @@ type SecretKey struct {
 	Type SecretKeyTypeOutput `pulumi:"type"`
 	// RFC 3339 time at which the key got its value.
 	UpdatedAt pulumi.StringOutput `pulumi:"updatedAt"`
-	// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
+	// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
 	Value pulumi.StringPtrOutput `pulumi:"value"`
 }
 
@@ -109,7 +109,7 @@ type secretKeyArgs struct {
 	Name string `pulumi:"name"`
 	// Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
 	Type SecretKeyType `pulumi:"type"`
-	// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
+	// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
 	Value *string `pulumi:"value"`
 }
 
@@ -123,7 +123,7 @@ type SecretKeyArgs struct {
 	Name pulumi.StringInput
 	// Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
 	Type SecretKeyTypeInput
-	// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
+	// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
 	Value pulumi.StringPtrInput
 }
 
@@ -249,7 +249,7 @@ func (o SecretKeyOutput) UpdatedAt() pulumi.StringOutput {
 	return o.ApplyT(func(v *SecretKey) pulumi.StringOutput { return v.UpdatedAt }).(pulumi.StringOutput)
 }
 
-// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
+// The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
 func (o SecretKeyOutput) Value() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *SecretKey) pulumi.StringPtrOutput { return v.Value }).(pulumi.StringPtrOutput)
 }

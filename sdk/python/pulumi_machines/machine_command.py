@@ -35,7 +35,7 @@ class MachineCommandArgs:
         :param pulumi.Input[_builtins.str] machine: The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
         :param pulumi.Input[_builtins.str] container: Container to run them in; the Machine's main one when left out.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] create: Command and arguments to run when this is created; nothing is run when left out.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted; nothing is run when left out.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
         :param pulumi.Input[_builtins.str] stdin: What the commands read.
         :param pulumi.Input[_builtins.str] timeout: Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
@@ -110,7 +110,7 @@ class MachineCommandArgs:
     @pulumi.getter
     def delete(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Command and arguments to run when this is deleted; nothing is run when left out.
+        Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
         """
         return pulumi.get(self, "delete")
 
@@ -193,7 +193,7 @@ class MachineCommand(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] app: App of the Machine: the `id` of an App. Changing it replaces the MachineCommand.
         :param pulumi.Input[_builtins.str] container: Container to run them in; the Machine's main one when left out.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] create: Command and arguments to run when this is created; nothing is run when left out.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted; nothing is run when left out.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
         :param pulumi.Input[_builtins.str] machine: The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
         :param pulumi.Input[_builtins.str] stdin: What the commands read.
         :param pulumi.Input[_builtins.str] timeout: Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
@@ -338,7 +338,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def delete(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
-        Command and arguments to run when this is deleted; nothing is run when left out.
+        Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
         """
         return pulumi.get(self, "delete")
 
@@ -370,7 +370,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def stderr(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        What the last command wrote as errors. It is secret where an input is.
+        What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
         """
         return pulumi.get(self, "stderr")
 
@@ -386,7 +386,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def stdout(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        What the last command wrote. It is secret where an input is.
+        What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
         """
         return pulumi.get(self, "stdout")
 

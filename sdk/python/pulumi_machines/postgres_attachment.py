@@ -152,7 +152,7 @@ class PostgresAttachment(pulumi.CustomResource):
         """
         Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 
-        An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on.
+        An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
@@ -173,7 +173,7 @@ class PostgresAttachment(pulumi.CustomResource):
         """
         Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 
-        An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on.
+        An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.
 
         :param str resource_name: The name of the resource.
         :param PostgresAttachmentArgs args: The arguments to use to populate this resource's properties.

@@ -32,7 +32,7 @@ class SecretKeyArgs:
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the key.
         :param pulumi.Input[Union[_builtins.str, 'SecretKeyType']] type: Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
         :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the key make useless what was encrypted or signed with it.
-        :param pulumi.Input[_builtins.str] value: The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
+        :param pulumi.Input[_builtins.str] value: The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "name", name)
@@ -96,7 +96,7 @@ class SecretKeyArgs:
     @pulumi.getter
     def value(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
+        The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
         """
         return pulumi.get(self, "value")
 
@@ -120,7 +120,7 @@ class SecretKey(pulumi.CustomResource):
         """
         A key of an App that never leaves the service and is used by name.
 
-        A key of the name that is there already is never overwritten: import it. An import knows all but the value; leave `value` out of the program then. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+        A key of the name that is there already is never overwritten: import it. An import knows all but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
@@ -128,7 +128,7 @@ class SecretKey(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] app: App that gets the key: the `id` of an App. Changing it replaces the key.
         :param pulumi.Input[_builtins.str] name: Name, 1 to 255 letters, digits and `_`. Changing it replaces the key.
         :param pulumi.Input[Union[_builtins.str, 'SecretKeyType']] type: Kind of key. `nacl_auth`, `hs256`, `hs384`, `hs512`, `es256` and `nacl_sign` sign; `nacl_secretbox`, `xaes256gcm` and `nacl_box` encrypt. Changing it replaces the key.
-        :param pulumi.Input[_builtins.str] value: The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
+        :param pulumi.Input[_builtins.str] value: The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
         """
         ...
     @overload
@@ -139,7 +139,7 @@ class SecretKey(pulumi.CustomResource):
         """
         A key of an App that never leaves the service and is used by name.
 
-        A key of the name that is there already is never overwritten: import it. An import knows all but the value; leave `value` out of the program then. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+        A key of the name that is there already is never overwritten: import it. An import knows all but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
 
         :param str resource_name: The name of the resource.
         :param SecretKeyArgs args: The arguments to use to populate this resource's properties.
@@ -282,7 +282,7 @@ class SecretKey(pulumi.CustomResource):
     @pulumi.getter
     def value(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Changing it replaces the key.
+        The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key.
         """
         return pulumi.get(self, "value")
 
