@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName, regionCode, volumeName } from "../../api/names.ts";
-import { findVolume, type Volume } from "../client/inventory.ts";
+import { findMachine, findVolume, type Volume } from "../client/inventory.ts";
 import { oncePossible } from "../client/refusals.ts";
 import { PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
@@ -10,7 +10,7 @@ import { behaviour, computed, defineResource } from "../core/resource.ts";
 import { isLeaving } from "./app.ts";
 import { guest } from "./machineSettings.ts";
 import { regionProblem } from "./region.ts";
-import { begin, bringToSize, restart, takeFinalSnapshot } from "./volumeSteps.ts";
+import { begin, bringToSize, restart, takeFinalSnapshot, unseenGrowth, type Growth } from "./volumeSteps.ts";
 
 const ofOrigin =
   "It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more.";
@@ -54,7 +54,7 @@ const inputs = z.object({
   ),
   computeImage: behaviour(z.string().optional()).describe("Image of that Machine; used at creation."),
   restartOnExtend: behaviour(z.boolean().default(false)).describe(
-    "Whether the Machine that mounts the volume is restarted when it sees a new size only then.",
+    "Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.",
   ),
   finalSnapshot: behaviour(z.boolean().default(false)).describe(
     "Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.",
@@ -74,11 +74,15 @@ const outputs = z.object({
     z.boolean(),
     "Whether the Machine that mounts the volume sees its last growth only after a restart.",
   ),
+  startBeforeGrowth: optional(
+    z.string(),
+    "While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.",
+  ),
   attachedMachineId: optional(z.string(), "Machine that mounts the volume, if any."),
   createdAt: optional(z.string(), "RFC 3339 time of creation."),
 });
 
-const toLive = (app: string, live: Volume, needsRestart: boolean) => ({
+const toLive = (app: string, live: Volume, growth: Growth = { needsRestart: false }) => ({
   app,
   volumeId: live.id,
   name: live.name ?? "",
@@ -90,7 +94,8 @@ const toLive = (app: string, live: Volume, needsRestart: boolean) => ({
   snapshotRetention: live.snapshotRetention,
   autoBackupEnabled: live.autoBackupEnabled,
   currentSizeGb: live.sizeGb,
-  needsRestart,
+  needsRestart: growth.needsRestart,
+  startBeforeGrowth: growth.startBeforeGrowth,
   attachedMachineId: live.attachedMachineId ?? undefined,
   createdAt: live.createdAt,
 });
@@ -102,7 +107,7 @@ export const volume = defineResource({
   outputs,
   id: pathId("app", "volumeId"),
   replaceOn: ["app", "name", "region", "encrypted", "fstype", "snapshotId", "sourceVolumeId"],
-  moves: { currentSizeGb: ["sizeGb"], needsRestart: "any" },
+  moves: { currentSizeGb: ["sizeGb"], needsRestart: "any", startBeforeGrowth: "any" },
   autoname: { property: "name", maxLength: 30, separator: "_", random: false },
   losesData: "what it holds",
   rescue,
@@ -125,9 +130,9 @@ export const volume = defineResource({
     try {
       // Nothing mounts it yet that would have to be restarted.
       const live = await bringToSize(call, { appName: app, volumeId: made.id }, made, body.sizeGb, () => undefined);
-      return toLive(app, live, false);
+      return toLive(app, live);
     } catch (error) {
-      throw new PartialStateError(toLive(app, made, false), error);
+      throw new PartialStateError(toLive(app, made), error);
     }
   },
 
@@ -136,27 +141,33 @@ export const volume = defineResource({
     if (isLeaving(live.state)) return undefined;
     // An import has no size asked for yet: it is what the volume has.
     const asked = state?.sizeGb === undefined ? { sizeGb: live.sizeGb } : {};
-    return { ...toLive(id.app, live, state?.needsRestart ?? false), ...asked };
+    const { needsRestart = false, ...known } = state ?? {};
+    const growth = await unseenGrowth(live, { ...known, needsRestart }, (machine) => findMachine(api, id.app, machine));
+    return { ...toLive(id.app, live, growth), ...asked };
   },
 
-  async update({ id, inputs: next, old, ...call }) {
+  async update({ id, inputs: next, old, unfinished, ...call }) {
     const { api } = call;
     const key = { appName: id.app, volumeId: id.volumeId };
     let live = await api.volumes.get(key);
-    let needsRestart = old.needsRestart;
+    let growth: Growth & { readonly attachedMachineId?: string | undefined } = old;
+    let isNew = unfinished;
     try {
-      live = await bringToSize(call, key, live, next.sizeGb, (needed) => (needsRestart ||= needed));
+      live = await bringToSize(call, key, live, next.sizeGb, (needsRestart) => {
+        if (needsRestart) [growth, isNew] = [{ needsRestart }, true];
+      });
       if (live.snapshotRetention !== next.snapshotRetention || live.autoBackupEnabled !== next.autoBackupEnabled) {
         const { snapshotRetention, autoBackupEnabled } = next;
         live = await api.volumes.update({ ...key, body: { snapshotRetention, autoBackupEnabled } });
       }
-      if (needsRestart && next.restartOnExtend && live.attachedMachineId) {
+      growth = await unseenGrowth(live, growth, (machineId) => api.machines.get({ appName: id.app, machineId }));
+      if (growth.needsRestart && isNew && next.restartOnExtend && live.attachedMachineId) {
         await restart(call, id.app, live.attachedMachineId);
-        needsRestart = false;
+        growth = { needsRestart: false };
       }
-      return toLive(id.app, live, needsRestart);
+      return toLive(id.app, live, growth);
     } catch (error) {
-      throw new PartialStateError(toLive(id.app, live, needsRestart), error);
+      throw new PartialStateError(toLive(id.app, live, growth), error);
     }
   },
 

@@ -5,7 +5,7 @@ import type { Volume } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { oncePossible } from "../client/refusals.ts";
 import { makeUnmarked } from "../client/unmarked.ts";
-import { waitForMachine } from "../client/wait.ts";
+import { waitForMachine, type Machine } from "../client/wait.ts";
 import { isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { isLeaving } from "./app.ts";
@@ -98,6 +98,33 @@ async function untilUsable(api: Api, key: VolumeKey, found: Volume, progress: Ca
     live = await api.volumes.get(key);
   }
   return live;
+}
+
+/** Whether the Machine that mounts a volume has yet to see its last growth. */
+export interface Growth {
+  readonly needsRestart: boolean;
+  /** Its last start before that, by the id of the event; empty where it shows none. */
+  readonly startBeforeGrowth?: string | undefined;
+}
+
+/** What is left of a growth that needed a restart: nothing once the volume was let go, or its Machine was started again. */
+export async function unseenGrowth(
+  live: Volume,
+  known: Growth & { readonly attachedMachineId?: string | undefined },
+  find: (machineId: string) => Promise<Machine>,
+): Promise<Growth> {
+  const seen = { needsRestart: false };
+  const holder = live.attachedMachineId;
+  if (!known.needsRestart || !holder || (known.attachedMachineId ?? holder) !== holder) return seen;
+  const machine = await find(holder).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
+  if (!machine || machine.state === "stopped") return seen;
+  const start = (machine.events ?? []).find(({ type, status }) => type === "start" && status === "started")?.id ?? "";
+  const before = known.startBeforeGrowth ?? start;
+  // A Machine shows its latest events alone: a start that it shows no more is no new one.
+  return start !== "" && start !== before ? seen : { needsRestart: true, startBeforeGrowth: before };
 }
 
 /** Restarts the Machine that mounts the volume, so that it sees the new size. */

@@ -122,6 +122,85 @@ describe("Volume", () => {
     }
   });
 
+  describe("a growth that its Machine has not seen", () => {
+    const grown = async () => {
+      const made = await make({});
+      const machine = await makeMachine(service, "vols", {
+        region: "ams",
+        config: { image: "registry.example.com/a:1", mounts: [{ volume: made.state["volumeId"], path: "/data" }] },
+      });
+      const at = `/v1/apps/vols/machines/${machine}`;
+      await send(service, "GET", `${at}/wait?state=started`);
+      const inputs = { ...made.inputs, sizeGb: 9 };
+      const state = await volume.update(made.id, made.state, inputs);
+      expect(state).toMatchObject({
+        needsRestart: true,
+        startBeforeGrowth: expect.stringMatching(/^\w{26}$/) as string,
+      });
+      const restarts = async () =>
+        (await send<{ type: string; source: string }[]>(service, "GET", `${at}/events`)).filter(
+          ({ type, source }) => type === "restart" && source === "user",
+        ).length;
+      return { id: made.id, inputs, state, at, restarts };
+    };
+    const read = async (id: string, state: Record<string, unknown>) =>
+      (await handled("Volume", service, { jump: true }).read({ id, state })) ?? {};
+    const restarted = async (at: string) => {
+      await send(service, "POST", `${at}/restart`);
+      await send(service, "GET", `${at}/wait?state=started`);
+    };
+
+    test("stays until the Machine was started again, whoever did it; then no later change restarts it", async () => {
+      const { id, inputs, state, at, restarts } = await grown();
+      expect(await read(id, state)).toEqual(state);
+      await restarted(at);
+      const seen = await read(id, state);
+      expect(seen).toMatchObject({ needsRestart: false });
+      expect(seen).not.toHaveProperty("startBeforeGrowth");
+      const next = { ...inputs, snapshotRetention: 20, restartOnExtend: true };
+      const after = await volume.update(id, state, next);
+      expect(after).toMatchObject({ needsRestart: false });
+      expect(after).not.toHaveProperty("startBeforeGrowth");
+      expect(await restarts()).toBe(1);
+    });
+
+    test("is no reason for another change to restart the Machine; one that was interrupted is", async () => {
+      const { id, inputs, state, restarts } = await grown();
+      const next = { ...inputs, snapshotRetention: 20, restartOnExtend: true };
+      const kept = await volume.update(id, state, next);
+      expect(kept).toMatchObject({ needsRestart: true, startBeforeGrowth: state["startBeforeGrowth"] });
+      expect(await restarts()).toBe(0);
+      const direct = handled("Volume", service);
+      const begun = { ...kept, __context: { unfinished: true } };
+      const program = { app: "vols", name: String(state["name"]), region: "ams", sizeGb: 9, restartOnExtend: true };
+      expect(await direct.update({ id, state: begun }, program)).toMatchObject({ needsRestart: false });
+      expect(await restarts()).toBe(1);
+    });
+
+    test("is over when the Machine is stopped or has let it go, and costs no request when there is none", async () => {
+      const { id, state, at } = await grown();
+      await send(service, "POST", `${at}/stop`);
+      await send(service, "GET", `${at}/wait?state=stopped`);
+      expect(await read(id, state)).toMatchObject({ needsRestart: false });
+      await send(service, "DELETE", `${at}?force=true`);
+      await expect.poll(async () => (await read(id, state))["attachedMachineId"], { timeout: 5000 }).toBeUndefined();
+      expect(await read(id, state)).toMatchObject({ needsRestart: false });
+      const asked = () => service.requests.filter(({ operation }) => operation?.startsWith("machines.")).length;
+      const before = asked();
+      await read(id, { ...state, needsRestart: false });
+      expect(asked()).toBe(before);
+    });
+
+    test("one that an older version wrote down is over after the next start", async () => {
+      const { id, state, at } = await grown();
+      const { startBeforeGrowth: _, ...older } = state;
+      const found = await read(id, older);
+      expect(found).toEqual(state);
+      await restarted(at);
+      expect(await read(id, found)).toMatchObject({ needsRestart: false });
+    });
+  });
+
   test("a copy is as large as its source, or grows to what is asked for; encryption is what the program says", async () => {
     const source = await make({ sizeGb: 4 });
     const snapshot = await snapshotOf(service, source.id);
