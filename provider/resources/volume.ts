@@ -7,6 +7,7 @@ import { oncePossible } from "../client/refusals.ts";
 import { PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource } from "../core/resource.ts";
+import { bareId } from "../core/values.ts";
 import { isLeaving } from "./app.ts";
 import { guest } from "./machineSettings.ts";
 import { regionProblem } from "./region.ts";
@@ -64,6 +65,8 @@ const inputs = z.object({
   ),
 });
 
+type Inputs = z.output<typeof inputs>;
+
 const outputs = z.object({
   name: required(z.string(), "Name of the volume."),
   region: optional(z.string(), "Region the volume is in."),
@@ -100,13 +103,23 @@ const toLive = (app: string, live: Volume, growth: Growth = { needsRestart: fals
   createdAt: live.createdAt,
 });
 
+const replacing = ["app", "name", "region", "encrypted", "fstype", "snapshotId", "sourceVolumeId"] as const;
+
+/** Whether a change makes another volume, and the program says that it may. */
+const isAllowedAnew = (old: Partial<Inputs>, next: Partial<Inputs>): boolean =>
+  next.allowDataLoss === true &&
+  replacing.some((name) => {
+    const [before, after] = [old[name], next[name]];
+    return before !== undefined && after !== undefined && bareId(String(before)) !== bareId(String(after));
+  });
+
 export const volume = defineResource({
   name: "Volume",
   summary: "Block storage that one Machine at a time can mount.",
   inputs,
   outputs,
   id: pathId("app", "volumeId"),
-  replaceOn: ["app", "name", "region", "encrypted", "fstype", "snapshotId", "sourceVolumeId"],
+  replaceOn: replacing,
   moves: { currentSizeGb: ["sizeGb"], needsRestart: "any", startBeforeGrowth: "any" },
   autoname: { property: "name", maxLength: 30, separator: "_", random: false },
   losesData: "what it holds",
@@ -117,7 +130,7 @@ export const volume = defineResource({
       : [],
   minutes: { delete: 5 },
   refuse: (old, next) =>
-    old.sizeGb !== undefined && next.sizeGb !== undefined && next.sizeGb < old.sizeGb
+    old.sizeGb !== undefined && next.sizeGb !== undefined && next.sizeGb < old.sizeGb && !isAllowedAnew(old, next)
       ? {
           path: ["sizeGb"],
           message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB asked for before; a volume grows in place and never shrinks. Keep ${old.sizeGb}, or make a second, smaller volume and copy`,

@@ -268,6 +268,23 @@ describe("Volume", () => {
     );
   });
 
+  test("a replacement that is allowed may be smaller; without one, or unless allowed, a volume never shrinks", async () => {
+    const source = await make({});
+    const { id, inputs, state } = await make({ sizeGb: 5, sourceVolumeId: source.id });
+    const sameSource = String(source.state["volumeId"]);
+    const smaller = { ...inputs, sizeGb: 2 };
+    const shrinks = [expect.stringMatching(/^sizeGb: got 2, which is less than the 5 GB/)];
+    const allowed = await volume.check(inputs, { ...smaller, region: "fra", allowDataLoss: true });
+    expect(allowed.failures).toEqual([]);
+    expect(await volume.diff(id, state, allowed.inputs)).toBe("replace");
+    for (const more of [
+      { allowDataLoss: true },
+      { region: "fra" },
+      { allowDataLoss: true, sourceVolumeId: sameSource },
+    ])
+      expect((await volume.check(inputs, { ...smaller, ...more })).failures, JSON.stringify(more)).toEqual(shrinks);
+  });
+
   test("what is said of placement is sent at creation", async () => {
     const direct = handled("Volume", service, { jump: true });
     const placed = { uniqueZoneAppWide: true, requireUniqueZone: true, computeImage: "registry.example.com/a:1" };
