@@ -195,9 +195,13 @@ export const volume = defineResource({
 /** How to make the change and keep the data: the service forks a volume into any region, under any name, into any App. */
 function rescue(input: string): string {
   if (input === "fstype") return "to keep the data, make a second Volume with a Machine of its own and copy the files";
-  const second =
-    input === "snapshotId" || input === "sourceVolumeId"
-      ? "make a second Volume with it"
-      : `move it: stop its Machine, make a second Volume with the new ${input} and with sourceVolumeId set to the id of this one`;
-  return `to keep the data, ${second}, mount the second one in the Machine instead, then remove this one (docs/volumes.md)`;
+  const isOrigin = input === "snapshotId" || input === "sourceVolumeId";
+  const second = isOrigin
+    ? "make a second Volume with it"
+    : `move it: stop its Machine, make a second Volume with the new ${input} and with sourceVolumeId set to the id of this one`;
+  // An import is like that (R7).
+  const unread = isOrigin
+    ? "leave it out if the volume was made from it: nobody can read where it came from; otherwise, "
+    : "";
+  return `${unread}to keep the data, ${second}, mount the second one in the Machine instead, then remove this one (docs/volumes.md)`;
 }

@@ -224,6 +224,19 @@ describe("Volume", () => {
     expect(failures).toEqual(["sourceVolumeId: cannot go together with snapshotId: a volume is made from one of them"]);
   });
 
+  test("the import of a fork whose program says where it came from: the refusal says to leave that out", async () => {
+    const source = await make({});
+    const { id, inputs } = await make({ sourceVolumeId: source.id });
+    const imported = (await volume.read(id, {})) ?? { state: {}, inputs: {} };
+    const said = await volume.check(imported.inputs, inputs);
+    await expect(volume.diff(id, imported.state, said.inputs)).rejects.toThrow(
+      /^sourceVolumeId: .*leave it out if the volume was made from it: nobody can read where it came from/,
+    );
+    const { sourceVolumeId: _, ...without } = inputs;
+    const { inputs: next } = await volume.check(imported.inputs, without);
+    expect(await volume.diff(id, imported.state, next)).toBe("same");
+  });
+
   test("where it came from can be taken out of the program, and put back, without a request; another one is refused", async () => {
     const source = await make({});
     const made = await make({ sourceVolumeId: source.id });
@@ -235,7 +248,7 @@ describe("Volume", () => {
     expect(await volume.diff(made.id, state, { ...longer.inputs, sourceVolumeId: source.id })).toBe("same");
     const other = await volume.check(made.inputs, { ...made.inputs, sourceVolumeId: "vols/vol_other" });
     expect(other.failures).toEqual([
-      expect.stringMatching(/^sourceVolumeId: .*destroys what it holds; to keep the data/),
+      expect.stringMatching(/^sourceVolumeId: .*destroys what it holds; leave it out .*; otherwise, to keep the data/),
     ]);
   });
 
