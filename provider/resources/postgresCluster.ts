@@ -39,8 +39,9 @@ const inputs = z.object({
   pgMajorVersion: computed(z.enum(["16", "17"])).describe(
     "Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.",
   ),
-  poolMode: computed(z.enum(["session", "transaction"])).describe(
-    "When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.",
+  // The service never tells it: where the state knows none, it is taken for the default and not for a change.
+  poolMode: computed(z.enum(["session", "transaction"]).meta({ wireDefault: "session" })).describe(
+    "When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster.",
   ),
   postgisEnabled: computed(z.boolean()).describe(
     "Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.",

@@ -144,6 +144,28 @@ describe("PostgresCluster", () => {
     }
   });
 
+  test("its pool's documented default, written later or after an import, is no change; another mode is", async () => {
+    const { id, inputs, state } = await make({ name: "pooled", deletionProtection: true });
+    const imported = await cluster.read(id, {});
+    expect(imported?.state).not.toHaveProperty("poolMode");
+    for (const [olds, known] of [
+      [inputs, state],
+      [imported?.inputs ?? {}, imported?.state ?? {}],
+    ] as const) {
+      const next = await cluster.check(olds, { ...inputs, poolMode: "session" });
+      expect(next.failures).toEqual([]);
+      const before = service.requests.length;
+      expect(await cluster.diff(id, { ...known, deletionProtection: true }, next.inputs)).toBe("same");
+      expect(service.requests.length).toBe(before);
+      const other = await cluster.check(olds, { ...inputs, poolMode: "transaction" });
+      await expect(cluster.diff(id, known, other.inputs)).rejects.toThrow(/poolMode: changing it replaces/);
+    }
+    const left = { ...state, poolMode: "transaction" };
+    expect(await cluster.diff(id, left, inputs)).toBe("same");
+    const back = await cluster.check({ ...inputs, poolMode: "transaction" }, { ...inputs, poolMode: "session" });
+    expect(back.failures.join()).toMatch(/poolMode: changing it replaces/);
+  });
+
   test("exactly one source, and nothing beside it that it brings along", async () => {
     expect(await problems({})).toMatch(/region: is required.*\nplan: is required/);
     expect(await problems({ region: "fra", plan: "huge" })).toMatch(/plan: got "huge"; must be basic, starter/);
