@@ -104,7 +104,7 @@ export class PostgresCluster extends pulumi.CustomResource {
      */
     declare public readonly plan: pulumi.Output<string | undefined>;
     /**
-     * When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+     * When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
      */
     declare public readonly poolMode: pulumi.Output<enums.PostgresClusterPoolMode | undefined>;
     /**
@@ -251,7 +251,7 @@ export interface PostgresClusterArgs {
      */
     plan?: pulumi.Input<string | undefined>;
     /**
-     * When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+     * When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
      */
     poolMode?: pulumi.Input<enums.PostgresClusterPoolMode | undefined>;
     /**

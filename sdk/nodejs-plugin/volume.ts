@@ -98,7 +98,7 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly requireUniqueZone: pulumi.Output<boolean>;
     /**
-     * Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+     * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
      */
     declare public readonly restartOnExtend: pulumi.Output<boolean>;
     /**
@@ -117,6 +117,10 @@ export class Volume extends pulumi.CustomResource {
      * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
      */
     declare public readonly sourceVolumeId: pulumi.Output<string | undefined>;
+    /**
+     * While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
+     */
+    declare public /*out*/ readonly startBeforeGrowth: pulumi.Output<string | undefined>;
     /**
      * Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
      */
@@ -165,6 +169,7 @@ export class Volume extends pulumi.CustomResource {
             resourceInputs["createdAt"] = undefined /*out*/;
             resourceInputs["currentSizeGb"] = undefined /*out*/;
             resourceInputs["needsRestart"] = undefined /*out*/;
+            resourceInputs["startBeforeGrowth"] = undefined /*out*/;
             resourceInputs["volumeId"] = undefined /*out*/;
             resourceInputs["zone"] = undefined /*out*/;
         } else {
@@ -188,6 +193,7 @@ export class Volume extends pulumi.CustomResource {
             resourceInputs["snapshotId"] = undefined /*out*/;
             resourceInputs["snapshotRetention"] = undefined /*out*/;
             resourceInputs["sourceVolumeId"] = undefined /*out*/;
+            resourceInputs["startBeforeGrowth"] = undefined /*out*/;
             resourceInputs["uniqueZoneAppWide"] = undefined /*out*/;
             resourceInputs["volumeId"] = undefined /*out*/;
             resourceInputs["zone"] = undefined /*out*/;
@@ -248,7 +254,7 @@ export interface VolumeArgs {
      */
     requireUniqueZone?: pulumi.Input<boolean | undefined>;
     /**
-     * Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+     * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
      */
     restartOnExtend?: pulumi.Input<boolean | undefined>;
     /**

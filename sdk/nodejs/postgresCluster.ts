@@ -35,7 +35,7 @@ export class PostgresCluster extends pulumi.CustomResource {
   declare readonly diskSizeGb: pulumi.Output<number | undefined>;
   /** Major version of Postgres. */
   declare readonly pgMajorVersion: pulumi.Output<string | undefined>;
-  /** When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster. */
+  /** When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`. */
   declare readonly poolMode: pulumi.Output<"session" | "transaction" | undefined>;
   /** Whether the extension PostGIS may be installed. */
   declare readonly postgisEnabled: pulumi.Output<boolean | undefined>;
@@ -100,7 +100,7 @@ export interface PostgresClusterArgs {
   diskSizeGb?: pulumi.Input<number> | undefined;
   /** Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster. */
   pgMajorVersion?: pulumi.Input<"16" | "17"> | undefined;
-  /** When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster. */
+  /** When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`. */
   poolMode?: pulumi.Input<"session" | "transaction"> | undefined;
   /** Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster. */
   postgisEnabled?: pulumi.Input<boolean> | undefined;

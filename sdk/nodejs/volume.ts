@@ -48,7 +48,7 @@ export class Volume extends pulumi.CustomResource {
   declare readonly compute: pulumi.Output<output.MachineGuest | undefined>;
   /** Image of that Machine; used at creation. */
   declare readonly computeImage: pulumi.Output<string | undefined>;
-  /** Whether the Machine that mounts the volume is restarted when it sees a new size only then. */
+  /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. */
   declare readonly restartOnExtend: pulumi.Output<boolean>;
   /** Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`. */
   declare readonly finalSnapshot: pulumi.Output<boolean>;
@@ -62,6 +62,8 @@ export class Volume extends pulumi.CustomResource {
   declare readonly currentSizeGb: pulumi.Output<number | undefined>;
   /** Whether the Machine that mounts the volume sees its last growth only after a restart. */
   declare readonly needsRestart: pulumi.Output<boolean>;
+  /** While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event. */
+  declare readonly startBeforeGrowth: pulumi.Output<string | undefined>;
   /** Machine that mounts the volume, if any. */
   declare readonly attachedMachineId: pulumi.Output<string | undefined>;
   /** RFC 3339 time of creation. */
@@ -73,7 +75,7 @@ export class Volume extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: VolumeArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("Volume"), name, propertiesFor("Volume", name, args, { outputs: ["name","region","snapshotId","sourceVolumeId","compute","computeImage","volumeId","zone","currentSizeGb","needsRestart","attachedMachineId","createdAt"], secrets: [] }, opts), optionsFor(opts, []));
+    super(typeToken("Volume"), name, propertiesFor("Volume", name, args, { outputs: ["name","region","snapshotId","sourceVolumeId","compute","computeImage","volumeId","zone","currentSizeGb","needsRestart","startBeforeGrowth","attachedMachineId","createdAt"], secrets: [] }, opts), optionsFor(opts, []));
   }
 }
 
@@ -129,7 +131,7 @@ export interface VolumeArgs {
   /** Image of that Machine; used at creation. */
   computeImage?: pulumi.Input<string> | undefined;
   /**
-   * Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+   * Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
    * @default false
    */
   restartOnExtend?: pulumi.Input<boolean> | undefined;

@@ -49,7 +49,7 @@ type PostgresCluster struct {
 	PgMajorVersion pulumi.StringPtrOutput `pulumi:"pgMajorVersion"`
 	// Size of the cluster.
 	Plan pulumi.StringPtrOutput `pulumi:"plan"`
-	// When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+	// When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
 	PoolMode PostgresClusterPoolModePtrOutput `pulumi:"poolMode"`
 	// Host name of the connection pool.
 	PoolerHost pulumi.StringPtrOutput `pulumi:"poolerHost"`
@@ -140,7 +140,7 @@ type postgresClusterArgs struct {
 	PgMajorVersion *PostgresClusterPgMajorVersion `pulumi:"pgMajorVersion"`
 	// Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required for an empty cluster. Changing it replaces the cluster.
 	Plan *string `pulumi:"plan"`
-	// When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+	// When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
 	PoolMode *PostgresClusterPoolMode `pulumi:"poolMode"`
 	// Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
 	PostgisEnabled *bool `pulumi:"postgisEnabled"`
@@ -166,7 +166,7 @@ type PostgresClusterArgs struct {
 	PgMajorVersion PostgresClusterPgMajorVersionPtrInput
 	// Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required for an empty cluster. Changing it replaces the cluster.
 	Plan pulumi.StringPtrInput
-	// When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+	// When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
 	PoolMode PostgresClusterPoolModePtrInput
 	// Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
 	PostgisEnabled pulumi.BoolPtrInput
@@ -343,7 +343,7 @@ func (o PostgresClusterOutput) Plan() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) pulumi.StringPtrOutput { return v.Plan }).(pulumi.StringPtrOutput)
 }
 
-// When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+// When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
 func (o PostgresClusterOutput) PoolMode() PostgresClusterPoolModePtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) PostgresClusterPoolModePtrOutput { return v.PoolMode }).(PostgresClusterPoolModePtrOutput)
 }

@@ -5631,7 +5631,7 @@ func (in *postgresClusterPgMajorVersionPtr) ToPostgresClusterPgMajorVersionPtrOu
 	return pulumi.ToOutputWithContext(ctx, in).(PostgresClusterPgMajorVersionPtrOutput)
 }
 
-// When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+// When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster.
 type PostgresClusterPoolMode string
 
 const (

@@ -46,7 +46,7 @@ type Volume struct {
 	Region pulumi.StringPtrOutput `pulumi:"region"`
 	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
 	RequireUniqueZone pulumi.BoolOutput `pulumi:"requireUniqueZone"`
-	// Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
 	RestartOnExtend pulumi.BoolOutput `pulumi:"restartOnExtend"`
 	// Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
 	SizeGb pulumi.IntOutput `pulumi:"sizeGb"`
@@ -56,6 +56,8 @@ type Volume struct {
 	SnapshotRetention pulumi.IntOutput `pulumi:"snapshotRetention"`
 	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
 	SourceVolumeId pulumi.StringPtrOutput `pulumi:"sourceVolumeId"`
+	// While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
+	StartBeforeGrowth pulumi.StringPtrOutput `pulumi:"startBeforeGrowth"`
 	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
 	UniqueZoneAppWide pulumi.BoolOutput `pulumi:"uniqueZoneAppWide"`
 	// Identifier within the App.
@@ -165,7 +167,7 @@ type volumeArgs struct {
 	Region *string `pulumi:"region"`
 	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
 	RequireUniqueZone *bool `pulumi:"requireUniqueZone"`
-	// Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
 	RestartOnExtend *bool `pulumi:"restartOnExtend"`
 	// Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
 	SizeGb *int `pulumi:"sizeGb"`
@@ -203,7 +205,7 @@ type VolumeArgs struct {
 	Region pulumi.StringPtrInput
 	// Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
 	RequireUniqueZone pulumi.BoolPtrInput
-	// Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
 	RestartOnExtend pulumi.BoolPtrInput
 	// Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
 	SizeGb pulumi.IntPtrInput
@@ -379,7 +381,7 @@ func (o VolumeOutput) RequireUniqueZone() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.RequireUniqueZone }).(pulumi.BoolOutput)
 }
 
-// Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
 func (o VolumeOutput) RestartOnExtend() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.RestartOnExtend }).(pulumi.BoolOutput)
 }
@@ -402,6 +404,11 @@ func (o VolumeOutput) SnapshotRetention() pulumi.IntOutput {
 // Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
 func (o VolumeOutput) SourceVolumeId() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.SourceVolumeId }).(pulumi.StringPtrOutput)
+}
+
+// While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
+func (o VolumeOutput) StartBeforeGrowth() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.StartBeforeGrowth }).(pulumi.StringPtrOutput)
 }
 
 // Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.

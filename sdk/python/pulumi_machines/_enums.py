@@ -381,7 +381,7 @@ class PostgresClusterPgMajorVersion(_builtins.str, Enum):
 @pulumi.type_token("machines:index:PostgresClusterPoolMode")
 class PostgresClusterPoolMode(_builtins.str, Enum):
     """
-    When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+    When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster.
     """
     SESSION = "session"
     TRANSACTION = "transaction"

@@ -43,7 +43,7 @@ class PostgresClusterArgs:
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required for an empty cluster. Changing it replaces the cluster.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
         :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] region: Region code, for example `fra`; it must offer Postgres. Required for an empty cluster. Changing it replaces the cluster.
         :param pulumi.Input['PostgresClusterRestoreArgs'] restore: Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
@@ -161,7 +161,7 @@ class PostgresClusterArgs:
     @pulumi.getter(name="poolMode")
     def pool_mode(self) -> pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPoolMode']]]:
         """
-        When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+        When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
         """
         return pulumi.get(self, "pool_mode")
 
@@ -238,7 +238,7 @@ class PostgresCluster(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required for an empty cluster. Changing it replaces the cluster.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
         :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
         :param pulumi.Input[_builtins.str] region: Region code, for example `fra`; it must offer Postgres. Required for an empty cluster. Changing it replaces the cluster.
         :param pulumi.Input[Union['PostgresClusterRestoreArgs', 'PostgresClusterRestoreArgsDict']] restore: Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
@@ -503,7 +503,7 @@ class PostgresCluster(pulumi.CustomResource):
     @pulumi.getter(name="poolMode")
     def pool_mode(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+        When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
         """
         return pulumi.get(self, "pool_mode")
 

@@ -53,7 +53,7 @@ class VolumeArgs:
         :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
-        :param pulumi.Input[_builtins.bool] restart_on_extend: Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+        :param pulumi.Input[_builtins.bool] restart_on_extend: Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
         :param pulumi.Input[_builtins.int] size_gb: Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
         :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
         :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60.
@@ -250,7 +250,7 @@ class VolumeArgs:
     @pulumi.getter(name="restartOnExtend")
     def restart_on_extend(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+        Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
         """
         return pulumi.get(self, "restart_on_extend")
 
@@ -359,7 +359,7 @@ class Volume(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
-        :param pulumi.Input[_builtins.bool] restart_on_extend: Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+        :param pulumi.Input[_builtins.bool] restart_on_extend: Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
         :param pulumi.Input[_builtins.int] size_gb: Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
         :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
         :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60.
@@ -459,6 +459,7 @@ class Volume(pulumi.CustomResource):
             __props__.__dict__["created_at"] = None
             __props__.__dict__["current_size_gb"] = None
             __props__.__dict__["needs_restart"] = None
+            __props__.__dict__["start_before_growth"] = None
             __props__.__dict__["volume_id"] = None
             __props__.__dict__["zone"] = None
         alias_opts = pulumi.ResourceOptions(aliases=[pulumi.Alias(type_="pulumi-nodejs:dynamic/machines:Volume")])
@@ -505,6 +506,7 @@ class Volume(pulumi.CustomResource):
         __props__.__dict__["snapshot_id"] = None
         __props__.__dict__["snapshot_retention"] = None
         __props__.__dict__["source_volume_id"] = None
+        __props__.__dict__["start_before_growth"] = None
         __props__.__dict__["unique_zone_app_wide"] = None
         __props__.__dict__["volume_id"] = None
         __props__.__dict__["zone"] = None
@@ -634,7 +636,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="restartOnExtend")
     def restart_on_extend(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether the Machine that mounts the volume is restarted when it sees a new size only then.
+        Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
         """
         return pulumi.get(self, "restart_on_extend")
 
@@ -669,6 +671,14 @@ class Volume(pulumi.CustomResource):
         Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
         """
         return pulumi.get(self, "source_volume_id")
+
+    @_builtins.property
+    @pulumi.getter(name="startBeforeGrowth")
+    def start_before_growth(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
+        """
+        return pulumi.get(self, "start_before_growth")
 
     @_builtins.property
     @pulumi.getter(name="uniqueZoneAppWide")

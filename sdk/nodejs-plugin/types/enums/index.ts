@@ -370,7 +370,7 @@ export const PostgresClusterPoolMode = {
 } as const;
 
 /**
- * When a pooled connection is given on: `session` or `transaction`; `session` when left out. The service does not tell it again. Changing it replaces the cluster.
+ * When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster.
  */
 export type PostgresClusterPoolMode = (typeof PostgresClusterPoolMode)[keyof typeof PostgresClusterPoolMode];
 
