@@ -16,6 +16,7 @@ const later: readonly string[] = [
   "Machine.onUpdateFailure",
   "Machine.recreate",
   "Volume.finalSnapshot",
+  "Volume.startBeforeGrowth",
   "Volume.uniqueZoneAppWide",
 ];
 
