@@ -202,7 +202,7 @@ describe("preview", () => {
       });
       await fc.assert(
         fc.asyncProperty(lives, ([first, second]) => life(first, second)),
-        { numRuns: 60, seed: 1 },
+        { numRuns: 150, seed: 1 },
       );
       expect([made, changed].every((number) => number > 10)).toBe(true);
     });
