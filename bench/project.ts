@@ -108,7 +108,7 @@ export class Project {
     const { outputText } = ts.transpileModule(text, { compilerOptions: { module: ts.ModuleKind.CommonJS } });
     this.#program = () => outputText;
     for (const file of readdirSync(folder).filter(
-      (name) => !/^(index\.ts|package\.json|Pulumi\.yaml|node_modules)$/.test(name),
+      (name) => !/^(index\.ts|tsconfig\.json|package\.json|Pulumi\.yaml|node_modules)$/.test(name),
     ))
       cpSync(join(folder, file), join(this.#dir, file));
     return outputText.match(/new machines\.\w+\(/g)?.length ?? 0;
