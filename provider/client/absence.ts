@@ -12,6 +12,27 @@ export interface Holder {
   readonly name: string;
 }
 
+/** What comes of a look; undefined where the answer is that there is nothing. What rests on that being true is `unlessGone`. */
+export async function ifThere<T>(look: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await look();
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** What comes of the work; undefined where what it is about is proved to be gone with, or from, what holds it. */
+export async function unlessGone<T>(api: Api, holder: Holder, work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    await proveGone(api, holder);
+    return undefined;
+  }
+}
+
 /**
  * Returns when a 404 for something in the App or the cluster is proof that it is gone.
  * @throws MachinesError `missing-apps` when every App and cluster of the run looks gone: then endpoint or organization is likely wrong.

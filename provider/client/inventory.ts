@@ -1,6 +1,6 @@
 // Reads of one refresh served from one list: the first read of an App lists it once, others wait for that list.
 // What a list lacks is confirmed by a GET before it counts as gone (F14).
-import { isNotFound } from "../core/errors.ts";
+import { ifThere } from "./absence.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import type { Machine } from "./wait.ts";
 
@@ -24,17 +24,10 @@ function listed<T>(api: Api, key: string, ask: () => Promise<readonly T[]>): Pro
   return list;
 }
 
-async function fromList<T extends { id: string }>(
+const fromList = async <T extends { id: string }>(
   ask: () => Promise<readonly T[]>,
   id: string,
-): Promise<T | undefined> {
-  try {
-    return (await ask()).find((item) => item.id === id);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
+): Promise<T | undefined> => (await ifThere(ask))?.find((item) => item.id === id);
 
 /** The App's Machines; many who ask at a time share one list. */
 export const listMachines = (api: Api, appName: string): Promise<readonly Machine[]> =>

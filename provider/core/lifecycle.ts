@@ -1,11 +1,11 @@
 // What happens around every handler, in both bindings: state is made, absence is proved, partial failures keep the id.
 import type { Api } from "../client/api.ts";
-import { proveGone, type Holder } from "../client/absence.ts";
+import { ifThere, unlessGone, type Holder } from "../client/absence.ts";
 import type { Deadline } from "../client/clock.ts";
 import { formatDuration, parseDuration } from "../../api/schema.ts";
 import { dataLoss, mayLoseData } from "./dataLoss.ts";
 import { diff, isSent, type Diff } from "./diff.ts";
-import { isNotFound, MachinesError, PartialStateError } from "./errors.ts";
+import { MachinesError, PartialStateError } from "./errors.ts";
 import { isTakenOver, refuseLoss, refuseReplacement, rememberMade, settleMade } from "./memory.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
 import { inSpellingOf, same, withBareIds, withoutUndefined } from "./values.ts";
@@ -103,8 +103,8 @@ export async function read(
   settleMade(resource, id);
   const call = callOf(resource, "read", state ?? {}, caller);
   // A get or an import has nothing it could forget: a 404 is answer enough.
-  const holder = state === undefined ? undefined : holderOf(resource, parts);
-  const live = await presentOnly(call.api, holder, () => resource.read({ ...call, id: parts, state }));
+  const look = () => resource.read({ ...call, id: parts, state });
+  const live = await (state === undefined ? ifThere(look) : unlessGone(call.api, holderOf(resource, parts), look));
   if (!live) return undefined;
   const found = stateFrom(resource, state ?? {}, live, contextOf(state ?? {}));
   return { id, state: found, inputs: state ? inputsOf(resource, found) : importedInputs(resource, found) };
@@ -178,8 +178,8 @@ export async function remove(resource: Resource, id: string, state: Values, call
   const { deletions } = call.api.shared;
   deletions.set(holder.name, (deletions.get(holder.name) ?? 0) + 1);
   try {
-    const gone = () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) });
-    await presentOnly(call.api, holder, gone);
+    const work = () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) });
+    await unlessGone(call.api, holder, work);
   } finally {
     deletions.set(holder.name, (deletions.get(holder.name) ?? 1) - 1);
   }
@@ -200,16 +200,6 @@ const holderOf = ({ within }: Resource, parts: Record<string, string>): Holder =
   kind: within.kind,
   name: parts[within.part] ?? "",
 });
-
-async function presentOnly<T>(api: Api, holder: Holder | undefined, work: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-    if (holder) await proveGone(api, holder);
-    return undefined;
-  }
-}
 
 const outputsOf = (resource: Resource, state: Values): Values =>
   Object.fromEntries(

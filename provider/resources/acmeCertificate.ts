@@ -1,18 +1,10 @@
 // Certificates the platform has issued by ACME (spec 4.3, bodies 7.2).
 import { z } from "zod";
+import { ifThere } from "../client/absence.ts";
 import { isAmbiguous, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import {
-  facts,
-  factsOf,
-  holds,
-  ifThere,
-  isThereAlready,
-  ofHostname,
-  removeKind,
-  type Detail,
-} from "./hostnameCertificates.ts";
+import { facts, factsOf, holds, isThereAlready, ofHostname, removeKind, type Detail } from "./hostnameCertificates.ts";
 
 const inputs = z.object(ofHostname);
 const outputs = z.object(facts);

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { certificatesIn, isFor, namesOf, privateKeyIn } from "../../api/uploadedCertificate.ts";
 import type { Api } from "../client/api.ts";
+import { ifThere } from "../client/absence.ts";
 import { isAmbiguous, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Problem } from "../core/resource.ts";
@@ -11,7 +12,6 @@ import {
   facts,
   factsOf,
   holds,
-  ifThere,
   isThereAlready,
   ofHostname,
   removeKind,

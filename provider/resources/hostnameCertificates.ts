@@ -3,7 +3,7 @@ import { z } from "zod";
 import { appName, hostname } from "../../api/names.ts";
 import { named, optional, required } from "../../api/schema.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
-import { isNotFound } from "../core/errors.ts";
+import { ifThere } from "../client/absence.ts";
 
 /** A hostname and its certificates. */
 export type Detail = AnswerOf<"certificates", "get">;
@@ -75,16 +75,6 @@ function recordsOf({ hostname: host, dnsRequirements = {} }: Detail) {
     ...record("CNAME", acmeChallenge?.name, acmeChallenge?.target),
     ...record("TXT", ownership?.name, ownership?.appValue),
   ];
-}
-
-/** What comes of the work; undefined where the answer is that there is nothing. */
-export async function ifThere<T>(work: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }
 
 /** Removes the certificates of one kind, and with the last certificate the hostname. @throws ApiError 404 when nothing is there. */

@@ -3,9 +3,9 @@
 import { z } from "zod";
 import { appName, databaseName, secretName, userName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
-import { proveGone } from "../client/absence.ts";
+import { unlessGone, type Holder } from "../client/absence.ts";
 import { untilReady } from "../client/clusters.ts";
-import { isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
+import { MachinesError, PartialStateError } from "../core/errors.ts";
 import { idOrName, pathId } from "../core/ids.ts";
 import { defineResource, type Call, type Problem } from "../core/resource.ts";
 import { credentialsOf, firstDatabase, firstUser, poolerUri } from "./postgresCredentials.ts";
@@ -105,24 +105,18 @@ export const postgresAttachment = defineResource({
   async delete({ id, state, api }) {
     const { secretName: name } = state;
     if (name !== undefined)
-      await unlessGone(api, id.app, () => api.secrets.update({ appName: id.app, body: { values: { [name]: null } } }));
+      await unlessGone(api, appOf(id.app), () =>
+        api.secrets.update({ appName: id.app, body: { values: { [name]: null } } }),
+      );
     await api.postgres.detach({ postgresClusterId: id.cluster, appName: id.app });
   },
 });
 
-const digestOf = async ({ api, app, name }: { api: Call["api"]; app: string; name: string }) =>
-  (await unlessGone(api, app, () => api.secrets.get({ appName: app, secretName: name })))?.digest;
-
 /** Core judges a 404 by the cluster: one about the App is proved here, and says nothing of the attachment (R8). */
-async function unlessGone<T>(api: Call["api"], app: string, work: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-    await proveGone(api, { kind: "app", name: app });
-    return undefined;
-  }
-}
+const appOf = (name: string): Holder => ({ kind: "app", name });
+
+const digestOf = async ({ api, app, name }: { api: Call["api"]; app: string; name: string }) =>
+  (await unlessGone(api, appOf(app), () => api.secrets.get({ appName: app, secretName: name })))?.digest;
 
 /** Tells the user when the secret is one that something else has set. */
 async function warnOfTaking({ api, warn }: Call, app: string, name: string): Promise<void> {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
-import { isNotFound } from "../core/errors.ts";
+import { ifThere } from "../client/absence.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { inTurn, isAsWritten, keptFor, takenOver, type ShownSecret } from "./secretDigests.ts";
@@ -42,16 +42,6 @@ const set = (api: Api, app: string, name: string, value: string) =>
     return { ...toLive(app, made), version };
   });
 
-async function isThere(api: Api, key: { appName: string; secretName: string }): Promise<boolean> {
-  try {
-    await api.secrets.get(key);
-    return true;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
-}
-
 export const secret = defineResource({
   name: "Secret",
   summary: "One secret of an App.",
@@ -68,7 +58,7 @@ export const secret = defineResource({
 
   async create({ inputs: { app, name, value }, api, warn }) {
     const key = { appName: app, secretName: name };
-    if (await isThere(api, key)) warn(takenOver(app, [name]));
+    if (await ifThere(() => api.secrets.get(key))) warn(takenOver(app, [name]));
     return set(api, app, name, value);
   },
 

@@ -4,7 +4,8 @@ import { appName, secretName } from "../../api/names.ts";
 import { bytes, optional, required } from "../../api/schema.ts";
 import { keyLengthProblem, secretKeyType } from "../../api/secretKeys.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
-import { ApiError, isNotFound, MachinesError, NetworkError } from "../core/errors.ts";
+import { ifThere } from "../client/absence.ts";
+import { ApiError, MachinesError, NetworkError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
 
@@ -90,14 +91,7 @@ export const secretKey = defineResource({
   },
 });
 
-async function find(api: Api, key: Key): Promise<Live | undefined> {
-  try {
-    return await api.secretKeys.get(key);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
+const find = (api: Api, key: Key): Promise<Live | undefined> => ifThere(() => api.secretKeys.get(key));
 
 /** Makes a key that was not there a moment before. After a lost answer it is looked for: making it again would destroy it. */
 async function settled(

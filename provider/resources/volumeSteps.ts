@@ -3,6 +3,7 @@ import type { Api } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import type { Volume } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
+import { ifThere } from "../client/absence.ts";
 import { oncePossible } from "../client/refusals.ts";
 import { makeUnmarked } from "../client/unmarked.ts";
 import { waitForMachine, type Machine } from "../client/wait.ts";
@@ -116,10 +117,7 @@ export async function unseenGrowth(
   const seen = { needsRestart: false };
   const holder = live.attachedMachineId;
   if (!known.needsRestart || !holder || (known.attachedMachineId ?? holder) !== holder) return seen;
-  const machine = await find(holder).catch((error: unknown) => {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  });
+  const machine = await ifThere(() => find(holder));
   if (!machine || machine.state === "stopped") return seen;
   const start = (machine.events ?? []).find(({ type, status }) => type === "start" && status === "started")?.id ?? "";
   const before = known.startBeforeGrowth ?? start;
