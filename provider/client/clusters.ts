@@ -1,5 +1,5 @@
-// Clusters of Postgres (spec 4.8): waiting for one, and making something exactly once where answers may be lost.
-import { ApiError, isAmbiguous, MachinesError } from "../core/errors.ts";
+// Clusters of Postgres (spec 4.8): waiting for one, and working in one that may not be ready or may have failed.
+import { ApiError, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { everyTenSeconds, growingPause } from "./clock.ts";
@@ -17,9 +17,6 @@ export interface Waiting {
 class ClusterFailed extends MachinesError {}
 
 const longestPause = 2000;
-/** What was just made may show up this much later. */
-const shownWithin = 10_000;
-const attempts = 3;
 
 /** Whether a cluster is on its way out or gone: the same as a 404 or a 410 (bodies 10). */
 export const isLeaving = (status: string | undefined): boolean => status === "deleting" || status === "deleted";
@@ -102,47 +99,5 @@ export async function deleteWithin(
   } catch (error) {
     if (!(error instanceof ClusterFailed)) throw error;
     call.warn(`${what} was not deleted by itself, it goes with its cluster: ${error.message}`);
-  }
-}
-
-/** What is made once. */
-export interface Making<Item> {
-  /** All of its kind. */
-  readonly list: () => Promise<readonly Item[]>;
-  readonly key: (item: Item) => string;
-  /** Whether an item, of those that were not there before, is the one. */
-  readonly isIt: (item: Item) => boolean;
-  readonly make: () => Promise<unknown>;
-}
-
-/**
- * Makes something whose name or number of a kind the service keeps unique. An answer that was lost is settled by comparing
- * lists, and only what is in none is asked for again: should the first request have had its effect after all, the second is
- * refused. Answers the item where it had to be looked for.
- */
-export async function makeOnce<Item>(api: Api, { list, key, isIt, make }: Making<Item>): Promise<Item | undefined> {
-  const before = new Set((await list()).map(key));
-  const look = async () => (await list()).find((item) => !before.has(key(item)) && isIt(item));
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await make();
-      return undefined;
-    } catch (error) {
-      const isDouble = attempt > 1 && error instanceof ApiError && [409, 422].includes(error.status);
-      if (!isAmbiguous(error) && !isDouble) throw error;
-      const found = isDouble || attempt === attempts ? await lookFor(api, look) : await look();
-      if (found) return found;
-      if (isDouble || attempt === attempts) throw error;
-    }
-  }
-}
-
-async function lookFor<Item>(api: Api, look: () => Promise<Item | undefined>): Promise<Item | undefined> {
-  const until = Math.min(api.deadline.at, api.clock.now() + shownWithin);
-  const pause = growingPause(100, longestPause);
-  for (;;) {
-    const found = await look();
-    if (found || api.clock.now() + longestPause >= until) return found;
-    await api.clock.sleep(pause(), api.deadline.signal);
   }
 }

@@ -1,7 +1,8 @@
 // What a provider was about to create, on disk before it is sent: a process that is killed in between leaves a trace by
-// which the next run finds what it made, instead of making it again. Holds no secrets.
+// which the next run finds what it made, instead of making it again. And what it made and handed over: an engine that is
+// killed may not have written that down. Holds no secrets.
 import { randomUUID } from "node:crypto";
-import { fdatasync, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { fdatasync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -11,11 +12,25 @@ import { isObject } from "../../api/schema.ts";
 export interface Intent {
   /** Whose it is; one intent an owner. */
   readonly owner: string;
-  /** Random identifier of this one create; the object carries it as a tag. */
+  /** Random identifier of this one create; an object that can carry a tag carries it. */
   readonly op: string;
   readonly endpoint: string;
-  readonly app: string;
+  /** What it is made in: an App, or the kind of thing and where it is. */
+  readonly place: string;
   readonly name: string;
+  /** What was there before, by key, where what is made carries no tag. */
+  readonly before?: readonly string[];
+  /** Milliseconds since 1970: when it was begun. */
+  readonly at?: number;
+}
+
+/** Something that was made and whose id the engine was told. */
+export interface Handed {
+  readonly owner: string;
+  readonly op: string;
+  readonly endpoint: string;
+  /** The resource's id. */
+  readonly id: string;
 }
 
 /** The intents of this computer's user. */
@@ -24,12 +39,23 @@ export interface Intents {
   find(owner: string | undefined): Intent | undefined;
   /** Writes an intent down. It is on the disk when this resolves. */
   write(intent: Intent): Promise<void>;
-  /** Forgets the intent of an owner: the id is about to be handed to the engine, or nothing was made. */
-  settle(owner: string | undefined): void;
+  /** Forgets the intent of an owner: the `id` is about to be handed to the engine, or nothing was made. */
+  settle(owner: string | undefined, id?: string): void;
+  /** What an earlier run, which ended within a day, made for an owner and handed over, and nobody deleted since. */
+  handed(owner: string | undefined): Handed | undefined;
+  /** Forgets what was handed over: it is gone. */
+  forget(owner: string | undefined, id: string): void;
 }
 
-const isIntent = (value: unknown): value is Intent =>
-  isObject(value) && ["owner", "op", "endpoint", "app", "name"].every((key) => typeof value[key] === "string");
+const hasTexts = (value: unknown, keys: readonly string[]): boolean =>
+  isObject(value) && keys.every((key) => typeof value[key] === "string");
+
+const isIntent = (value: unknown): value is Intent => hasTexts(value, ["owner", "op", "endpoint", "place", "name"]);
+
+const isHanded = (value: unknown): value is Handed => hasTexts(value, ["owner", "op", "endpoint", "id"]);
+
+/** Milliseconds after which an id that was handed over is no news to anybody. */
+const toldFor = 24 * 60 * 60 * 1000;
 
 /** Opens the intents below Pulumi's home. A folder that cannot be written is told to `warn`, once, and done without. */
 export function openIntents(
@@ -37,8 +63,10 @@ export function openIntents(
   home = process.env["PULUMI_HOME"] || join(homedir(), ".pulumi"),
 ): Intents {
   const dir = join(home, "machines", "intents");
-  const known = new Map<string, Intent>();
-  for (const intent of unsettled(dir)) known.set(intent.owner, intent);
+  const found = readJournals(dir);
+  const known = new Map(found.intents.map((intent) => [intent.owner, intent]));
+  const handed = new Map(found.handed.map((one) => [one.owner, one]));
+  const told = new Map<string, Handed>();
   // Whoever started us is the engine. When it is gone, nobody will write down the id that we return.
   const engine = process.ppid;
   const journal = openJournal(dir, (error) =>
@@ -48,30 +76,42 @@ export function openIntents(
     find: (owner) => (owner === undefined ? undefined : known.get(owner)),
     write(intent) {
       const before = known.get(intent.owner);
-      if (before) journal.end(before.op);
+      if (before) journal.end(before.op, undefined);
       known.set(intent.owner, intent);
       return journal.begin(intent);
     },
-    settle(owner) {
+    settle(owner, id) {
       const intent = owner === undefined || process.ppid !== engine ? undefined : known.get(owner);
       if (!intent) return;
       known.delete(intent.owner);
-      journal.end(intent.op);
+      const { op, endpoint } = intent;
+      const made = id === undefined ? undefined : { owner: intent.owner, op, endpoint, id };
+      if (made) told.set(made.owner, made);
+      journal.end(op, made);
+    },
+    handed: (owner) => (owner === undefined ? undefined : handed.get(owner)),
+    forget(owner, id) {
+      const one = [handed, told].map((some) => some.get(owner ?? "")).find((other) => other?.id === id);
+      if (!one) return;
+      for (const some of [handed, told]) if (some.get(one.owner) === one) some.delete(one.owner);
+      journal.forget(one.op);
     },
   };
 }
 
 interface Journal {
   begin(intent: Intent): Promise<void>;
-  end(op: string): void;
+  end(op: string, made: Handed | undefined): void;
+  forget(op: string): void;
 }
 
-/** One file a process, to which lines are added: an intent, or the `op` of one that is settled, whoever wrote it. */
+/**
+ * One file a process, to which lines are added: an intent; the `op` of one that is settled, with the id where there is one;
+ * the `op` of what is gone. Whoever wrote the others.
+ */
 function openJournal(dir: string, failed: (error: unknown) => void): Journal {
   const sync = promisify(fdatasync);
-  const begun = new Set<string>();
   let file: number | undefined;
-  let others = 0;
   let warned = false;
   const attempt = (work: () => void): void => {
     try {
@@ -99,16 +139,11 @@ function openJournal(dir: string, failed: (error: unknown) => void): Journal {
     }));
   return {
     begin(intent) {
-      begun.add(intent.op);
       add(intent);
       return flush();
     },
-    end(op) {
-      if (!begun.delete(op)) others++;
-      // Nothing open and nothing said about anybody else's: an empty file says the same.
-      if (begun.size === 0 && others === 0) attempt(() => file !== undefined && ftruncateSync(file));
-      else add({ settled: op });
-    },
+    end: (op, made) => add({ settled: op, ...made }),
+    forget: (op) => add({ gone: op }),
   };
 }
 
@@ -119,26 +154,33 @@ const throwing = (error: unknown): never => {
 interface Journaled {
   readonly path: string;
   readonly intents: readonly Intent[];
+  readonly handed: readonly Handed[];
+  /** What is settled, by `op`. */
   readonly settled: readonly string[];
+  /** What is gone, by `op`. */
+  readonly gone: readonly string[];
   readonly alive: boolean;
 }
 
-/** What no journal says is settled. Journals that have nothing left to say are removed. */
-function unsettled(dir: string): Intent[] {
+/** What no journal says is settled, and what was handed over and is not gone. Journals with nothing left to say are removed. */
+function readJournals(dir: string): Pick<Journaled, "intents" | "handed"> {
   const journals = listed(dir).map((name) => readJournal(join(dir, name), name.split("-").map(Number)));
   const settled = new Set(journals.flatMap((journal) => journal.settled));
+  const gone = new Set(journals.flatMap((journal) => journal.gone));
   const open = ({ intents }: Journaled) => intents.filter(({ op }) => !settled.has(op));
-  const kept = journals.filter((journal) => journal.alive || open(journal).length > 0);
-  const spokenOf = new Set(kept.flatMap(({ intents }) => intents.map(({ op }) => op)));
-  for (const { path, settled: said } of journals.filter((journal) => !kept.includes(journal))) {
-    if (said.some((op) => spokenOf.has(op))) continue;
+  const there = ({ handed }: Journaled) => handed.filter(({ op }) => !gone.has(op));
+  const kept = journals.filter((one) => one.alive || open(one).length > 0 || there(one).length > 0);
+  const spokenOf = new Set(kept.flatMap(({ intents, handed }) => [...intents, ...handed].map(({ op }) => op)));
+  for (const { path, ...said } of journals.filter((journal) => !kept.includes(journal))) {
+    if ([...said.settled, ...said.gone].some((op) => spokenOf.has(op))) continue;
     try {
       rmSync(path, { force: true });
     } catch {
       // It says nothing, and is as well left there.
     }
   }
-  return journals.filter(({ alive }) => !alive).flatMap(open);
+  const ended = journals.filter(({ alive }) => !alive);
+  return { intents: ended.flatMap(open), handed: ended.flatMap(there) };
 }
 
 /** A journal is at work while its process and the engine that started it are: what is in it is on its way into a state. */
@@ -153,15 +195,24 @@ function readJournal(path: string, [pid = 0, engine = 0]: readonly number[]): Jo
         return undefined;
       }
     });
-  const settled = lines.flatMap((line) =>
-    isObject(line) && typeof line["settled"] === "string" ? [line["settled"]] : [],
-  );
+  const under = (key: string) =>
+    lines.flatMap((line) => (isObject(line) && typeof line[key] === "string" ? [line[key]] : []));
   return {
     path,
     intents: lines.filter(isIntent),
-    settled,
+    handed: isRecent(path) ? lines.filter(isHanded) : [],
+    settled: under("settled"),
+    gone: under("gone"),
     alive: pid !== process.pid && isAlive(pid) && isAlive(engine),
   };
+}
+
+function isRecent(path: string): boolean {
+  try {
+    return Date.now() - statSync(path).mtimeMs < toldFor;
+  } catch {
+    return false;
+  }
 }
 
 function textOf(path: string): string {

@@ -6,7 +6,7 @@ import { formatDuration, parseDuration } from "../../api/schema.ts";
 import { dataLoss, mayLoseData } from "./dataLoss.ts";
 import { diff, isSent, type Diff } from "./diff.ts";
 import { MachinesError, PartialStateError } from "./errors.ts";
-import { isTakenOver, refuseLoss, refuseReplacement, rememberMade, settleMade } from "./memory.ts";
+import { idInState, isTakenOver, refuseLoss, refuseReplacement, rememberMade, settleMade } from "./memory.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
 import { inSpellingOf, same, withBareIds, withoutUndefined } from "./values.ts";
 
@@ -64,25 +64,45 @@ const isComputed = (resource: Resource, name: string): boolean => {
 /** Creates the object. @throws InitializationFailed when it exists and what came after failed. */
 export async function create(resource: Resource, inputs: Values, caller: Caller): Promise<Found> {
   refuseReplacement(resource, inputs);
+  const { owner } = contextOf(inputs);
+  const call = callOf(resource, "create", inputs, caller);
+  await reportLeftover(resource, owner, call);
   const make = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, contextOf(inputs));
     const id = resource.id.render(state);
     rememberMade(resource, id);
+    // From here on the engine has the id.
+    call.api.shared.intents.settle(owner, id);
     return { id, state };
   };
   try {
-    return make(
-      await resource.create({
-        ...callOf(resource, "create", inputs, caller),
-        inputs: forHandler(resource, inputs),
-        owner: contextOf(inputs).owner,
-      }),
-    );
+    return make(await resource.create({ ...call, inputs: forHandler(resource, inputs), owner }));
   } catch (error) {
     if (!(error instanceof PartialStateError)) throw error;
     const { id, state } = make(error.live);
     throw new InitializationFailed(id, state, error);
   }
+}
+
+/**
+ * An earlier run was told the id of what it made for this owner, and nobody deleted that since. Where the engine was killed
+ * before it wrote the id down, nobody knows of it any more. It may as well be in a state: it is never touched, only told.
+ */
+async function reportLeftover(resource: Resource, owner: string | undefined, { api, warn }: Call): Promise<void> {
+  const { intents } = api.shared;
+  const left = intents.handed(owner);
+  if (!left || left.endpoint !== api.config.endpoint || resource.noImport !== undefined) return;
+  if (left.id === idInState(owner)) return;
+  // A create must not fail for what is only told; what cannot be asked now is asked by the next one.
+  const found = await ifThere(() =>
+    resource.read({ api, warn, progress: () => undefined, id: resource.id.parse(left.id), state: undefined }),
+  ).catch(() => left);
+  if (found === undefined) return intents.forget(owner, left.id);
+  if (found !== left)
+    warn(
+      `${resource.name} ${left.id} was made for this resource by an earlier run and is there still. Unless this run replaces it, no state may know of it: ` +
+        "npx pulumi-machines orphans tells; import it or delete it.",
+    );
 }
 
 /** An object that was read, with the inputs it stands for. */
@@ -180,6 +200,7 @@ export async function remove(resource: Resource, id: string, state: Values, call
   try {
     const work = () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) });
     await unlessGone(call.api, holder, work);
+    call.api.shared.intents.forget(contextOf(state).owner, id);
   } finally {
     deletions.set(holder.name, (deletions.get(holder.name) ?? 1) - 1);
   }

@@ -66,6 +66,10 @@ export function forgetAll(): void {
 export const isInState = (owner: string | undefined): boolean =>
   owner !== undefined && known.get(owner)?.inState === true;
 
+/** The id an owner's object has in the state, as far as this run was told. */
+export const idInState = (owner: string | undefined): string | undefined =>
+  owner === undefined ? undefined : known.get(owner)?.id;
+
 /** The name an owner's object has in the state. */
 export const nameInState = (owner: string | undefined): unknown =>
   owner === undefined ? undefined : known.get(owner)?.name;

@@ -27,6 +27,8 @@ export async function ask(
   { api, warn }: Asker,
 ): Promise<Finding | undefined> {
   const about = question.needs[0] ?? "";
+  // A create of the same that was cut off may have made what an answer would find in the way.
+  if (api.shared.intents.find(owner)) return undefined;
   try {
     const patient = api.within({ ...api.deadline, at: api.clock.now() + askedFor, allowed: `${askedFor / 1000}s` });
     const found = await question.ask(inputs, patient, owner);

@@ -1,10 +1,9 @@
 // Certificates the platform has issued by ACME (spec 4.3, bodies 7.2).
 import { z } from "zod";
-import { ifThere } from "../client/absence.ts";
-import { isAmbiguous, MachinesError } from "../core/errors.ts";
+import { makeOnce } from "../client/once.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { facts, factsOf, holds, isThereAlready, ofHostname, removeKind, type Detail } from "./hostnameCertificates.ts";
+import { facts, factsOf, holds, ofHostname, ofKind, removeKind, type Detail } from "./hostnameCertificates.ts";
 
 const inputs = z.object(ofHostname);
 const outputs = z.object(facts);
@@ -23,19 +22,13 @@ export const acmeCertificate = defineResource({
   replaceOn: ["app", "hostname"],
   uniqueBy: ["app", "hostname"],
 
-  async create({ inputs: { app, hostname }, api }) {
-    const key = { appName: app, hostname };
-    const before = await ifThere(() => api.certificates.get(key));
-    if (before && holds(before, "acme"))
-      throw new MachinesError("refused", isThereAlready("AcmeCertificate", app, hostname));
-    try {
-      return toLive(app, hostname, await api.certificates.createAcme({ appName: app, body: { hostname } }));
-    } catch (error) {
-      if (!isAmbiguous(error)) throw error;
-      const made = await ifThere(() => api.certificates.get(key));
-      if (!made || !holds(made, "acme")) throw error;
-      return toLive(app, hostname, made);
-    }
+  async create({ inputs: { app, hostname }, owner, ...call }) {
+    const made = await makeOnce(call, {
+      ...ofKind(call.api, "AcmeCertificate", { appName: app, hostname }),
+      owner,
+      send: () => call.api.certificates.createAcme({ appName: app, body: { hostname } }),
+    });
+    return toLive(app, hostname, made);
   },
 
   async read({ id, api }) {

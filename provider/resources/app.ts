@@ -4,6 +4,7 @@ import { optional, required } from "../../api/schema.ts";
 import { appName } from "../../api/names.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { makeOnce } from "../client/once.ts";
 import { ApiError, isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource } from "../core/resource.ts";
@@ -55,9 +56,24 @@ export const app = defineResource({
   autoname: { property: "name", maxLength: 62, separator: "-", random: true },
   questions: [{ needs: ["name"], ask: ({ name }, api) => nameProblem(api, name) }],
 
-  async create({ inputs: { name, organization, network }, api, progress }) {
+  async create({ inputs: { name, organization, network }, owner, ...call }) {
+    const { api, progress } = call;
     const appName = name ?? "";
-    await api.apps.create({ body: { name: appName, orgSlug: organization ?? api.config.organization, network } });
+    const orgSlug = organization ?? api.config.organization;
+    await makeOnce(call, {
+      what: `App ${appName}`,
+      owner,
+      place: `Apps of organization ${orgSlug}`,
+      name: appName,
+      unique: true,
+      list: () => visible(api, appName),
+      keyOf: (found) => found.name,
+      send: async () => {
+        await api.apps.create({ body: { name: appName, orgSlug, network } });
+        return { name: appName };
+      },
+      pick: ([found]) => found,
+    });
     const say = everyTenSeconds(api.clock, progress);
     const pause = growingPause(50, longestPause);
     const until = Math.min(api.deadline.at, api.clock.now() + visibleWithin);
@@ -104,6 +120,17 @@ export const app = defineResource({
     }
   },
 });
+
+/** The App of a name, where there is one that we may see. */
+async function visible(api: Api, appName: string): Promise<readonly { readonly name: string }[]> {
+  try {
+    return [await api.apps.get({ appName })];
+  } catch (error) {
+    // What the service says of another organization's App when one of its name is asked for is plainer.
+    if (isNotFound(error) || (error instanceof ApiError && error.status === 403)) return [];
+    throw error;
+  }
+}
 
 /**
  * Deleting an App takes everything in it along: what this deletion was not told to take stops it. What this run deletes

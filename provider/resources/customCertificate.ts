@@ -3,20 +3,11 @@ import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { certificatesIn, isFor, namesOf, privateKeyIn } from "../../api/uploadedCertificate.ts";
 import type { Api } from "../client/api.ts";
-import { ifThere } from "../client/absence.ts";
-import { isAmbiguous, MachinesError } from "../core/errors.ts";
+import { makeOnce } from "../client/once.ts";
+import { isAmbiguous } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Problem } from "../core/resource.ts";
-import {
-  entryOf,
-  facts,
-  factsOf,
-  holds,
-  isThereAlready,
-  ofHostname,
-  removeKind,
-  type Detail,
-} from "./hostnameCertificates.ts";
+import { entryOf, facts, factsOf, holds, ofHostname, ofKind, removeKind, type Detail } from "./hostnameCertificates.ts";
 
 const inputs = z.object({
   ...ofHostname,
@@ -67,11 +58,17 @@ export const customCertificate = defineResource({
     { needs: ["fullchain"], ask: ({ fullchain }, api) => Promise.resolve(datesProblem(fullchain, api.clock.now())) },
   ],
 
-  async create({ inputs: { app, hostname, ...files }, api }) {
-    const before = await ifThere(() => api.certificates.get({ appName: app, hostname }));
-    if (before && holds(before, "custom"))
-      throw new MachinesError("refused", isThereAlready("CustomCertificate", app, hostname));
-    return toLive(app, hostname, await upload(api, app, { hostname, ...files }));
+  async create({ inputs: { app, hostname, ...files }, owner, ...call }) {
+    const { api } = call;
+    const send = () => upload(api, app, { hostname, ...files });
+    const made = await makeOnce(call, {
+      ...ofKind(api, "CustomCertificate", { appName: app, hostname }),
+      owner,
+      send,
+      // What the run that was cut off has uploaded may have been another one.
+      takeUp: send,
+    });
+    return toLive(app, hostname, made);
   },
 
   async read({ id, state, api }) {

@@ -4,6 +4,8 @@ import { appName, hostname } from "../../api/names.ts";
 import { named, optional, required } from "../../api/schema.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
 import { ifThere } from "../client/absence.ts";
+import type { Making } from "../client/once.ts";
+import { MachinesError } from "../core/errors.ts";
 
 /** A hostname and its certificates. */
 export type Detail = AnswerOf<"certificates", "get">;
@@ -88,7 +90,26 @@ export async function removeKind(api: Api, key: Key, kind: Kind): Promise<void> 
   if (!holds(left, "acme") && !holds(left, "custom")) await api.certificates.delete(key);
 }
 
+/** How a certificate of a hostname is found, before and after it is made. */
+export const ofKind = (
+  api: Api,
+  type: "AcmeCertificate" | "CustomCertificate",
+  { appName: app, hostname: host }: Key,
+): Omit<Making<Detail, Detail>, "owner" | "send"> => ({
+  what: `the ${type} of ${host}`,
+  place: `${type}s of App ${app}`,
+  name: host,
+  unique: true,
+  async list() {
+    const found = await ifThere(() => api.certificates.get({ appName: app, hostname: host }));
+    return found && holds(found, type === "AcmeCertificate" ? "acme" : "custom") ? [found] : [];
+  },
+  keyOf: (found) => found.hostname,
+  pick: ([found]) => found,
+  taken: () => new MachinesError("refused", isThereAlready(type, app, host)),
+});
+
 /** Why a certificate that is there already is not taken over. */
-export const isThereAlready = (type: string, app: string, host: string): string =>
+const isThereAlready = (type: string, app: string, host: string): string =>
   `${host} has a certificate of this kind on App ${app} already, which this program did not make. ` +
   `Take it over with \`pulumi import machines:index:${type} <name> '${app}/${host}'\`, or delete it first.`;

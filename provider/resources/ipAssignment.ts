@@ -6,10 +6,10 @@ import { appName, regionCode } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { askIps, listIps, type Ip } from "../client/inventory.ts";
-import { makeUnmarked } from "../client/unmarked.ts";
+import { makeOnce } from "../client/once.ts";
 import { isNotFound, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
-import { computed, defineResource, type Problem } from "../core/resource.ts";
+import { computed, defineResource, type Call, type Problem } from "../core/resource.ts";
 import { bareId } from "../core/values.ts";
 import { regionProblem } from "./region.ts";
 
@@ -63,8 +63,8 @@ export const ipAssignment = defineResource({
     { needs: ["type", "app"], ask: ({ type, app }, api) => sharedProblem(api, type, bareId(app)) },
   ],
 
-  async create({ inputs: wanted, api }) {
-    const made = await assign(api, wanted);
+  async create({ inputs: wanted, owner, ...call }) {
+    const made = await assign(call, owner, wanted);
     return toLive(wanted.app, made, made.map(({ ip }) => ip).join(","), wanted.organization);
   },
 
@@ -130,7 +130,8 @@ function toLive(app: string, found: readonly Ip[], ip: string, organization: str
   };
 }
 
-function assign(api: Api, wanted: Inputs): Promise<readonly Ip[]> {
+function assign(call: Call, owner: string | undefined, wanted: Inputs): Promise<readonly Ip[]> {
+  const { api } = call;
   const { app: appName, organization: orgSlug, ...rest } = wanted;
   const kinds: readonly Type[] = wanted.type === "egress_pair" ? ["egress_v4", "egress_v6"] : [wanted.type];
   const fits = (ip: Ip): boolean =>
@@ -138,10 +139,15 @@ function assign(api: Api, wanted: Inputs): Promise<readonly Ip[]> {
     (ip.region || "global") === (wanted.region || "global") &&
     (ip.serviceName ?? "") === (wanted.serviceName ?? "") &&
     (wanted.network === undefined || ip.network?.name === wanted.network);
-  return makeUnmarked<Ip, readonly Ip[]>(api, {
-    place: `App ${appName}`,
+  return makeOnce<Ip, readonly Ip[]>(call, {
+    what: `a ${wanted.type} of App ${appName}`,
+    owner,
+    place: `addresses of App ${appName}`,
+    name: wanted.type,
+    unique: false,
     list: () => askIps(api, appName),
     keyOf: ({ ip }) => ip,
+    createdAt: ({ createdAt }) => createdAt,
     send: async () => {
       const { ip, ipPair, ...answer } = await api.ipAssignments.assign({ appName, body: { ...rest, orgSlug } });
       const told = ipPair ? [ipPair.v4, ipPair.v6] : [ip];

@@ -86,11 +86,9 @@ export const machine: Resource = defineResource({
     } catch (error) {
       const now = await liveNow(api, key, made);
       // A job that destroyed itself is nothing that could be repaired in place.
-      if (now.state === "destroyed") throw error;
-      throw new PartialStateError(toLive(app, now, wanted), error);
-    } finally {
-      // From here on the engine has the id, or there is nothing to have.
+      if (now.state !== "destroyed") throw new PartialStateError(toLive(app, now, wanted), error);
       api.shared.intents.settle(owner);
+      throw error;
     }
   },
 

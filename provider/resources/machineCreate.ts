@@ -44,7 +44,7 @@ export async function createOnce(
   const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner }) };
   const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
   if (owner !== undefined)
-    await intents.write({ owner, op, endpoint: api.config.endpoint, app: appName, name: body.name ?? "" });
+    await intents.write({ owner, op, endpoint: api.config.endpoint, place: appName, name: body.name ?? "" });
   const [region, ...others] = regionsOf(body, wanted);
   for (let [attempt, place] = [1, region]; ; attempt++) {
     try {
@@ -134,13 +134,13 @@ async function takeUp(
   body: Body,
   wanted: Wanted,
 ): Promise<Machine | undefined> {
-  const [found] = await tagged(api, left.app, left.op);
+  const [found] = await tagged(api, left.place, left.op);
   if (!found) {
     api.shared.intents.settle(left.owner);
     return undefined;
   }
   const fits =
-    left.app === appName &&
+    left.place === appName &&
     (body.name === undefined || body.name === found.name) &&
     (body.region === undefined || regionsOf(body, wanted).includes(found.region)) &&
     found.config !== undefined &&
@@ -150,9 +150,9 @@ async function takeUp(
     return found;
   }
   warn(
-    `Machine ${left.app}/${found.id} was made by a run that was cut off, and differs from what is wanted now; it is destroyed`,
+    `Machine ${left.place}/${found.id} was made by a run that was cut off, and differs from what is wanted now; it is destroyed`,
   );
-  const key = { appName: left.app, machineId: found.id };
+  const key = { appName: left.place, machineId: found.id };
   await api.machines.destroy({ ...key, force: true });
   await waitForMachine(api, key, ["destroyed"], { progress });
   api.shared.intents.settle(left.owner);

@@ -4,7 +4,8 @@ import { postgresBackupType } from "../../api/postgres.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { AnswerOf } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
-import { makeOnce, readWithin, whenReady } from "../client/clusters.ts";
+import { readWithin, whenReady } from "../client/clusters.ts";
+import { makeOnce } from "../client/once.ts";
 import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { defineResource, type Call } from "../core/resource.ts";
@@ -62,8 +63,8 @@ export const postgresBackup = defineResource({
   moves: { status: "any", sizeBytes: "any", finishedAt: "any", expired: "any" },
   minutes: { create: 60, update: 60 },
 
-  async create({ inputs: { cluster, type }, ...call }) {
-    const made = await begun(call, cluster, type);
+  async create({ inputs: { cluster, type }, owner, ...call }) {
+    const made = await begun(call, owner, cluster, type);
     return completed(call, cluster, made);
   },
 
@@ -92,24 +93,30 @@ const backupsOf = async (call: Call, cluster: string) =>
   (await whenReady(call, cluster, () => call.api.postgres.listBackups({ postgresClusterId: cluster }))).data;
 
 /** Begins a backup, once no other one runs. */
-async function begun(call: Call, cluster: string, type: z.output<typeof postgresBackupType>): Promise<Backup> {
+async function begun(
+  call: Call,
+  owner: string | undefined,
+  cluster: string,
+  type: z.output<typeof postgresBackupType>,
+): Promise<Backup> {
   const { api } = call;
   const pause = growingPause(100, longestPause);
   const isIdle = (all: readonly Backup[]): boolean => all.every(({ status }) => status !== "running");
   let unexplained = 0;
   for (;;) {
-    let made: Backup | undefined;
     try {
-      const found = await makeOnce(api, {
+      return await makeOnce<Backup, Backup>(call, {
+        what: `a ${type} backup of cluster ${cluster}`,
+        owner,
+        place: `backups of cluster ${cluster}`,
+        name: type,
+        unique: false,
         list: () => backupsOf(call, cluster),
-        key: ({ id }) => id,
-        isIt: (backup) => backup.type === type,
-        make: async () => {
-          made = (await api.postgres.createBackup({ postgresClusterId: cluster, body: { type } })).data;
-        },
+        keyOf: ({ id }) => id,
+        createdAt: ({ startedAt }) => startedAt ?? undefined,
+        send: async () => (await api.postgres.createBackup({ postgresClusterId: cluster, body: { type } })).data,
+        pick: (fresh) => fresh.find((backup) => backup.type === type),
       });
-      const one = made ?? found;
-      if (one) return one;
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 409) throw error;
       // One that ran may have ended by the time it is looked for; one that was begun may be listed late.

@@ -4,7 +4,8 @@ import { clusterName, regionCode } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
-import { isLeaving, makeOnce, untilReady, type Cluster } from "../client/clusters.ts";
+import { isLeaving, untilReady, type Cluster } from "../client/clusters.ts";
+import { makeOnce } from "../client/once.ts";
 import { MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Call, type Problem } from "../core/resource.ts";
@@ -159,8 +160,8 @@ export const postgresCluster = defineResource({
   validate: problemsOf,
   questions: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region, "Postgres") }],
 
-  async create({ inputs: wanted, ...call }) {
-    let live = await begin(call, wanted);
+  async create({ inputs: wanted, owner, ...call }) {
+    let live = await begin(call, owner, wanted);
     try {
       live = await untilReady(call, live.id, (seen) => (live = seen));
       return toLive(live, wanted.organization, await credentialsIfTold(call, live.id));
@@ -215,22 +216,30 @@ const knownCredentials = (state: { username?: string | undefined; password?: str
     : { username: state.username, password: state.password };
 
 /** Asks for the cluster, exactly once: its name is unique in the organization, so that a lost answer can be looked up. */
-async function begin(call: Call, wanted: Inputs): Promise<Cluster> {
+async function begin(call: Call, owner: string | undefined, wanted: Inputs): Promise<Cluster> {
   const { api } = call;
   const { name, restore, fork } = wanted;
   const from = (restore ?? fork)?.cluster;
   const copiedFrom = from === undefined ? undefined : await untilReady(call, from);
   const orgSlug = wanted.organization ?? copiedFrom?.organization?.slug ?? api.config.organization;
-  let made: Cluster | undefined;
-  const found = await makeOnce(api, {
+  return makeOnce<Cluster, Cluster>(call, {
+    what: `cluster ${name ?? ""}`,
+    owner,
+    place: `clusters of organization ${orgSlug}`,
+    name: name ?? "",
+    unique: true,
     list: async () => (await api.postgres.list({ orgSlug })).data,
-    key: ({ id }) => id,
-    isIt: (cluster) => cluster.name === name && !isLeaving(cluster.status),
-    make: async () => (made = (await post(api, orgSlug, wanted)).data),
+    keyOf: (cluster) => cluster.id,
+    send: async () => (await post(api, orgSlug, wanted)).data,
+    pick: (fresh) => fresh.find((cluster) => !isLeaving(cluster.status) && isAsWanted(cluster, wanted)),
   });
-  if (made) return made;
-  return (await api.postgres.get({ postgresClusterId: found?.id ?? "" })).data;
 }
+
+/** Whether a cluster is what was asked for, in what a list tells of it. */
+const isAsWanted = (live: Cluster, wanted: Inputs): boolean =>
+  live.name === wanted.name &&
+  (wanted.region ?? live.region) === live.region &&
+  (wanted.plan ?? live.plan ?? "").toLowerCase() === (live.plan ?? "").toLowerCase();
 
 function post(api: Api, orgSlug: string, { name, restore, fork, ...wanted }: Inputs) {
   if (restore) {

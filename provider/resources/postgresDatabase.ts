@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { databaseName } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
-import { deleteWithin, makeOnce, readWithin, whenReady, type Waiting } from "../client/clusters.ts";
+import { deleteWithin, readWithin, whenReady, type Waiting } from "../client/clusters.ts";
+import { makeOnce } from "../client/once.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
 
@@ -32,12 +33,17 @@ export const postgresDatabase = defineResource({
   uniqueBy: ["cluster", "name"],
   losesData: "what it holds",
 
-  async create({ inputs: { cluster, name }, ...call }) {
-    await makeOnce(call.api, {
+  async create({ inputs: { cluster, name }, owner, ...call }) {
+    await makeOnce(call, {
+      what: `database ${name} of cluster ${cluster}`,
+      owner,
+      place: `databases of cluster ${cluster}`,
+      name,
+      unique: true,
       list: () => databasesOf(call, cluster),
-      key: (database) => database.name,
-      isIt: (database) => database.name === name,
-      make: () => call.api.postgres.createDatabase({ postgresClusterId: cluster, body: { name } }),
+      keyOf: (database) => database.name,
+      send: async () => (await call.api.postgres.createDatabase({ postgresClusterId: cluster, body: { name } })).data,
+      pick: (fresh) => fresh.find((database) => database.name === name),
     });
     return { cluster, name };
   },

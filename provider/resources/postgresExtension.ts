@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { databaseName, extensionParam } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
-import { deleteWithin, makeOnce, readWithin, whenReady, type Waiting } from "../client/clusters.ts";
+import { deleteWithin, readWithin, whenReady, type Waiting } from "../client/clusters.ts";
+import { makeOnce } from "../client/once.ts";
 import { ApiError, MachinesError } from "../core/errors.ts";
 import { fixed, idOrName, pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
@@ -42,17 +43,26 @@ export const postgresExtension = defineResource({
   replaceOn: ["cluster", "database", "name", "schema"],
   uniqueBy: ["cluster", "database", "name"],
 
-  async create({ inputs: { cluster, database, name, schema, createSchema }, ...call }) {
+  async create({ inputs: { cluster, database, name, schema, createSchema }, owner, ...call }) {
     const key = { cluster, database, name };
     const body = { name, schema, createSchema: createSchema || undefined };
-    await makeOnce(call.api, {
+    await makeOnce(call, {
+      what: `extension ${name} of database ${database} of cluster ${cluster}`,
+      owner,
+      place: `extensions of database ${database} of cluster ${cluster}`,
+      name,
+      unique: true,
       list: () => installedIn(call, key),
-      key: (extension) => extension.name,
-      isIt: (extension) => extension.name === name,
-      make: () =>
-        call.api.postgres.installExtension({ postgresClusterId: cluster, database, body }).catch((error: unknown) => {
+      keyOf: (extension) => extension.name,
+      async send() {
+        try {
+          await call.api.postgres.installExtension({ postgresClusterId: cluster, database, body });
+          return key;
+        } catch (error) {
           throw explained(error, name);
-        }),
+        }
+      },
+      pick: (fresh) => (fresh.some((extension) => extension.name === name) ? key : undefined),
     });
     const made = await find(call, key);
     return made ?? { ...key, schema };

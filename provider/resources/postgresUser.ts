@@ -3,7 +3,8 @@ import { z } from "zod";
 import { userName } from "../../api/names.ts";
 import { postgresRole } from "../../api/postgres.ts";
 import { required } from "../../api/schema.ts";
-import { deleteWithin, makeOnce, readWithin, whenReady } from "../client/clusters.ts";
+import { deleteWithin, readWithin, whenReady } from "../client/clusters.ts";
+import { makeOnce } from "../client/once.ts";
 import { isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { behaviour, defineResource, type Call } from "../core/resource.ts";
@@ -46,12 +47,18 @@ export const postgresUser = defineResource({
   uniqueBy: ["cluster", "username"],
   moves: { password: ["rotationTriggers"] },
 
-  async create({ inputs: { cluster, username, role }, ...call }) {
-    await makeOnce(call.api, {
+  async create({ inputs: { cluster, username, role }, owner, ...call }) {
+    await makeOnce(call, {
+      what: `user ${username} of cluster ${cluster}`,
+      owner,
+      place: `users of cluster ${cluster}`,
+      name: username,
+      unique: true,
       list: () => usersOf(call, cluster),
-      key: (user) => user.username,
-      isIt: (user) => user.username === username,
-      make: () => call.api.postgres.createUser({ postgresClusterId: cluster, body: { username, role } }),
+      keyOf: (user) => user.username,
+      send: async () =>
+        (await call.api.postgres.createUser({ postgresClusterId: cluster, body: { username, role } })).data,
+      pick: (fresh) => fresh.find((user) => user.username === username && user.role === role),
     });
     const live = { cluster, username, role };
     try {

@@ -3,8 +3,9 @@ import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { bytes, optional, required } from "../../api/schema.ts";
 import { keyLengthProblem, secretKeyType } from "../../api/secretKeys.ts";
-import type { AnswerOf, Api } from "../client/api.ts";
+import type { AnswerOf } from "../client/api.ts";
 import { ifThere } from "../client/absence.ts";
+import { makeOnce } from "../client/once.ts";
 import { ApiError, MachinesError, NetworkError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
@@ -35,7 +36,6 @@ const outputs = z.object({
 });
 
 type Live = AnswerOf<"secretKeys", "get">;
-type Key = { readonly appName: string; readonly secretName: string };
 
 const toLive = (app: string, { name, type, publicKey, createdAt, updatedAt = "" }: Live) => ({
   ...{ app, name, type, publicKey, createdAt, updatedAt },
@@ -63,14 +63,29 @@ export const secretKey = defineResource({
       ? { path: ["value"], message: unknownValue }
       : undefined,
 
-  async create({ inputs: { app, name, type, value }, api }) {
+  async create({ inputs: { app, name, type, value }, owner, ...call }) {
+    const { api } = call;
     const key = { appName: app, secretName: name };
-    if (await find(api, key)) throw new MachinesError("refused", isThere(app, name));
-    const make = () =>
+    const send = () =>
       value === undefined
         ? api.secretKeys.generate({ ...key, body: { type } })
         : api.secretKeys.set({ ...key, body: { type, value } });
-    return toLive(app, await settled(api, key, type, make));
+    const made = await makeOnce<Live, Live>(call, {
+      what: `secret key ${name} of App ${app}`,
+      owner,
+      place: `secret keys of App ${app}`,
+      name,
+      unique: true,
+      list: async () => [await ifThere(() => api.secretKeys.get(key))].filter((found) => found !== undefined),
+      keyOf: () => name,
+      send,
+      pick: ([found]) => (found?.type === type ? found : undefined),
+      taken: () => new MachinesError("refused", isThere(app, name)),
+      // The value that the run that was cut off has set may have been another one. Nobody has used that key.
+      takeUp: (found) => (value === undefined ? Promise.resolve(found) : send()),
+      unclear: mayHaveWorked,
+    });
+    return toLive(app, made);
   },
 
   async read({ id, state, api }) {
@@ -90,25 +105,6 @@ export const secretKey = defineResource({
     await api.secretKeys.delete({ appName: id.app, secretName: id.name });
   },
 });
-
-const find = (api: Api, key: Key): Promise<Live | undefined> => ifThere(() => api.secretKeys.get(key));
-
-/** Makes a key that was not there a moment before. After a lost answer it is looked for: making it again would destroy it. */
-async function settled(
-  api: Api,
-  key: Key,
-  type: z.infer<typeof secretKeyType>,
-  make: () => Promise<Live>,
-): Promise<Live> {
-  try {
-    return await make();
-  } catch (error) {
-    if (!mayHaveWorked(error)) throw error;
-    const made = await find(api, key).catch(() => undefined);
-    if (made?.type !== type) throw error;
-    return made;
-  }
-}
 
 /** Setting a value is sent again by itself, so what is left of its failures is not called ambiguous. */
 const mayHaveWorked = (error: unknown): boolean =>

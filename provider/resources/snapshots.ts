@@ -2,7 +2,7 @@
 import type { Api, AnswerOf } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { oncePossible } from "../client/refusals.ts";
-import { makeUnmarked } from "../client/unmarked.ts";
+import { makeOnce } from "../client/once.ts";
 import { isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 
@@ -42,12 +42,17 @@ export async function snapshotIn(
 }
 
 /** Begins a snapshot, after the one that is being taken already, and answers it. */
-export const takeSnapshot = (call: Pick<Call, "api" | "progress">, key: VolumeKey): Promise<Snapshot> =>
+export const takeSnapshot = (call: Call, owner: string | undefined, key: VolumeKey): Promise<Snapshot> =>
   oncePossible(call, `the snapshot of ${key.volumeId} that is being taken already`, () =>
-    makeUnmarked<Snapshot, Snapshot>(call.api, {
-      place: `volume ${key.appName}/${key.volumeId}`,
+    makeOnce<Snapshot, Snapshot>(call, {
+      what: `the snapshot of volume ${key.appName}/${key.volumeId}`,
+      owner,
+      place: `snapshots of volume ${key.appName}/${key.volumeId}`,
+      name: "",
+      unique: false,
       list: () => list(call.api, key),
       keyOf: ({ id }) => id,
+      createdAt: ({ createdAt }) => createdAt,
       send: async () => {
         await call.api.volumes.createSnapshot(key);
         return undefined;

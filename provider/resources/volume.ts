@@ -138,8 +138,12 @@ export const volume = defineResource({
       : undefined,
   questions: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) }],
 
-  async create({ inputs: { app, allowDataLoss: _, restartOnExtend: __, finalSnapshot: ___, ...body }, ...call }) {
-    const made = await begin(call, app, body);
+  async create({
+    inputs: { app, allowDataLoss: _, restartOnExtend: __, finalSnapshot: ___, ...body },
+    owner,
+    ...call
+  }) {
+    const made = await begin(call, owner, app, body);
     try {
       // Nothing mounts it yet that would have to be restarted.
       const live = await bringToSize(call, { appName: app, volumeId: made.id }, made, body.sizeGb, () => undefined);

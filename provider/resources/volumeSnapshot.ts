@@ -56,9 +56,9 @@ export const volumeSnapshot = defineResource({
   replaceOn: ["app", "volume", "triggers"],
   moves: { status: "any", size: "any", digest: "any" },
 
-  async create({ inputs: { app, volume }, ...call }) {
+  async create({ inputs: { app, volume }, owner, ...call }) {
     const key = { appName: app, volumeId: volume };
-    const begun = await takeSnapshot(call, key);
+    const begun = await takeSnapshot(call, owner, key);
     try {
       return toLive(key, await untilWritten(call, key, begun));
     } catch (error) {

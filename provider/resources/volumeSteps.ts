@@ -5,7 +5,7 @@ import type { Volume } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { ifThere } from "../client/absence.ts";
 import { oncePossible } from "../client/refusals.ts";
-import { makeUnmarked } from "../client/unmarked.ts";
+import { makeOnce } from "../client/once.ts";
 import { waitForMachine, type Machine } from "../client/wait.ts";
 import { isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
@@ -22,14 +22,19 @@ const usable = ["created", "hydrating"];
  * Creates a volume, once the snapshot it is made from is written; a lost answer is settled by looking. ASSUMED: a copy of
  * which no size is asked for is as large as what it is made from; it grows afterwards.
  */
-export function begin(call: Call, appName: string, body: Body): Promise<Volume> {
+export function begin(call: Call, owner: string | undefined, appName: string, body: Body): Promise<Volume> {
   const isCopy = body.snapshotId !== undefined || body.sourceVolumeId !== undefined;
   const asked = isCopy ? { ...body, sizeGb: undefined } : body;
   return oncePossible(call, "the snapshot to be written", () =>
-    makeUnmarked<Volume, Volume>(call.api, {
+    makeOnce<Volume, Volume>(call, {
+      what: `volume ${body.name ?? ""} in App ${appName}`,
+      owner,
       place: `volumes of App ${appName}`,
+      name: body.name ?? "",
+      unique: false,
       list: () => call.api.volumes.list({ appName }),
       keyOf: ({ id }) => id,
+      createdAt: ({ createdAt }) => createdAt,
       send: () => call.api.volumes.create({ appName, body: asked }),
       pick: (fresh) => theOnly(fresh, appName, asked),
     }),
@@ -42,6 +47,8 @@ function theOnly(fresh: readonly Volume[], appName: string, asked: Body): Volume
   const [found, ...more] = fresh.filter(
     (live) =>
       !isLeaving(live.state) &&
+      // Nobody can mount what nobody knows the id of.
+      !live.attachedMachineId &&
       live.name === asked.name &&
       isAsked(asked.region, live.region) &&
       isAsked(asked.encrypted, live.encrypted) &&
@@ -147,7 +154,7 @@ export async function takeFinalSnapshot(call: Call, key: VolumeKey): Promise<voi
   const live = await untilFree(call, key);
   if (isLeaving(live.state)) return;
   try {
-    const { id, retentionDays } = await untilWritten(call, key, await takeSnapshot(call, key));
+    const { id, retentionDays } = await untilWritten(call, key, await takeSnapshot(call, undefined, key));
     const kept = retentionDays === undefined ? "" : ` for ${retentionDays} days`;
     call.warn(`volume ${volume} is deleted; its final snapshot ${volume}/${id} is kept${kept}`);
   } catch (error) {

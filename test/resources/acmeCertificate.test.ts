@@ -89,7 +89,7 @@ describe("AcmeCertificate", () => {
     service.fail({ operation: "certificates.createAcme", when: "after", status: "reset" });
     const { id, state } = await make(acme, { hostname: "lost.example.com" });
     expect(await acme.read(id, state)).toBeDefined();
-    service.fail({ operation: "certificates.createAcme", when: "before", status: 503 });
+    service.fail({ operation: "certificates.createAcme", when: "before", status: 503, times: 3 });
     await expect(make(acme, { hostname: "unmade.example.com" })).rejects.toThrow(/503/);
     await expect(shown("unmade.example.com")).rejects.toThrow(/404/);
   });

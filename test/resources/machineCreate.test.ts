@@ -252,7 +252,7 @@ describe("creating a Machine exactly once", () => {
     const intents = restarted();
     const owners = Array.from({ length: 50 }, (_, i) => `owner${i}`);
     const written = owners.map((owner) =>
-      intents.write({ owner, op: `op-${owner}`, endpoint: service.url, app, name: owner }),
+      intents.write({ owner, op: `op-${owner}`, endpoint: service.url, place: app, name: owner }),
     );
     await Promise.all(written);
     expect(owners.filter((owner) => restarted().find(owner)?.op !== `op-${owner}`)).toEqual([]);
@@ -265,7 +265,7 @@ describe("creating a Machine exactly once", () => {
 
   test("what is begun after everything was settled is found as well", async () => {
     const intents = restarted();
-    const intent = (op: string) => ({ owner: op, op, endpoint: service.url, app, name: "web" });
+    const intent = (op: string) => ({ owner: op, op, endpoint: service.url, place: app, name: "web" });
     await intents.write(intent("first"));
     intents.settle("first");
     await intents.write(intent("second"));
@@ -275,7 +275,7 @@ describe("creating a Machine exactly once", () => {
   test("what a process that is at work has begun is none of ours", () => {
     const folder = join(home, "machines", "intents");
     mkdirSync(folder, { recursive: true });
-    const intent = { owner: "owner1", op: "op1", endpoint: service.url, app, name: "web" };
+    const intent = { owner: "owner1", op: "op1", endpoint: service.url, place: app, name: "web" };
     // The parent of this process and its own: both run.
     writeFileSync(join(folder, `${process.ppid}-1-a.jsonl`), JSON.stringify(intent));
     expect(restarted().find("owner1")).toBeUndefined();
@@ -287,7 +287,7 @@ describe("creating a Machine exactly once", () => {
   test("journals of processes that are gone are removed once they have nothing left to say", async () => {
     const folder = join(home, "machines", "intents");
     mkdirSync(folder, { recursive: true });
-    const intent = { owner: "owner1", op: "op1", endpoint: service.url, app, name: "web" };
+    const intent = { owner: "owner1", op: "op1", endpoint: service.url, place: app, name: "web" };
     // No process has such an id.
     writeFileSync(join(folder, "99999999-99999997-a.jsonl"), `${JSON.stringify(intent)}\n{"owner":"half a li`);
     expect(restarted().find("owner1")).toEqual(intent);

@@ -2,11 +2,17 @@
 import { createApi, type Api } from "../../provider/client/api.ts";
 import type { Clock } from "../../provider/client/clock.ts";
 import type { Intents } from "../../provider/client/intents.ts";
-import { httpTransport } from "../../provider/client/transport.ts";
+import { httpTransport, type Sent } from "../../provider/client/transport.ts";
 import { readConfig } from "../../provider/core/config.ts";
 
 /** For clients that create nothing they would have to find again. */
-export const noIntents: Intents = { find: () => undefined, write: () => Promise.resolve(), settle: () => undefined };
+export const noIntents: Intents = {
+  find: () => undefined,
+  write: () => Promise.resolve(),
+  settle: () => undefined,
+  handed: () => undefined,
+  forget: () => undefined,
+};
 
 /** Time that passes only when somebody sleeps; chance that is always one half. */
 export function jumpingClock(): Clock & { slept: number[] } {
@@ -26,10 +32,14 @@ export function jumpingClock(): Clock & { slept: number[] } {
 
 const transport = httpTransport();
 
-/** A client of a service, and what it sent. */
+/** What a process that was killed makes of anything. */
+const never = new Promise<never>(() => undefined);
+
+/** A client of a service, and what it sent. `dies` says at which request its process is killed, before or after that is answered. */
 export function jumpingClient(
   { url, token }: { readonly url: string; readonly token: string },
   intents: Intents = noIntents,
+  dies?: (request: Pick<Sent, "method" | "url">, moment: "before" | "after") => boolean,
 ): { api: Api; clock: ReturnType<typeof jumpingClock>; sent: string[]; bodies: unknown[] } {
   const clock = jumpingClock();
   const sent: string[] = [];
@@ -39,9 +49,11 @@ export function jumpingClient(
     config: readConfig((key) => settings[key], {}),
     connect: () => Promise.resolve({ url, token }),
     transport: Object.assign(
-      (request: Parameters<typeof transport>[0]) => {
+      async (request: Sent) => {
         if (request.body !== undefined) bodies.push(JSON.parse(request.body));
-        return transport(request);
+        if (dies?.(request, "before")) return never;
+        const outcome = await transport(request);
+        return dies?.(request, "after") ? never : outcome;
       },
       { close: () => transport.close() },
     ),

@@ -1,0 +1,134 @@
+// Creating exactly once what can carry no tag. The interface has no idempotency key: what a lost answer or a killed run has
+// made is found by comparing what there is with what was there before.
+import { randomBytes } from "node:crypto";
+import { ApiError, isAmbiguous, MachinesError } from "../core/errors.ts";
+import type { Call } from "../core/resource.ts";
+import type { Api, Shared } from "./api.ts";
+import { growingPause } from "./clock.ts";
+import type { Intent } from "./intents.ts";
+
+/** What was just made may show up this much later (spec 4.6 rule 2). */
+const shownWithin = 10_000;
+const attempts = 3;
+/** What a run that was cut off has made was made no longer than this after it was begun; the clocks' difference included. */
+const madeWithin = 5 * 60_000;
+
+/** How one thing without a tag is made and found. */
+export interface Making<Item, Made> {
+  /** The thing in words, for messages: `volume data`. */
+  readonly what: string;
+  /** Whose it is; without one, a run that is cut off leaves no trace. */
+  readonly owner: string | undefined;
+  /** What the things are made in, and of which kind: `volumes of App shop`. */
+  readonly place: string;
+  readonly name: string;
+  /** The service refuses a second one of the name: then many can be made at a time. */
+  readonly unique: boolean;
+  /** Those that are there now; of what has a name of its own, that one alone is enough. */
+  readonly list: () => Promise<readonly Item[]>;
+  readonly keyOf: (item: Item) => string;
+  /** Asks for it; answers what was made where the service tells. */
+  readonly send: () => Promise<Made | undefined>;
+  /** What was made, among the items that were not there before; undefined while it does not show. */
+  readonly pick: (fresh: readonly Item[]) => Made | undefined;
+  /** RFC 3339 time of creation, of what has no name of its own: what is older or newer than the request is not taken over. */
+  readonly createdAt?: (item: Item) => string | undefined;
+  /** Why what is there already is not taken over; the service decides when left out. */
+  readonly taken?: (item: Item) => MachinesError | undefined;
+  /** Makes what a run that was cut off left behind what is wanted now; it is taken as it is when left out. */
+  readonly takeUp?: (made: Made) => Promise<Made>;
+  /** Failures after which nobody knows whether it was made; those that are ambiguous when left out. */
+  readonly unclear?: (error: unknown) => boolean;
+}
+
+/**
+ * Makes it, and never twice: what a run that was cut off has made is taken over, an answer that was lost is settled by
+ * looking, and a request is repeated only after a look that shows nothing.
+ */
+export const makeOnce = <Item, Made>(call: Pick<Call, "api" | "warn">, thing: Making<Item, Made>): Promise<Made> =>
+  thing.unique ? make(call, thing) : inTurn(call.api.shared, thing.place, () => make(call, thing));
+
+async function make<Item, Made>({ api, warn }: Pick<Call, "api" | "warn">, thing: Making<Item, Made>): Promise<Made> {
+  const { owner, place, name, unclear = isAmbiguous } = thing;
+  const { intents } = api.shared;
+  const there = await thing.list();
+  const left = leftBehind(api, thing);
+  if (left) {
+    const { before: known = [], at = 0 } = left;
+    const fresh = there.filter((item) => !known.includes(thing.keyOf(item)));
+    const isOfThen = (item: Item) => Math.abs(Date.parse(thing.createdAt?.(item) ?? "") - at) < madeWithin;
+    const made = thing.pick(thing.createdAt ? fresh.filter(isOfThen) : fresh);
+    if (made !== undefined) {
+      warn(`${thing.what} was made by a run that was cut off; it is taken over`);
+      return thing.takeUp ? thing.takeUp(made) : made;
+    }
+    if (fresh.length > 0) warn(suspects(thing, fresh));
+    intents.settle(owner);
+  }
+  for (const item of there) {
+    const taken = thing.taken?.(item);
+    if (taken) throw taken;
+  }
+  const before = there.map((item) => thing.keyOf(item));
+  const op = randomBytes(16).toString("hex");
+  const { endpoint } = api.config;
+  if (owner !== undefined) await intents.write({ owner, op, endpoint, place, name, before, at: api.clock.now() });
+  for (let attempt = 1; ; attempt++) {
+    let failure: unknown;
+    try {
+      const made = await thing.send();
+      if (made !== undefined) return made;
+    } catch (error) {
+      // A second request is refused when the first one was applied after all.
+      const refusedAsDouble = attempt > 1 && error instanceof ApiError;
+      if (!unclear(error) && !refusedAsDouble) {
+        if (attempt === 1) intents.settle(owner);
+        throw error;
+      }
+      failure = error;
+    }
+    const isLast = failure === undefined || !unclear(failure) || attempt === attempts;
+    // Where a double is refused, sending again is as good as waiting for it to show.
+    const made = await look(api, thing, before, thing.unique && !isLast ? 0 : shownWithin);
+    if (made !== undefined) return made;
+    if (failure === undefined)
+      throw new MachinesError("api", `${thing.what} was made and does not show within ${shownWithin / 1000} s`);
+    if (isLast) throw failure;
+  }
+}
+
+/** A create of the same that was cut off. */
+function leftBehind<Item, Made>(api: Api, { owner, place, name }: Making<Item, Made>): Intent | undefined {
+  const left = api.shared.intents.find(owner);
+  return left?.endpoint === api.config.endpoint && left.place === place && left.name === name ? left : undefined;
+}
+
+const suspects = <Item, Made>({ what, place, keyOf }: Making<Item, Made>, fresh: readonly Item[]): string =>
+  `a run was cut off while it made ${what}, and since then these came to be among the ${place}: ${fresh.map(keyOf).join(", ")}. ` +
+  "None of them is sure to be what it made, so another one is made; npx pulumi-machines orphans shows what nobody's state holds.";
+
+async function look<Item, Made>(
+  api: Api,
+  { list, keyOf, pick }: Making<Item, Made>,
+  before: readonly string[],
+  milliseconds: number,
+): Promise<Made | undefined> {
+  const until = Math.min(api.deadline.at, api.clock.now() + milliseconds);
+  const pause = growingPause(100, 2000);
+  for (;;) {
+    const made = pick((await list()).filter((item) => !before.includes(keyOf(item))));
+    if (made !== undefined || api.clock.now() >= until) return made;
+    await api.clock.sleep(pause(), api.deadline.signal);
+  }
+}
+
+const turns = new WeakMap<Shared, Map<string, Promise<unknown>>>();
+
+/** One after the other in a place: one create would find what another one made. */
+function inTurn<T>(shared: Shared, place: string, work: () => Promise<T>): Promise<T> {
+  const places = turns.get(shared) ?? new Map<string, Promise<unknown>>();
+  turns.set(shared, places);
+  const mine = (places.get(place) ?? Promise.resolve()).then(work, work);
+  places.set(place, mine);
+  return mine;
+}

@@ -1,0 +1,216 @@
+// A run that is killed in the middle of a create, for every kind of thing that is made by a request which cannot be repeated:
+// the next create of the same resource goes on from what is there, and makes nothing twice (F18).
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { openIntents } from "../../provider/client/intents.ts";
+import { check } from "../../provider/core/check.ts";
+import { create, read, remove, type Caller, type Found } from "../../provider/core/lifecycle.ts";
+import { CONTEXT, type Values } from "../../provider/core/resource.ts";
+import { resources } from "../../provider/resources/index.ts";
+import { begin as beginVolume } from "../../provider/resources/volumeSteps.ts";
+import { makeApp, makeCluster, makeVolume, once, send } from "../support/around.ts";
+import { currentCertificate } from "../support/certificates.ts";
+import { jumpingClient } from "../support/jumpingClient.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const app = once((service) => makeApp(service, "cut-off"));
+const cluster = once((service) => makeCluster(service, "cut-off"));
+const volume = once(async (service) => makeVolume(service, await app(service), "ams"));
+
+interface Kind {
+  readonly given: (service: TestService) => Promise<Values>;
+  /** The request that makes it. */
+  readonly makes: RegExp;
+  /** All of its kind, where the service lists them. */
+  readonly all: (service: TestService) => Promise<readonly unknown[]>;
+}
+
+const listed =
+  (path: (service: TestService) => Promise<string>, field?: string): Kind["all"] =>
+  async (service) => {
+    const answer = await send<unknown>(service, "GET", await path(service));
+    return (field === undefined ? answer : (answer as Record<string, unknown>)[field]) as readonly unknown[];
+  };
+const inApp = (rest: string, field?: string) =>
+  listed(async (service) => `/v1/apps/${await app(service)}/${rest}`, field);
+const inCluster = (rest: string) => listed(async (service) => `/v1/postgres/${await cluster(service)}/${rest}`, "data");
+
+const kinds: Record<string, Kind> = {
+  App: {
+    given: () => Promise.resolve({ name: "cut-off-app" }),
+    makes: /^POST .*\/apps$/,
+    all: listed(() => Promise.resolve("/v1/apps?org_slug=personal"), "apps"),
+  },
+  Machine: {
+    given: async (service) => ({ app: await app(service), config: { image: "registry.example.com/a:1" } }),
+    makes: /^POST .*\/machines$/,
+    all: inApp("machines"),
+  },
+  Volume: {
+    given: async (service) => ({ app: await app(service), region: "ams", name: "data" }),
+    makes: /^POST .*\/volumes$/,
+    all: inApp("volumes"),
+  },
+  VolumeSnapshot: {
+    given: async (service) => ({ app: await app(service), volume: await volume(service) }),
+    makes: /^POST .*\/snapshots$/,
+    all: listed(async (service) => `/v1/apps/${await app(service)}/volumes/${await volume(service)}/snapshots`),
+  },
+  IpAssignment: {
+    given: async (service) => ({ app: await app(service), type: "v6" }),
+    makes: /^POST .*\/ip_assignments$/,
+    all: inApp("ip_assignments", "ips"),
+  },
+  AcmeCertificate: {
+    given: async (service) => ({ app: await app(service), hostname: "cut-off.example.com" }),
+    makes: /^POST .*\/certificates\/acme$/,
+    all: inApp("certificates", "certificates"),
+  },
+  CustomCertificate: {
+    given: async (service) => {
+      const { fullchain, private_key: privateKey } = currentCertificate({ hosts: ["own.example.com"] });
+      return { app: await app(service), hostname: "own.example.com", fullchain, privateKey };
+    },
+    makes: /^POST .*\/certificates\/custom$/,
+    all: inApp("certificates", "certificates"),
+  },
+  SecretKey: {
+    given: async (service) => ({ app: await app(service), name: "CUT_OFF", type: "nacl_sign" }),
+    makes: /^POST .*\/secretkeys\/CUT_OFF\/generate$/,
+    all: inApp("secretkeys", "secret_keys"),
+  },
+  PostgresCluster: {
+    given: () => Promise.resolve({ region: "fra", plan: "basic", deletionProtection: false }),
+    makes: /^POST .*\/postgres$/,
+    all: listed(() => Promise.resolve("/v1/postgres?org_slug=personal"), "data"),
+  },
+  PostgresDatabase: {
+    given: async (service) => ({ cluster: await cluster(service), name: "orders", allowDataLoss: true }),
+    makes: /^POST .*\/databases$/,
+    all: inCluster("databases"),
+  },
+  PostgresUser: {
+    given: async (service) => ({ cluster: await cluster(service), username: "orders", role: "writer" }),
+    makes: /^POST .*\/users$/,
+    all: inCluster("users"),
+  },
+  PostgresBackup: {
+    given: async (service) => ({ cluster: await cluster(service), type: "full" }),
+    makes: /^POST .*\/backups$/,
+    all: inCluster("backups"),
+  },
+};
+
+describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { given, makes, all }) => {
+  const resource = resources[type];
+  if (!resource) throw new Error(`no resource type ${type}`);
+  let service: TestService;
+  let home: string;
+  let said: string[];
+  let written: Values;
+
+  beforeAll(async () => {
+    service = await startService();
+    written = { ...(await given(service)), [CONTEXT]: { owner: `owner-of-${type}`, name: "made" } };
+  });
+  afterAll(() => service.close());
+  beforeEach(() => {
+    home = mkdtempSync(join(tmpdir(), "cut-off-"));
+    said = [];
+  });
+  afterEach(() => rmSync(home, { recursive: true }));
+
+  /** A create by a process that was just started; one that `dies` never ends. */
+  function begin(dies?: "before" | "after"): {
+    readonly made: Promise<Found>;
+    readonly dead: Promise<void>;
+    caller: Caller;
+  } {
+    const intents = openIntents((message) => said.push(message), home);
+    let died: () => void = () => undefined;
+    const dead = new Promise<void>((resolve) => (died = resolve));
+    const { api } = jumpingClient(service, intents, ({ method, url }, moment) => {
+      if (moment !== dies || !makes.test(`${method} ${url}`)) return false;
+      died();
+      return true;
+    });
+    const { inputs, problems } = check(resource!, {}, written, {
+      randomHex: () => "0123456",
+      nameBegun: (owner) => intents.find(owner)?.name,
+      nameInState: () => undefined,
+      inputsInState: () => ({}),
+    });
+    expect(problems).toEqual([]);
+    const caller = { api, progress: () => undefined, warn: (message: string) => void said.push(message) };
+    return { made: create(resource!, inputs, caller), dead, caller };
+  }
+
+  test("before the request was sent: it is made, once", async () => {
+    const before = (await all(service)).length;
+    await begin("before").dead;
+    const { made, caller } = begin();
+    const { id, state } = await made;
+    expect(await all(service)).toHaveLength(before + 1);
+    expect(said).toEqual([]);
+    await remove(resource, id, state, caller);
+  });
+
+  test("after it took effect: what it made is taken over", async () => {
+    await begin("after").dead;
+    const before = (await all(service)).length;
+    const { made, caller } = begin();
+    const { id, state } = await made;
+    expect(await all(service)).toHaveLength(before);
+    expect(said).toEqual([expect.stringMatching(/was made by a run that was cut off; it is taken over/)]);
+    await remove(resource, id, state, caller);
+  });
+
+  test("once its id was handed over it is told of, and neither taken over nor touched", async () => {
+    const first = await begin().made;
+    const { made, caller } = begin();
+    // Of a name that is taken there is no second one; the service or the provider says so.
+    const second = await made.catch(() => undefined);
+    expect(said).toContainEqual(
+      expect.stringMatching(`${type} ${first.id} was made for this resource by an earlier run`),
+    );
+    if (second) await remove(resource, second.id, second.state, caller);
+    expect(await read(resource, first.id, first.state, caller)).toBeDefined();
+    await remove(resource, first.id, first.state, caller);
+    said = [];
+    const { id, state } = await begin().made;
+    expect(said).toEqual([]);
+    await remove(resource, id, state, caller);
+  });
+});
+
+describe("what came to be since a run was cut off, and may not be its", () => {
+  let service: TestService;
+  beforeAll(async () => (service = await startService()));
+  afterAll(() => service.close());
+
+  const wanted = { name: "data", region: "ams", sizeGb: 1 };
+  test.each([
+    ["of another size", { size_gb: 2 }, 0],
+    ["made much later", { size_gb: 1 }, 3600_000],
+  ])("a volume %s is told of and left alone; another one is made", async (_, theirs, later) => {
+    const place = await makeApp(service, `suspects-${later}`);
+    const home = mkdtempSync(join(tmpdir(), "suspects-"));
+    const intents = openIntents(() => undefined, home);
+    await intents.write({
+      ...{ owner: "owner1", op: "op1", endpoint: service.url, name: "data", before: [] },
+      place: `volumes of App ${place}`,
+      at: Date.now() - later,
+    });
+    const body = { name: "data", region: "ams", ...theirs };
+    const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${place}/volumes`, body);
+    const said: string[] = [];
+    const { api } = jumpingClient(service, intents);
+    const call = { api, progress: () => undefined, warn: (message: string) => void said.push(message) };
+    const made = await beginVolume(call, "owner1", place, wanted);
+    expect(made.id).not.toBe(id);
+    expect(said).toEqual([expect.stringContaining(`these came to be among the volumes of App ${place}: ${id}.`)]);
+    rmSync(home, { recursive: true });
+  });
+});
