@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { openIntents } from "../../provider/client/intents.ts";
 import { check } from "../../provider/core/check.ts";
 import { create, read, remove, type Caller, type Found } from "../../provider/core/lifecycle.ts";
-import { CONTEXT, type Values } from "../../provider/core/resource.ts";
+import { CONTEXT, type Resource, type Values } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/resources/index.ts";
 import { begin as beginVolume } from "../../provider/resources/volumeSteps.ts";
 import { makeApp, makeCluster, makeVolume, once, send } from "../support/around.ts";
@@ -25,6 +25,12 @@ interface Kind {
   readonly makes: RegExp;
   /** All of its kind, where the service lists them. */
   readonly all: (service: TestService) => Promise<readonly unknown[]>;
+}
+
+function resourceOf(type: string): Resource {
+  const resource = resources[type];
+  if (!resource) throw new Error(`no resource type ${type}`);
+  return resource;
 }
 
 const listed =
@@ -104,8 +110,7 @@ const kinds: Record<string, Kind> = {
 };
 
 describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { given, makes, all }) => {
-  const resource = resources[type];
-  if (!resource) throw new Error(`no resource type ${type}`);
+  const resource = resourceOf(type);
   let service: TestService;
   let home: string;
   let said: string[];
@@ -136,7 +141,7 @@ describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { 
       died();
       return true;
     });
-    const { inputs, problems } = check(resource!, {}, written, {
+    const { inputs, problems } = check(resource, {}, written, {
       randomHex: () => "0123456",
       nameBegun: (owner) => intents.find(owner)?.name,
       nameInState: () => undefined,
@@ -144,7 +149,7 @@ describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { 
     });
     expect(problems).toEqual([]);
     const caller = { api, progress: () => undefined, warn: (message: string) => void said.push(message) };
-    return { made: create(resource!, inputs, caller), dead, caller };
+    return { made: create(resource, inputs, caller), dead, caller };
   }
 
   test("before the request was sent: it is made, once", async () => {
