@@ -6,6 +6,8 @@ export interface Clock {
   now(): number;
   /** Resolves after the time, or rejects with the signal's reason. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
+  /** Calls again and again, that many milliseconds apart, until what it answers is called. */
+  every(milliseconds: number, run: () => void): () => void;
   /** A number from 0 up to, not including, 1. */
   random(): number;
 }
@@ -38,6 +40,10 @@ export function everyTenSeconds(
 export const systemClock: Clock = {
   now: Date.now,
   random: Math.random,
+  every(milliseconds, run) {
+    const timer = setInterval(run, milliseconds);
+    return () => clearInterval(timer);
+  },
   sleep: (milliseconds, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason as Error);

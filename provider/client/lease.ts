@@ -7,6 +7,8 @@ import type { MachineKey } from "./wait.ts";
 /** Seconds a lease lasts when nobody renews it: how long a killed provider holds up the next run. */
 const defaultTtl = 13;
 const askAgainEvery = 1000;
+/** Times a lease is taken for one piece of work: it may be lost to a network that fails, or a computer that sleeps. */
+const rounds = 3;
 
 /** How a lease is taken. */
 export interface LeaseOptions {
@@ -19,13 +21,22 @@ export interface LeaseOptions {
 
 /** A lease while it is held. */
 export interface Lease {
+  /** It was lost in the middle of the work and taken again: others may have worked in between, and part of ours is done. */
+  readonly isAgain: boolean;
   /** The nonce to send with a guarded request. @throws MachinesError `lease-held` once the lease may have expired. */
   nonce(): string;
   /** The Machine is gone and its lease with it: there is nothing to give back. */
   letGo(): void;
 }
 
-/** Holds the Machine's lease while `work` runs. Waits for one that somebody else holds until the deadline; never steals. */
+/** Our lease ended while we worked: what it would have guarded was not sent, or was refused. */
+class LeaseLost extends MachinesError {}
+
+/**
+ * Holds the Machine's lease while `work` runs. Waits for one that somebody else holds until the deadline; never steals. When
+ * the lease is lost on the way, `work` is ended by its next guarded request, and begins anew with another lease: it looks at
+ * the Machine first, every time.
+ */
 export async function withLease<T>(
   api: Api,
   key: MachineKey,
@@ -33,14 +44,40 @@ export async function withLease<T>(
   work: (lease: Lease) => Promise<T>,
 ): Promise<T> {
   const { ttl = defaultTtl } = options;
-  const held = await acquire(api, key, { ttl, ...options });
-  const renewal = setInterval(() => void held.renew(), (ttl * 1000) / 3);
-  try {
-    return await work(held);
-  } finally {
-    clearInterval(renewal);
-    await held.release();
+  for (let [round, loss] = [1, undefined as unknown]; ; round++) {
+    const held = await acquire(api, key, { ttl, ...options }, round > 1).catch((error: unknown) => {
+      throw round === 1 ? error : notAgain(key, loss, error);
+    });
+    const stopRenewing = api.clock.every((ttl * 1000) / 3, () => void held.renew());
+    try {
+      return await work(held);
+    } catch (error) {
+      if (!isLost(error) || round === rounds) throw error;
+      loss = error;
+      options.progress(`the lease of Machine ${key.machineId} was lost while we worked; it is taken again`);
+    } finally {
+      stopRenewing();
+      await held.release();
+    }
   }
+}
+
+const notAgain = (key: MachineKey, loss: unknown, error: unknown): MachinesError =>
+  new MachinesError(
+    "lease-held",
+    `the lease of Machine ${key.machineId} was lost while we worked (${messageOf(loss)}), and could not be taken again: ${messageOf(error)} What was written before is in place.`,
+    { cause: error },
+  );
+
+/** Whether work ended because of its lease: before a request was sent, or because the service refused it. */
+function isLost(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const isRefused =
+    error instanceof ApiError &&
+    error.status === 409 &&
+    error.operation !== "machines.acquireLease" &&
+    /\blease\b/.test(error.reason);
+  return error instanceof LeaseLost || isRefused || isLost(error.cause);
 }
 
 interface HeldLease extends Lease {
@@ -52,6 +89,7 @@ async function acquire(
   api: Api,
   key: MachineKey,
   { description, progress, ttl }: Required<LeaseOptions>,
+  isAgain: boolean,
 ): Promise<HeldLease> {
   const say = everyTenSeconds(api.clock, progress, 0);
   const since = api.clock.now();
@@ -62,7 +100,7 @@ async function acquire(
       const nonce = answer.data?.nonce ?? answer.nonce;
       if (nonce === undefined)
         throw new MachinesError("api", `the lease of Machine ${key.machineId} came without a nonce`);
-      return hold(api, key, nonce, { ttl, asked });
+      return hold(api, key, nonce, { ttl, asked, isAgain });
     } catch (error) {
       // A lost answer may have left us a lease whose nonce we do not know; it runs out like anybody else's.
       const occupied = (error instanceof ApiError && error.status === 409) || isAmbiguous(error);
@@ -72,7 +110,9 @@ async function acquire(
       const holder =
         error instanceof ApiError && !isAmbiguous(error) ? error.reason : "a request of ours whose answer was lost";
       if (api.clock.now() + askAgainEvery >= api.deadline.at) throw notFree(api, key, holder, error);
-      say(`waiting for the lease of Machine ${key.machineId}: ${holder}`);
+      say(
+        `waiting for the lease of Machine ${key.machineId}: ${holder}. One that a killed run left behind ends by itself within ${defaultTtl} s`,
+      );
       await api.clock.sleep(askAgainEvery, api.deadline.signal);
     }
   }
@@ -85,16 +125,22 @@ const notFree = (api: Api, key: MachineKey, holder: string, cause: unknown): Mac
     { cause },
   );
 
-function hold(api: Api, key: MachineKey, nonce: string, { ttl, asked }: { ttl: number; asked: number }): HeldLease {
+function hold(
+  api: Api,
+  key: MachineKey,
+  nonce: string,
+  { ttl, asked, isAgain }: { ttl: number; asked: number; isAgain: boolean },
+): HeldLease {
   let validUntil = asked + ttl * 1000;
   let lost: string | undefined;
   let gone = false;
   // Giving a lease back and keeping it must work while the operation itself is being cancelled or has run out of time.
   const own = () => api.within({ at: api.clock.now() + 5000, allowed: "5s" });
   return {
+    isAgain,
     nonce() {
       if (lost !== undefined || api.clock.now() >= validUntil - 500) {
-        throw new MachinesError(
+        throw new LeaseLost(
           "lease-held",
           `our lease of Machine ${key.machineId} was lost while we worked${lost === undefined ? "" : `: ${lost}`}. What was written before is in place${api.deadline.advice === undefined ? "; run up again" : ""}.`,
         );

@@ -63,7 +63,7 @@ export async function reached(
     const waited = Math.round((api.clock.now() - since) / 1000);
     if (!ended) options.progress(`waiting for Machine ${key.machineId} to be ${states[0]} for ${waited} s${found}`);
   };
-  const timer = setInterval(() => void tell(), 10_000);
+  const stopTelling = api.clock.every(10_000, () => void tell());
   try {
     for (;;) {
       const left = Math.ceil((api.deadline.at - api.clock.now()) / 1000);
@@ -95,7 +95,7 @@ export async function reached(
     }
   } finally {
     ended = true;
-    clearInterval(timer);
+    stopTelling();
   }
 }
 

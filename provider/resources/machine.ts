@@ -129,7 +129,7 @@ export const machine: Resource = defineResource({
       toLive(id.app, found, { ...wanted, placedRegion, config: { ...wanted.config, metadata } });
     try {
       const live = await withLease(api, key, { description: "update by pulumi", progress }, (lease) =>
-        applyChanges(call, key, lease, wanted, { ...old, unfinished }, partly),
+        applyChanges(call, key, lease, wanted, { ...old, unfinished: unfinished || lease.isAgain }, partly),
       );
       const found = toLive(id.app, live, { ...wanted, placedRegion });
       // A new version begins without a limit: the one of before, which nobody asks for any more, is gone.

@@ -37,15 +37,16 @@ export async function applyChanges(
 ): Promise<Machine> {
   const { api } = call;
   const before = await api.machines.get(key);
+  // With a lease that was lost and taken again, part of the change may be in place already.
+  let [changed, nudged] = [lease.isAgain, false];
   if (before.state === "destroyed")
     throw new MachinesError(
       "api",
       `Machine ${key.appName}/${key.machineId} was destroyed outside of this program; run pulumi refresh, then up creates a new one`,
     );
-  refuseLostUpdate(key, before, wanted, old);
-  let [changed, nudged] = [false, false];
   const told = { changing: () => (changed = true), nudged: () => (nudged = true) };
   try {
+    refuseLostUpdate(key, before, wanted, old);
     const live = await steps({ call, key, lease, wanted, old, before, ...told });
     return await keepMemory(api, key, live, wanted.memoryLimitMb);
   } catch (error) {

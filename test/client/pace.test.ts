@@ -1,6 +1,7 @@
 // Rate limits, against a service that has the documented ones, on a clock that both sides share.
 import { afterEach, describe, expect, test } from "vitest";
 import { createApi } from "../../provider/client/api.ts";
+import { systemClock } from "../../provider/client/clock.ts";
 import { httpTransport } from "../../provider/client/transport.ts";
 import { readConfig } from "../../provider/core/config.ts";
 import { ManualClock } from "../../service/index.ts";
@@ -36,6 +37,7 @@ describe("pace", () => {
       clock: {
         now: () => clock.now(),
         random: () => 0.5,
+        every: systemClock.every,
         sleep: (milliseconds, signal) =>
           new Promise((resolve, reject) => {
             const back = clock.after(milliseconds, resolve);

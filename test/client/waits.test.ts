@@ -136,7 +136,9 @@ describe("waits and leases", () => {
       await expect.poll(lost, { timeout: 10_000 }).toBe(true);
       lease.nonce();
     });
-    await expect(work).rejects.toThrow(/our lease of Machine .* was lost while we worked/);
+    await expect(work).rejects.toThrow(
+      /our lease of Machine .* was lost while we worked.* could not be taken again: .*503/,
+    );
     service.service.faults.clear();
   });
 

@@ -368,6 +368,76 @@ describe("Machine", () => {
     await expect(send(service, "GET", at(state, "/lease"))).rejects.toThrow(/404/);
   });
 
+  describe("a lease that is lost in the middle of an update (F07)", () => {
+    const nextImage = { config: { image: "registry.example.com/web:7" } };
+    const steal = (operation: string) => service.fail({ operation, when: "before", stealLease: { ttl: 1 } });
+
+    test("before anything was written: it is taken again, and the update goes on", async () => {
+      const { id, inputs, state } = await make({ config: { image } });
+      steal("machines.update");
+      const after = await machine.update(id, state, await checked({ ...inputs, ...nextImage }, inputs));
+      expect((await live(state)).version).toBe(after["version"]);
+      expect((await live(state))["config"]).toMatchObject(nextImage.config);
+      await expect(send(service, "GET", at(state, "/lease"))).rejects.toThrow(/404/);
+    });
+
+    test("after the new version was made: what is left is done", async () => {
+      const { id, inputs, state } = await make({ config: { image } });
+      const next = await checked({ ...inputs, ...nextImage, cordoned: true }, inputs);
+      steal("machines.cordon");
+      const updates = () => service.requests.filter(({ operation }) => operation === "machines.update").length;
+      const before = updates();
+      await machine.update(id, state, next);
+      expect(await live(state)).toMatchObject({ config: nextImage.config, cordoned: true, state: "started" });
+      expect(updates()).toBe(before + 1);
+    });
+
+    test("and somebody else changed the Machine meanwhile: nothing of theirs is overwritten, and what is there is told", async () => {
+      const { id, inputs, state } = await make({ config: { image } });
+      steal("machines.update");
+      const theirs = { config: { image: "registry.example.com/theirs:1", env: { THEIRS: "1" } } };
+      const updating = machine.update(id, state, await checked({ ...inputs, ...nextImage }, inputs));
+      const refused = () =>
+        service.requests.some(
+          ({ operation, status, path }) => operation === "machines.update" && status === 409 && path === at(state),
+        );
+      await expect.poll(refused).toBe(true);
+      // They are first.
+      service.fail({
+        ...{ operation: "machines.acquireLease", when: "before", status: 409, times: "always" },
+        body: { error: "lease currently held by them" },
+      });
+      const wrote = () =>
+        send(service, "POST", at(state), theirs).then(
+          () => true,
+          () => false,
+        );
+      await expect.poll(wrote).toBe(true);
+      service.service.faults.clear();
+      const failed = await failure(updating);
+      expect(failed.message).toMatch(/was changed outside of this program \(config.image, config.env/);
+      expect((await live(state))["config"]).toEqual(theirs.config);
+      // The state tells what is there: the next up puts it right.
+      expect(failed.properties["config"]).toMatchObject({ env: { THEIRS: "1" } });
+    });
+
+    test("a Machine whose deletion loses it is deleted all the same", async () => {
+      const { id, state } = await make({ config: { image } });
+      steal("machines.stop");
+      await machine.delete(id, state);
+      expect((await live(state)).state).toBe("destroyed");
+    });
+
+    test("again and again: the error says what is uncertain", async () => {
+      const { id, inputs, state } = await make({ config: { image } });
+      service.fail({ operation: "machines.update", when: "before", stealLease: { ttl: 1 }, times: 3 });
+      await expect(machine.update(id, state, await checked({ ...inputs, ...nextImage }, inputs))).rejects.toThrow(
+        /lease currently held by/,
+      );
+      expect((await live(state)).version).toBe(state["version"]);
+    });
+  });
+
   test("a refresh of many costs one list (coalescing), and what a list lacks is confirmed", async () => {
     const fresh = bind("Machine", service, { requestTimeoutSeconds: "20" });
     const all = await Promise.all(["a", "b", "c"].map((name) => make({ name: `many-${name}`, config: { image } })));

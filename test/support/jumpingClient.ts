@@ -1,6 +1,6 @@
 // A client whose clock never waits and remembers how long it would have.
 import { createApi, type Api } from "../../provider/client/api.ts";
-import type { Clock } from "../../provider/client/clock.ts";
+import { systemClock, type Clock } from "../../provider/client/clock.ts";
 import type { Intents } from "../../provider/client/intents.ts";
 import { httpTransport, type Sent } from "../../provider/client/transport.ts";
 import { readConfig } from "../../provider/core/config.ts";
@@ -22,6 +22,7 @@ export function jumpingClock(): Clock & { slept: number[] } {
     slept,
     now: () => now,
     random: () => 0.5,
+    every: systemClock.every,
     sleep: (milliseconds) => {
       slept.push(milliseconds);
       now += milliseconds;
