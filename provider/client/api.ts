@@ -9,6 +9,7 @@ import { MachinesError, NetworkError } from "../core/errors.ts";
 import { answerError, excerpt, unreachable } from "./answers.ts";
 import type { Clock, Deadline } from "./clock.ts";
 import type { Intents } from "./intents.ts";
+import { Outage, type Attempting } from "./outage.ts";
 import { Pace } from "./pace.ts";
 import { judge } from "./retry.ts";
 import type { Outcome, Transport } from "./transport.ts";
@@ -61,6 +62,8 @@ export interface Shared {
   readonly lists: Map<string, { readonly asked: number; served: number; readonly list: Promise<readonly unknown[]> }>;
   /** Rate limits the service has shown. */
   readonly pace: Pace;
+  /** Whether the service answers at all. */
+  readonly outage: Outage;
   /** Creates that were begun, on disk. */
   readonly intents: Intents;
   /** Answers that do not change during a run, by question. */
@@ -95,15 +98,17 @@ export function createApi(parts: ClientParts): Api {
     deletions: new Map(),
     lists: new Map(),
     pace: new Pace(parts.clock),
+    outage: new Outage(parts.clock),
     intents: parts.intents,
     facts: new Map(),
     secretsWritten: new Map(),
   };
   const bind = (deadline: Deadline): Api => {
+    const operationSends = counter(deadline);
     const groups = Object.entries(contract).map(([group, rows]) => {
       const methods = Object.entries(rows).map(([name, row]) => [
         name,
-        (args: Record<string, unknown>) => call(parts, shared, deadline, row, args),
+        (args: Record<string, unknown>) => call({ ...parts, operationSends }, shared, deadline, row, args),
       ]);
       return [group, Object.fromEntries(methods)];
     });
@@ -120,12 +125,47 @@ export function createApi(parts: ClientParts): Api {
   return bind({ at: Number.POSITIVE_INFINITY, allowed: "no limit" });
 }
 
+/** Requests one operation may send: far more than any needs, and an end to one that would go on for ever. */
+const most = 5000;
+
+function counter({ at, allowed }: Deadline): () => void {
+  let sent = 0;
+  return () => {
+    if (at === Number.POSITIVE_INFINITY || ++sent <= most) return;
+    throw new MachinesError(
+      "wait-timeout",
+      `${most} requests were sent in the ${allowed} this operation may take, and it did not come to an end; the next up goes on from here`,
+    );
+  };
+}
+
+interface Bound extends ClientParts {
+  /** Called before every request. @throws MachinesError when there were too many. */
+  readonly operationSends: () => void;
+}
+
 async function call(
-  parts: ClientParts,
+  parts: Bound,
   shared: Shared,
   deadline: Deadline,
   operation: Operation,
   args: Record<string, unknown>,
+): Promise<unknown> {
+  const attempting: Attempting = {};
+  try {
+    return await attempts(parts, shared, deadline, operation, args, attempting);
+  } finally {
+    shared.outage.ended(attempting);
+  }
+}
+
+async function attempts(
+  parts: Bound,
+  shared: Shared,
+  deadline: Deadline,
+  operation: Operation,
+  args: Record<string, unknown>,
+  attempting: Attempting,
 ): Promise<unknown> {
   const { config, clock, transport } = parts;
   const { url, token } = await parts.connect();
@@ -144,6 +184,7 @@ async function call(
         "wait-timeout",
         `${operation.id}: the ${deadline.allowed} this operation may take are over`,
       );
+    parts.operationSends();
     const outcome = await transport({
       method: operation.method,
       url: url + path,
@@ -171,10 +212,10 @@ async function call(
       shared.pace.hold(lane, operation, verdict.afterMs);
       if (clock.now() + verdict.afterMs < deadline.at) continue;
     }
-    if (verdict.kind === "again" && clock.now() + verdict.afterMs < deadline.at) {
-      await clock.sleep(verdict.afterMs, deadline.signal);
-      continue;
-    }
+    if (outcome.kind === "answer" && (outcome.status < 500 || outcome.status === 501)) shared.outage.answered();
+    else if (!operation.held) shared.outage.failed();
+    if (verdict.kind === "again" && clock.now() + verdict.afterMs < deadline.at)
+      if (await shared.outage.mayRepeat(attempting, verdict.afterMs, deadline.signal)) continue;
     if (operation.repeat !== "read") forgetLists(shared, args);
     if (outcome.kind !== "answer")
       throw unreachable(operation, url + path, outcome, verdict.kind === "ambiguous", deadline);

@@ -1,6 +1,7 @@
 // What the client does about answers that fail, get lost or make no sense: over the real service with planned faults.
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Outage } from "../../provider/client/outage.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Api } from "../../provider/client/api.ts";
 import { ApiError, NetworkError } from "../../provider/core/errors.ts";
@@ -91,6 +92,50 @@ describe("failures of the service", () => {
     service.fail({ operation: "machines.list", when: "before", status, times: 2 });
     await expect(api.machines.list({ appName: "app" })).resolves.toBeDefined();
     expect(sent).toHaveLength(3);
+  });
+
+  describe("an outage", () => {
+    const many = Array.from({ length: 100 }, (_, i) => i);
+
+    test("does not multiply the load: one request is repeated for all, then all fail (F05)", async () => {
+      service.fail({ operation: "apps.get", when: "before", status: 503, times: "always" });
+      const failed = await Promise.allSettled(many.map(() => api.apps.get({ appName: "app" })));
+      expect(failed.filter(({ status }) => status === "rejected")).toHaveLength(100);
+      // Each once, the few that came back before so many had failed, and the one that tries for all.
+      expect(sent.length).toBeLessThanOrEqual(100 + 10 + 5);
+      // Who comes soon after does not begin all over again.
+      await expect(api.apps.get({ appName: "app" })).rejects.toThrow(/503/);
+      expect(sent.length).toBeLessThanOrEqual(100 + 10 + 5 + 1);
+      service.service.faults.clear();
+      await api.apps.get({ appName: "app" });
+      service.fail({ operation: "apps.get", when: "before", status: 503 });
+      await api.apps.get({ appName: "app" });
+    });
+
+    test("that passes fails nothing", async () => {
+      service.fail({ operation: "apps.get", when: "before", status: 503, times: 102 });
+      await Promise.all(many.map(() => api.apps.get({ appName: "app" })));
+      expect(sent.length).toBeLessThanOrEqual(102 + 100);
+    });
+
+    test("ends for who is cancelled while another one tries", async () => {
+      const outage = new Outage(clock);
+      for (const _ of many) outage.failed();
+      expect(await outage.mayRepeat({}, 1000, undefined)).toBe(true);
+      const cancel = new AbortController();
+      const waiting = outage.mayRepeat({}, 1000, cancel.signal);
+      cancel.abort(new Error("cancelled"));
+      await expect(waiting).rejects.toThrow("cancelled");
+    });
+  });
+
+  test("one operation cannot go on sending for ever", async () => {
+    const bound = api.within({ at: Number.MAX_SAFE_INTEGER, allowed: "1h" });
+    const asking = async () => {
+      for (;;) await bound.apps.get({ appName: "app" });
+    };
+    await expect(asking()).rejects.toThrow(/5000 requests were sent in the 1h/);
+    expect(sent).toHaveLength(5000);
   });
 
   test.each([400, 401, 403, 404, 409, 412, 422])("%d is final", async (status) => {

@@ -1,0 +1,76 @@
+// An outage must not multiply the load: while a service answers nothing, one request at a time is repeated, for all of them.
+import type { Clock } from "./clock.ts";
+
+/** Failures in a row, whosever they are, after which the service counts as out. */
+const outAfter = 10;
+/** Milliseconds in which nobody repeats anything after one request tried to the last, unless there is an answer. */
+const restFor = 30_000;
+
+/** A request that was sent and may be sent again. */
+export type Attempting = object;
+
+/** What all requests of one client know of the service together. */
+export class Outage {
+  readonly #clock: Clock;
+  #inARow = 0;
+  #restUntil = 0;
+  #probe:
+    | { readonly by: Attempting; readonly over: Promise<boolean>; readonly end: (answered: boolean) => void }
+    | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The service answered something that makes sense. */
+  answered(): void {
+    this.#inARow = 0;
+    this.#restUntil = 0;
+    this.#end(true);
+  }
+
+  /** There was no answer, or one of a server that failed. */
+  failed(): void {
+    this.#inARow++;
+  }
+
+  /** Resolves when the request may be sent again; false when it shall not be, because others have tried long enough. */
+  async mayRepeat(by: Attempting, milliseconds: number, signal: AbortSignal | undefined): Promise<boolean> {
+    if (this.#inARow >= outAfter && this.#probe?.by !== by) {
+      if (this.#clock.now() < this.#restUntil) return false;
+      if (this.#probe) {
+        if (!(await unlessAborted(this.#probe.over, signal))) return false;
+        // Those that waited do not come back in one instant.
+        await this.#clock.sleep(Math.round(this.#clock.random() * milliseconds), signal);
+        return true;
+      }
+      let end: (answered: boolean) => void = () => undefined;
+      const over = new Promise<boolean>((resolve) => (end = resolve));
+      this.#probe = { by, over, end };
+    }
+    await this.#clock.sleep(milliseconds, signal);
+    return true;
+  }
+
+  /** A request came to its end. */
+  ended(by: Attempting): void {
+    if (this.#probe?.by !== by) return;
+    this.#restUntil = this.#clock.now() + restFor;
+    this.#end(false);
+  }
+
+  #end(answered: boolean): void {
+    this.#probe?.end(answered);
+    this.#probe = undefined;
+  }
+}
+
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work;
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    void work.then(resolve).finally(() => signal.removeEventListener("abort", stop));
+  });
+}
