@@ -12,6 +12,7 @@ import type { Intents } from "./intents.ts";
 import { Outage, type Attempting } from "./outage.ts";
 import { Pace } from "./pace.ts";
 import { judge } from "./retry.ts";
+import { Versions } from "./versions.ts";
 import type { Outcome, Transport } from "./transport.ts";
 
 type Contract = typeof contract;
@@ -62,6 +63,8 @@ export interface Shared {
   readonly lists: Map<string, { readonly asked: number; served: number; readonly list: Promise<readonly unknown[]> }>;
   /** Rate limits the service has shown. */
   readonly pace: Pace;
+  /** Versions of Machines that writes have answered with. */
+  readonly versions: Versions;
   /** Whether the service answers at all. */
   readonly outage: Outage;
   /** Creates that were begun, on disk. */
@@ -98,6 +101,7 @@ export function createApi(parts: ClientParts): Api {
     deletions: new Map(),
     lists: new Map(),
     pace: new Pace(parts.clock),
+    versions: new Versions(),
     outage: new Outage(parts.clock),
     intents: parts.intents,
     facts: new Map(),
@@ -174,6 +178,7 @@ async function attempts(
   if (operation.repeat !== "read") forgetLists(shared, args);
   const lane = Pace.key(operation, args);
   const ticket = shared.pace.ticket();
+  let behindSince: number | undefined;
   for (let attempt = 0; ; attempt++) {
     if (clock.now() + shared.pace.delay(lane) < deadline.at) await shared.pace.turn(lane, deadline, ticket);
     // What is cancelled sends nothing more; what was sent is heard out, unless it is a read.
@@ -222,8 +227,31 @@ async function attempts(
     if (verdict.kind !== "done") throw answerError(operation, url + path, outcome, config);
     const holder = args["appName"] ?? args["postgresClusterId"];
     if (typeof holder === "string" && !/^(apps|postgres)\.delete$/.test(operation.id)) shared.seen.add(holder);
-    return parse(operation, url + path, outcome);
+    const answer = parse(operation, url + path, outcome);
+    const machine = machineIn(operation, answer);
+    if (!machine) return answer;
+    const isRead = operation.repeat === "read";
+    if (!isRead) shared.versions.note(machine.id, machine.version);
+    if (!isRead || !shared.versions.isBehind(machine.id, machine.version)) return answer;
+    behindSince ??= clock.now();
+    if (clock.now() - behindSince >= behindAtMost)
+      throw new MachinesError(
+        "api",
+        `${operation.id}: ${operation.method} ${url + path} shows version ${machine.version} of Machine ${machine.id}, and not the later one this run has made; try again`,
+      );
+    await clock.sleep(behindPause, deadline.signal);
   }
+}
+
+/** Milliseconds a read may be behind what was written (spec 4.6 rule 2), and between two looks. */
+const behindAtMost = 5000;
+const behindPause = 250;
+
+/** The Machine an answer is, with its version under either of its names (bodies 4.2). */
+function machineIn({ id }: Operation, answer: unknown): { readonly id: string; readonly version: string } | undefined {
+  if (!/^machines\.(create|update|get)$/.test(id) || !isObject(answer)) return undefined;
+  const { id: machineId, version = answer["instanceId"] } = answer;
+  return typeof machineId === "string" && typeof version === "string" ? { id: machineId, version } : undefined;
 }
 
 /** What was listed before a write says nothing after it. */

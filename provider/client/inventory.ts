@@ -2,7 +2,7 @@
 // What a list lacks is confirmed by a GET before it counts as gone (F14).
 import { ifThere } from "./absence.ts";
 import type { Api, AnswerOf } from "./api.ts";
-import type { Machine } from "./wait.ts";
+import { versionOf, type Machine } from "./wait.ts";
 
 /** A volume as programs see it. */
 export type Volume = AnswerOf<"volumes", "get">;
@@ -35,9 +35,9 @@ export const listMachines = (api: Api, appName: string): Promise<readonly Machin
 
 /** A live Machine, from the App's list where it holds it. @throws ApiError 404 when there is none. */
 export async function findMachine(api: Api, appName: string, machineId: string): Promise<Machine> {
-  return (
-    (await fromList(() => listMachines(api, appName), machineId)) ?? (await api.machines.get({ appName, machineId }))
-  );
+  const listed = await fromList(() => listMachines(api, appName), machineId);
+  const isBehind = listed !== undefined && api.shared.versions.isBehind(machineId, versionOf(listed));
+  return listed === undefined || isBehind ? api.machines.get({ appName, machineId }) : listed;
 }
 
 /** A volume, from the App's list where it holds it. @throws ApiError 404 when there is none. */

@@ -1,7 +1,7 @@
 // Waiting for a Machine: held requests chained until the deadline (spec 4.2 wait), never a poll of the list.
 import { ApiError, isNotFound, MachinesError, NetworkError } from "../core/errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
-import { everyTenSeconds } from "./clock.ts";
+import { everyTenSeconds, growingPause } from "./clock.ts";
 
 /** A Machine as programs see it. */
 export type Machine = AnswerOf<"machines", "get">;
@@ -56,6 +56,7 @@ export async function reached(
   options: WaitOptions,
 ): Promise<Reached> {
   const since = api.clock.now();
+  const failurePause = growingPause(1000, 10_000);
   let ended = false;
   const tell = async (): Promise<void> => {
     const live = await lookNow(api, key);
@@ -88,6 +89,7 @@ export async function reached(
             { cause: error },
           );
         } else if (!endedEarly(error)) throw error;
+        if (isFailure(error)) await api.clock.sleep(failurePause(), api.deadline.signal);
       }
       // Whoever ends a hold at once is not asked again at once.
       const took = api.clock.now() - asked;
@@ -106,9 +108,11 @@ const lookNow = (api: Api, key: MachineKey): Promise<Machine | undefined> =>
     .machines.get(key)
     .catch(() => undefined);
 
+const isFailure = (error: unknown): boolean =>
+  (error instanceof ApiError && error.status >= 500) || error instanceof NetworkError;
+
 /** A hold that ended without an answer to the question: not yet, or cut off by something in between (F09). */
-const endedEarly = (error: unknown): boolean =>
-  (error instanceof ApiError && (error.status === 408 || error.status >= 500)) || error instanceof NetworkError;
+const endedEarly = (error: unknown): boolean => (error instanceof ApiError && error.status === 408) || isFailure(error);
 
 async function timedOut(api: Api, key: MachineKey, states: readonly WaitState[]): Promise<MachinesError> {
   const live = await lookNow(api, key);

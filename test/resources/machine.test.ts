@@ -368,6 +368,36 @@ describe("Machine", () => {
     await expect(send(service, "GET", at(state, "/lease"))).rejects.toThrow(/404/);
   });
 
+  describe("a read that is behind what was written (F15)", () => {
+    const image2 = "registry.example.com/web:8";
+
+    test("an update that reads an old version looks again, and its state is the new one", async () => {
+      const { id, inputs, state } = await make({ config: { image } });
+      const next = await checked({ ...inputs, config: { image: image2 } }, inputs);
+      // The first read is of before the update; those after it are behind for a while.
+      service.fail({ operation: "machines.get", when: "after", stale: 1, nth: 2, times: 3 });
+      const after = await machine.update(id, state, next);
+      expect(after["version"]).toBe((await live(state)).version);
+      expect(after["config"]).toEqual({ image: image2 });
+    });
+
+    test("a refresh from a list that is behind asks for the Machine itself", async () => {
+      const { id, inputs, state } = await make({ config: { image } });
+      const after = await machine.update(id, state, await checked({ ...inputs, config: { image: image2 } }, inputs));
+      service.fail({ operation: "machines.list", when: "after", stale: 1 });
+      expect((await machine.read(id, after))?.state).toEqual(after);
+    });
+
+    test("one that stays behind fails, and nothing is forgotten", async () => {
+      const { id, inputs, state } = await make({ config: { image } });
+      const after = await machine.update(id, state, await checked({ ...inputs, config: { image: image2 } }, inputs));
+      service.fail({ operation: "machines.list", when: "after", stale: 1, times: "always" });
+      service.fail({ operation: "machines.get", when: "after", stale: 1, times: "always" });
+      await expect(machine.read(id, after)).rejects.toThrow(/shows version .* and not the later one this run has made/);
+      service.service.faults.clear();
+    });
+  });
+
   describe("a lease that is lost in the middle of an update (F07)", () => {
     const nextImage = { config: { image: "registry.example.com/web:7" } };
     const steal = (operation: string) => service.fail({ operation, when: "before", stealLease: { ttl: 1 } });
