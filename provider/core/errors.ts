@@ -1,19 +1,23 @@
 // The errors users see. A message says what failed, on what, and what to do next; none ever quotes a secret.
 
-/** What kind of failure an error is; each has a section in docs/troubleshooting.md. */
-export type ErrorCode =
-  | "configuration"
-  | "invalid-input"
-  | "api"
-  | "network"
-  | "ambiguous"
-  | "lease-held"
-  | "stale-version"
-  | "wait-timeout"
-  | "machine-failed"
-  | "missing-apps"
-  | "cancelled"
-  | "refused";
+/** The kinds of failures; each has a section in docs/troubleshooting.md, which the message names. */
+export const errorCodes = [
+  "configuration",
+  "invalid-input",
+  "api",
+  "network",
+  "ambiguous",
+  "lease-held",
+  "stale-version",
+  "wait-timeout",
+  "machine-failed",
+  "missing-apps",
+  "cancelled",
+  "refused",
+] as const;
+
+/** What kind of failure an error is. */
+export type ErrorCode = (typeof errorCodes)[number];
 
 /** Base of every error this package throws on purpose. */
 export class MachinesError extends Error {
@@ -79,3 +83,7 @@ export const isAmbiguous = (error: unknown): boolean => error instanceof Machine
 
 /** Text of anything thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Text of anything thrown as the user is told it: with where to read on. */
+export const toldOf = (error: unknown): string =>
+  error instanceof MachinesError ? `${error.message} (docs/troubleshooting.md#${error.code})` : messageOf(error);

@@ -5,7 +5,7 @@ import type { Deadline } from "../client/clock.ts";
 import { formatDuration, parseDuration } from "../../api/schema.ts";
 import { dataLoss, mayLoseData } from "./dataLoss.ts";
 import { diff, isSent, type Diff } from "./diff.ts";
-import { MachinesError, PartialStateError } from "./errors.ts";
+import { MachinesError, PartialStateError, toldOf } from "./errors.ts";
 import { idInState, isTakenOver, refuseLoss, refuseReplacement, rememberMade, settleMade } from "./memory.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
 import { inSpellingOf, same, withBareIds, withoutUndefined } from "./values.ts";
@@ -32,11 +32,11 @@ export class InitializationFailed extends MachinesError {
   readonly properties: Values;
   readonly reasons: readonly string[];
   constructor(id: string, properties: Values, cause: MachinesError) {
-    super(cause.code, cause.message, { cause });
+    super(cause.code, toldOf(cause), { cause });
     this.name = "InitializationFailed";
     this.id = id;
     this.properties = { ...properties, [CONTEXT]: { ...contextOf(properties), unfinished: true } };
-    this.reasons = [cause.message];
+    this.reasons = [this.message];
   }
 }
 

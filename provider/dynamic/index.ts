@@ -6,6 +6,7 @@ import type * as dynamic from "@pulumi/pulumi/dynamic";
 import { clientFor, intents } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
+import { toldOf } from "../core/errors.ts";
 import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type Question, type Resource, type Values } from "../core/resource.ts";
 import { inputsInState, nameInState, remember, rememberId } from "../core/memory.ts";
@@ -208,7 +209,9 @@ async function quietly<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof Error) error.stack = "";
+    if (!(error instanceof Error)) throw error;
+    if (!(error instanceof InitializationFailed)) error.message = toldOf(error);
+    error.stack = "";
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import type { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import status from "@pulumi/pulumi/proto/status_pb.js";
 import type { InitializationFailed } from "../core/lifecycle.ts";
-import { messageOf } from "../core/errors.ts";
+import { toldOf } from "../core/errors.ts";
 import { withoutSecrets, withoutSecretsOf, type Telling } from "./redaction.ts";
 
 /** An error on its way to the engine. */
@@ -48,4 +48,4 @@ export function initializationFailed(failed: InitializationFailed, state: Struct
 export const failureOf = (error: unknown, request: Telling): Failure =>
   error instanceof PartialFailure
     ? error.failure
-    : { code: grpc.status.UNKNOWN, details: withoutSecretsOf(request, messageOf(error)) };
+    : { code: grpc.status.UNKNOWN, details: withoutSecretsOf(request, toldOf(error)) };

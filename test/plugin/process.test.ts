@@ -185,8 +185,9 @@ describe("process", () => {
     const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
     await plugin.client.configure(new proto.ConfigureRequest().setArgs(toStruct({ endpoint, token: "t" })));
     const asked = once(silent, "connection");
-    const app = drive(plugin.client, urnOf("App", "unanswered"));
-    const creating = outcome(app.create(await app.checked({ name: "unanswered" })));
+    // What begins with a write is heard out; a read would be given up.
+    const attachment = drive(plugin.client, urnOf("PostgresAttachment", "unanswered"));
+    const creating = outcome(attachment.create(await attachment.checked({ cluster: "c", app: "unanswered" })));
     const [socket] = (await asked) as [Socket];
     // As the engine does: asked first, and then killed.
     await plugin.close();

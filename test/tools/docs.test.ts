@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
+import { errorCodes } from "../../provider/core/errors.ts";
 import { functions } from "../../provider/functions/index.ts";
 import { resources } from "../../provider/resources/index.ts";
 
@@ -85,4 +86,8 @@ test.each([...Object.keys(resources), ...Object.keys(functions)])("the page of %
 
 test.each(Object.keys(resources))("the README names %s", (name) => {
   expect(readFileSync("README.md", "utf8")).toContain(`[\`${name}\`](docs/reference/${name}.md)`);
+});
+
+test("every kind of error has its section in the page that its message names", () => {
+  expect(errorCodes.filter((code) => !anchors("docs/troubleshooting.md").has(code))).toEqual([]);
 });
