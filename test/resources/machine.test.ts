@@ -296,7 +296,7 @@ describe("Machine", () => {
     expect(events.some(({ type }) => type === "start")).toBe(false);
   });
 
-  test("one that crashes at its creation keeps its id, and a good image repairs it in place", async () => {
+  test("one that crashes at its creation keeps its id, and a good image repairs it in place (F10)", async () => {
     const inputs = await checked({ config: { image, env: { MACHINES_SIMULATE: "crash" } } });
     const failed = await failure(machine.create(inputs));
     expect(failed.message).toMatch(/is (failed|stopped) and not started: its main process exited \(code 1/);
@@ -468,7 +468,7 @@ describe("Machine", () => {
     });
   });
 
-  test("a refresh of many costs one list (coalescing), and what a list lacks is confirmed", async () => {
+  test("a refresh of many costs one list (coalescing), and what a list lacks is confirmed (F14)", async () => {
     const fresh = bind("Machine", service, { requestTimeoutSeconds: "20" });
     const all = await Promise.all(["a", "b", "c"].map((name) => make({ name: `many-${name}`, config: { image } })));
     const before = service.requests.length;
@@ -593,7 +593,7 @@ describe("Machine", () => {
     );
   });
 
-  test("one that is being destroyed or replaced by somebody else is deleted all the same", async () => {
+  test("one that is being destroyed or replaced by somebody else is deleted all the same (F20)", async () => {
     const slow = await startService({ delays: "believable" });
     try {
       await makeApp(slow, "app");
@@ -613,7 +613,7 @@ describe("Machine", () => {
     }
   });
 
-  test("one destroyed outside is gone, and proved to be", async () => {
+  test("one destroyed outside is gone, and proved to be (F11)", async () => {
     const { id, state } = await make({ config: { image } });
     await send(service, "DELETE", `${at(state)}?force=true`);
     await send(service, "GET", at(state, "/wait?state=destroyed"));

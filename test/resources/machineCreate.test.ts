@@ -159,7 +159,7 @@ describe("creating a Machine exactly once", () => {
     expect((await (await create()).made).id).not.toBe(id);
   });
 
-  describe("in a region that has no room", () => {
+  describe("in a region that has no room (F31)", () => {
     const regions = { region: "ams", fallbackRegions: ["fra", "lhr"] };
     const noRoom = { operation: "machines.create", capacity: true } as const;
     const asked = (sent: readonly string[]) => sent.filter((one) => one.startsWith("machines.create"));

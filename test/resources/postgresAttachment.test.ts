@@ -81,7 +81,7 @@ describe("PostgresAttachment", () => {
     (await send<{ data: { password: string } }>(service, "GET", `/v1/postgres/${cluster}/users/${user}/credentials`))
       .data.password;
 
-  test("without a secret it is one request, and one that exists is taken over", async () => {
+  test("without a secret it is one request, and one that exists is taken over (F32)", async () => {
     const app = await makeApp(service, "plain");
     for (const status of [201, 200]) {
       const sent = await sentBy(() => make({ app }));

@@ -241,7 +241,7 @@ describe("PostgresCluster", () => {
     await expect(make({ name: "taken" })).rejects.toThrow(/postgres.create answered 422: name has already been taken/);
   });
 
-  test("one that fails ends the wait at once, with its id", async () => {
+  test("one that fails ends the wait at once, with its id (F32)", async () => {
     const inputs = await inputsOf({ name: "will-simulate-fail" });
     const failure = await cluster.create(inputs).catch((error: unknown) => error);
     expect(failure).toMatchObject({ message: expect.stringMatching(/could not be set up: it is failed/) as unknown });
@@ -251,7 +251,7 @@ describe("PostgresCluster", () => {
     await cluster.delete(id, properties);
   });
 
-  test("one that was deleted outside is gone, however the service says so", async () => {
+  test("one that was deleted outside is gone, however the service says so (F32)", async () => {
     const { id, state } = await make({ name: "gone" });
     for (const status of ["deleting", "deleted"]) {
       service.fail({ operation: "postgres.get", merge: { data: { status } }, times: 1 });
@@ -262,7 +262,7 @@ describe("PostgresCluster", () => {
   });
 });
 
-describe("PostgresCluster that takes its time", () => {
+describe("PostgresCluster that takes its time (F32)", () => {
   let service: TestService;
   let cluster: Bound;
   beforeAll(async () => {
