@@ -1,8 +1,9 @@
 // One update of a Machine under its lease: a new version only when the versioned part changed, metadata, cordon and power
 // on their own, and never over the head of somebody who changed the Machine since we last looked.
+import { settledByLooking } from "../client/doubt.ts";
 import type { Lease } from "../client/lease.ts";
 import { latestExit, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
-import { ApiError, isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
+import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { keepMemory } from "./machineMemory.ts";
 import { nudge, nudgesFor, type Nudges, type Told } from "./machineNudge.ts";
@@ -108,14 +109,21 @@ async function newVersion({ call, key, lease, wanted, old, before, changing }: S
     skipServiceRegistration: wanted.cordoned || undefined,
     minSecretsVersion: wanted.minSecretsVersion,
   };
-  const leaseNonce = lease.nonce();
+  const { api } = call;
   try {
-    const live = await call.api.machines.update({ ...key, leaseNonce, body });
+    const live = await settledByLooking(api, {
+      // A second one is refused once the first was applied: the version that it was made for is in it.
+      send: () => api.machines.update({ ...key, leaseNonce: lease.nonce(), body }),
+      look: async () => {
+        changing();
+        const now = await api.machines.get(key);
+        const isMade = now.config && sameVersion(fromService(now.config, wanted.config), wanted.config);
+        return isMade && versionOf(now) !== versionOf(before) ? now : undefined;
+      },
+    });
     changing();
     return live;
   } catch (error) {
-    // Whether it was applied all the same is found out by reading the Machine.
-    if (isAmbiguous(error)) changing();
     throw explainConflict(key, error);
   }
 }

@@ -1,13 +1,14 @@
 // What takes more than one request to do to a volume (bodies 7.1).
 import type { Api } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { settledByLooking } from "../client/doubt.ts";
 import type { Volume } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { ifThere } from "../client/absence.ts";
 import { oncePossible } from "../client/refusals.ts";
 import { makeOnce } from "../client/once.ts";
 import { waitForMachine, type Machine } from "../client/wait.ts";
-import { isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
+import { isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { isLeaving } from "./app.ts";
 import { takeSnapshot, untilWritten, type VolumeKey } from "./snapshots.ts";
@@ -77,16 +78,14 @@ export async function bringToSize(
 }
 
 /** Grows the volume; answers whether its Machine needs a restart. A lost answer is settled by looking. */
-async function extend(api: Api, key: VolumeKey, sizeGb: number): Promise<boolean> {
-  try {
-    return (await api.volumes.extend({ ...key, body: { sizeGb } })).needsRestart ?? false;
-  } catch (error) {
-    if (!isAmbiguous(error)) throw error;
-    const live = await api.volumes.get(key);
-    if ((live.sizeGb ?? 0) < sizeGb) throw error;
-    return live.attachedMachineId != null;
-  }
-}
+const extend = (api: Api, key: VolumeKey, sizeGb: number): Promise<boolean> =>
+  settledByLooking(api, {
+    send: async () => (await api.volumes.extend({ ...key, body: { sizeGb } })).needsRestart ?? false,
+    look: async () => {
+      const live = await api.volumes.get(key);
+      return (live.sizeGb ?? 0) < sizeGb ? undefined : live.attachedMachineId != null;
+    },
+  });
 
 async function untilUsable(api: Api, key: VolumeKey, found: Volume, progress: Call["progress"]): Promise<Volume> {
   let live = found;

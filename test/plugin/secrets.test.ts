@@ -187,7 +187,7 @@ describe("secrets", () => {
     expect(clearText(failed?.state)).not.toMatch(canary);
     expect(failed?.state).toMatchObject({ config: { env: { NEW: secret("canary new") } } });
     // Cut off before anything new was made: what is live is what was before.
-    service.fail({ operation: "machines.update", when: "before", status: 503 });
+    service.fail({ operation: "machines.update", when: "before", status: 503, times: 3 });
     const again = await machine.update({ id, state: failed?.state ?? {}, inputs }).catch((error: unknown) => error);
     const left = unfinishedIn(again);
     expect(left).toBeDefined();

@@ -226,12 +226,12 @@ describe("Machine", () => {
     const { id, inputs, state } = await make({ config: { image, metadata: { a: "1" } } });
     const next = await checked({ ...inputs, minSecretsVersion: 10_000 }, inputs);
     await expect(machine.update(id, state, next)).rejects.toThrow(/412.*secrets/);
-    // An update that was lost on its way: whether it was applied decides what the state says.
-    service.fail({ operation: "machines.update", when: "before", status: 503, body: { error: "not now" } });
+    // An update that failed: whether it was applied decides what the state says.
+    service.fail({ operation: "machines.update", when: "before", status: 503, times: 3, body: { error: "not now" } });
     const known = await checked({ ...inputs, minSecretsVersion: 0 }, inputs);
     const lost = await failure(machine.update(id, state, known));
     expect(lost.properties).not.toHaveProperty("minSecretsVersion");
-    service.fail({ operation: "machines.update", when: "after", status: 503, body: { error: "not now" } });
+    service.fail({ operation: "machines.wait", when: "before", status: 422, body: { error: "not now" } });
     const applied = await failure(machine.update(id, lost.properties, known));
     expect(applied.properties).toMatchObject({ minSecretsVersion: 0 });
     const after = await machine.update(id, applied.properties, known);
