@@ -2,17 +2,25 @@
 import type { Operation } from "../../api/operation.ts";
 import { isObject } from "../../api/schema.ts";
 import type { Config } from "../core/config.ts";
-import { ApiError, NetworkError, type ErrorCode, type MachinesError } from "../core/errors.ts";
+import { ApiError, MachinesError, NetworkError, type ErrorCode } from "../core/errors.ts";
 import type { Deadline } from "./clock.ts";
 import type { Outcome } from "./transport.ts";
 
 type Answer = Extract<Outcome, { kind: "answer" }>;
 
-/** The beginning of an answer nobody could read. Of JSON, whole or cut off, nothing: it may hold what is secret. */
-export const excerpt = ({ text }: Answer): string =>
-  /^\s*[[{"]/.test(text)
-    ? `${text.length} characters of JSON`
-    : JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+/** Characters of an answer that a message quotes at most. */
+const quoted = 200;
+
+/** The beginning of an answer nobody could read. Of what has JSON in it, nothing of that: it may hold what is secret. */
+export function excerpt({ text, headers }: Answer): string {
+  const encoding = headers["content-encoding"] ?? "identity";
+  if (encoding !== "identity") return `something packed with ${encoding}, which nobody asked for`;
+  const isPage = /^\s*</.test(text);
+  if (!isPage && /[[{"]/.test(text)) return `${text.length} characters of JSON`;
+  const plain = isPage ? (text.split(/[[{]/, 1)[0] ?? "") : text;
+  const shown = plain.slice(0, quoted);
+  return JSON.stringify(shown.length < text.length ? `${shown}…` : shown);
+}
 
 /** The service's own text, in any of the shapes it comes in (bodies 1.1). */
 function reasonOf(answer: Answer): string {
@@ -46,15 +54,22 @@ function nextStep(operation: Operation, status: number, reason: string, config: 
   if (reason.includes("insufficient_capacity") || reason.includes("could not find a candidate host"))
     return " Try another region or a smaller guest.";
   if (operation.repeat === "once" && (status === 408 || status >= 500)) {
-    return " It may have taken effect all the same; look before it is repeated.";
+    return ` ${inDoubt}`;
   }
   return "";
 }
 
+/** A service that quotes the token must not bring it into a message. */
+const withoutToken = (text: string, { token }: Config): string => (!token ? text : text.replaceAll(token, "[token]"));
+
+const requestIdOf = ({ headers }: Answer): string | undefined => headers["svc-request-id"] ?? headers["fly-request-id"];
+
+const inDoubt = "It may have taken effect all the same; look before it is repeated.";
+
 /** The error for an answer that is no success. */
 export function answerError(operation: Operation, url: string, answer: Answer, config: Config): ApiError {
-  const reason = reasonOf(answer);
-  const requestId = answer.headers["svc-request-id"] ?? answer.headers["fly-request-id"];
+  const reason = withoutToken(reasonOf(answer), config);
+  const requestId = requestIdOf(answer);
   const code: ErrorCode =
     operation.repeat === "once" && (answer.status === 408 || answer.status >= 500) ? "ambiguous" : "api";
   const location = answer.status >= 300 && answer.status < 400 ? ` to ${answer.headers["location"] ?? "nowhere"}` : "";
@@ -69,6 +84,26 @@ export function answerError(operation: Operation, url: string, answer: Answer, c
   });
 }
 
+/** The error for a success that makes no sense; `what` says how. */
+export function unreadable(
+  operation: Operation,
+  url: string,
+  answer: Answer,
+  what: string,
+  config: Config,
+): NetworkError {
+  const ambiguous = operation.repeat === "once";
+  const requestId = requestIdOf(answer);
+  const found = withoutToken(excerpt(answer), config) + (requestId === undefined ? "" : ` (request ${requestId})`);
+  const hint = ambiguous
+    ? inDoubt
+    : "Is the endpoint the base URL of a Machines Control Service, with nothing in between that changes its answers?";
+  return new NetworkError(
+    `${operation.id}: ${operation.method} ${url} answered ${answer.status} ${what}: ${found}. ${hint}`,
+    { ambiguous },
+  );
+}
+
 /** The error for a request without an answer. */
 export function unreachable(
   operation: Operation,
@@ -77,16 +112,37 @@ export function unreachable(
   ambiguous: boolean,
   deadline: Deadline,
 ): MachinesError {
-  const { cause } = outcome;
-  const code = (cause as NodeJS.ErrnoException).code ?? "";
-  const hint = ambiguous
-    ? "It may have taken effect all the same; look before it is repeated."
-    : /CERT|TLS|SSL|EPROTO|SIGNATURE/.test(code)
-      ? "Check the endpoint's certificate, or NODE_EXTRA_CA_CERTS for an authority of your own."
-      : "Is the endpoint right, and does the service run?";
-  const late = deadline.at !== Number.POSITIVE_INFINITY ? ` (allowed ${deadline.allowed})` : "";
-  return new NetworkError(
-    `${operation.id}: no answer from ${operation.method} ${url}: ${cause.message || code}${late}. ${hint}`,
-    { ambiguous, cause },
-  );
+  const { cause, kind, lasting } = outcome;
+  const late = deadline.at !== Number.POSITIVE_INFINITY && !lasting ? ` (allowed ${deadline.allowed})` : "";
+  const hint = ambiguous ? inDoubt : hintFor(outcome, url);
+  const message = `${operation.id}: no answer from ${operation.method} ${url}: ${textOf(cause)}${late}. ${hint}`;
+  // No later try of the run can end otherwise: nobody should wait for it as for a service that is down.
+  return kind === "unsent" && lasting
+    ? new MachinesError("configuration", message, { cause })
+    : new NetworkError(message, { ambiguous, cause });
+}
+
+/** What OpenSSL says names its own source files; what it means is in `reason`. */
+function textOf(cause: NodeJS.ErrnoException & { readonly reason?: unknown }): string {
+  const { code = "", reason, message } = cause;
+  if (code.startsWith("ERR_SSL_") && typeof reason === "string") return `${reason} (${code})`;
+  const text = (message || code).split(/; if the root CA|\n/, 1)[0] ?? "";
+  return code === "" || text.includes(code) || code.startsWith("UND_ERR") ? text : `${text} (${code})`;
+}
+
+function hintFor({ cause, proxied }: Exclude<Outcome, Answer>, url: string): string {
+  const { code = "", message }: NodeJS.ErrnoException = cause;
+  if (/^CERT_(HAS_EXPIRED|NOT_YET_VALID)/.test(code))
+    return "Renew the service's certificate; or is the clock of this computer wrong?";
+  if (code.startsWith("ERR_TLS_CERT_")) return "Use a name in the endpoint that the service's certificate is for.";
+  if (/^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_)/.test(code))
+    return "Nobody this computer trusts signed the service's certificate. An authority of your own is made known with NODE_EXTRA_CA_CERTS=<file.pem> in the environment.";
+  if (code.startsWith("ERR_SSL_")) return "Does the service speak TLS there? If not, its endpoint begins with http://.";
+  if (/speaks TLS/.test(message)) return "Its endpoint begins with https://.";
+  const way = proxied
+    ? " Requests go by HTTP_PROXY or HTTPS_PROXY, if these are right; NO_PROXY names hosts that are asked directly."
+    : "";
+  if (["ENOTFOUND", "EAI_AGAIN"].includes(code)) return `Is the host's name in the endpoint right?${way}`;
+  const closed = url.startsWith("http:") && code === "UND_ERR_SOCKET";
+  return `Is the endpoint right, and does the service run?${closed ? " If it speaks TLS, its endpoint begins with https://." : ""}${way}`;
 }

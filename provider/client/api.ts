@@ -5,8 +5,8 @@ import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 import { isObject, tidy } from "../../api/schema.ts";
 import type { Config } from "../core/config.ts";
-import { MachinesError, NetworkError } from "../core/errors.ts";
-import { answerError, excerpt, unreachable } from "./answers.ts";
+import { MachinesError } from "../core/errors.ts";
+import { answerError, unreachable, unreadable } from "./answers.ts";
 import type { Clock, Deadline } from "./clock.ts";
 import type { Intents } from "./intents.ts";
 import { Outage, type Attempting } from "./outage.ts";
@@ -179,6 +179,9 @@ async function attempts(
   const lane = Pace.key(operation, args);
   const ticket = shared.pace.ticket();
   let behindSince: number | undefined;
+  // The token that is sent, wherever it came from: no message may quote it.
+  const known = { ...config, token };
+  let garbled = false;
   for (let attempt = 0; ; attempt++) {
     if (clock.now() + shared.pace.delay(lane) < deadline.at) await shared.pace.turn(lane, deadline, ticket);
     // What is cancelled sends nothing more; what was sent is heard out, unless it is a read.
@@ -187,7 +190,7 @@ async function attempts(
     if (left <= 0)
       throw new MachinesError(
         "wait-timeout",
-        `${operation.id}: the ${deadline.allowed} this operation may take are over`,
+        `${operation.id}: the ${deadline.allowed} this operation may take were over before ${operation.method} ${url}${path} was sent. ${deadline.advice ?? "The next up goes on from here."}`,
       );
     parts.operationSends();
     const outcome = await transport({
@@ -224,10 +227,18 @@ async function attempts(
     if (operation.repeat !== "read") forgetLists(shared, args);
     if (outcome.kind !== "answer")
       throw unreachable(operation, url + path, outcome, verdict.kind === "ambiguous", deadline);
-    if (verdict.kind !== "done") throw answerError(operation, url + path, outcome, config);
+    if (verdict.kind !== "done") throw answerError(operation, url + path, outcome, known);
     const holder = args["appName"] ?? args["postgresClusterId"];
     if (typeof holder === "string" && !/^(apps|postgres)\.delete$/.test(operation.id)) shared.seen.add(holder);
-    const answer = parse(operation, url + path, outcome);
+    let answer: unknown;
+    try {
+      answer = parse(operation, url + path, outcome, known);
+    } catch (error) {
+      // What garbled one answer may spare the next; what changes something is not repeated for it (F24).
+      if (operation.repeat !== "read" || garbled || attempt >= config.retries) throw error;
+      garbled = true;
+      continue;
+    }
     const machine = machineIn(operation, answer);
     if (!machine) return answer;
     const isRead = operation.repeat === "read";
@@ -294,6 +305,8 @@ function headersOf(
   hasBody: boolean,
 ): Record<string, string> {
   const nonce = operation.lease ? args["leaseNonce"] : undefined;
+  if (typeof nonce === "string" && !/^[\u0021-\u007e]+$/.test(nonce))
+    throw new MachinesError("invalid-input", `${operation.id}: the lease's nonce is nothing that a header can hold`);
   return {
     accept: "application/json",
     authorization: `Bearer ${token}`,
@@ -303,15 +316,14 @@ function headersOf(
   };
 }
 
-function parse(operation: Operation, url: string, outcome: Extract<Outcome, { kind: "answer" }>): unknown {
+function parse(
+  operation: Operation,
+  url: string,
+  outcome: Extract<Outcome, { kind: "answer" }>,
+  config: Config,
+): unknown {
   if (!operation.answer) return undefined;
-  const problem = (what: string) =>
-    new NetworkError(
-      `${operation.id}: ${operation.method} ${url} answered ${outcome.status} ${what}: ${excerpt(outcome)}`,
-      {
-        ambiguous: operation.repeat === "once",
-      },
-    );
+  const problem = (what: string) => unreadable(operation, url, outcome, what, config);
   let json: unknown;
   try {
     json = outcome.text === "" ? undefined : JSON.parse(outcome.text);

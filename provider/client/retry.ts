@@ -26,9 +26,12 @@ export function judge(
 ): Verdict {
   const again = (afterMs = backoff(attempt, options.random)): Verdict =>
     attempt < options.retries ? { kind: "again", afterMs } : { kind: "failed" };
-  if (outcome.kind === "unsent") return again();
+  if (outcome.kind === "unsent") return outcome.lasting ? { kind: "failed" } : again();
   const repeatable = operation.repeat !== "once";
-  if (outcome.kind === "lost") return repeatable ? again() : { kind: "ambiguous" };
+  if (outcome.kind === "lost") {
+    if (!repeatable) return { kind: "ambiguous" };
+    return outcome.lasting ? { kind: "failed" } : again();
+  }
   const { status, headers } = outcome;
   if (status === 429) {
     const verdict = again(retryAfter(headers["retry-after"], options.now()));

@@ -1,4 +1,5 @@
 // One request, one outcome: the only file that talks HTTP.
+import type { Readable } from "node:stream";
 import type * as undici from "undici";
 
 /** What is sent. The headers hold the token: nothing may log them. */
@@ -23,26 +24,37 @@ export type Outcome =
       readonly text: string;
     }
   /** Nothing of the request reached the service. */
-  | { readonly kind: "unsent"; readonly cause: Error }
+  | Unanswered<"unsent">
   /** The request may have been received and its answer lost. */
-  | { readonly kind: "lost"; readonly cause: Error };
+  | Unanswered<"lost">;
+
+interface Unanswered<Kind> {
+  readonly kind: Kind;
+  readonly cause: Error;
+  /** Another try would end in the same way. */
+  readonly lasting: boolean;
+  /** The environment names a proxy that may be in between. */
+  readonly proxied: boolean;
+}
 
 /** Sends a request. `close` ends the connections that are kept for later ones; a request after it makes new ones. */
 export type Transport = ((sent: Sent) => Promise<Outcome>) & { close(): Promise<void> };
 
-const largestAnswer = 32 * 1024 * 1024;
-const unsentCodes = new Set([
+/** Bytes; more than any list the service answers. */
+const largestAnswer = 32 * 2 ** 20;
+
+/** Nobody was reached; the next try may find somebody. */
+const unreachedCodes = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
   "EAI_AGAIN",
   "UND_ERR_CONNECT_TIMEOUT",
-  "ERR_TLS_CERT_ALTNAME_INVALID",
-  "DEPTH_ZERO_SELF_SIGNED_CERT",
-  "SELF_SIGNED_CERT_IN_CHAIN",
-  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
-  "CERT_HAS_EXPIRED",
-  "ERR_SSL_WRONG_VERSION_NUMBER",
+  "UND_ERR_PRX_CONN",
 ]);
+
+/** Somebody was reached and is not who the endpoint says, or does not speak as it says. */
+const refusedCode =
+  /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|ERR_SSL_(WRONG_VERSION_NUMBER|UNSUPPORTED_PROTOCOL|.*ALERT_(HANDSHAKE_FAILURE|PROTOCOL_VERSION)|.*UNRECOGNIZED_NAME)$|UND_ERR_(INVALID_ARG|PRX_TLS)$)/;
 
 /** What requests are sent over: waits never use up the connections of calls. */
 interface Connections {
@@ -51,24 +63,25 @@ interface Connections {
   readonly waits: undici.Dispatcher;
 }
 
-/** The transport over undici: connections are kept and reused, redirects are never followed. */
-export function httpTransport(dispatcher?: undici.Dispatcher): Transport {
-  const options = { connect: { timeout: 10_000 }, keepAliveTimeout: 30_000, maxResponseSize: largestAnswer };
+/** The environment's word about proxies. */
+export type ProxyEnvironment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The transport over undici: connections are kept and reused, redirects are never followed, and what `HTTP_PROXY`,
+ * `HTTPS_PROXY` and `NO_PROXY` say is done. This computer is never asked for through a proxy.
+ */
+export function httpTransport(env: ProxyEnvironment = process.env): Transport {
   // Loaded with the first request: much of what a provider is started for needs none.
   let opened: Promise<Connections> | undefined;
-  const open = async (): Promise<Connections> => {
-    const { Agent, request } = await import("undici");
-    const calls = dispatcher ?? new Agent({ ...options, connections: 64 });
-    return { request, calls, waits: dispatcher ?? new Agent(options) };
-  };
   const send = async (sent: Sent): Promise<Outcome> => {
-    const { request, calls, waits } = await (opened ??= open());
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), sent.timeout);
     try {
+      const { request, calls, waits } = await (opened ??= open(env));
       const answer = await request(sent.url, {
         method: sent.method,
-        headers: sent.headers,
+        // Nothing is unpacked here, so what is small on its way is small in memory.
+        headers: { ...sent.headers, "accept-encoding": "identity" },
         body: sent.body ?? null,
         dispatcher: sent.held ? waits : calls,
         signal: sent.signal ? AbortSignal.any([sent.signal, timeout.signal]) : timeout.signal,
@@ -78,30 +91,96 @@ export function httpTransport(dispatcher?: undici.Dispatcher): Transport {
       const headers = Object.fromEntries(
         Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), String(value)]),
       );
-      return { kind: "answer", status: answer.statusCode, headers, text: await answer.body.text() };
+      return { kind: "answer", status: answer.statusCode, headers, text: await textOf(answer.body) };
     } catch (error) {
-      const cause = timeout.signal.aborted ? new Error(`no answer within ${sent.timeout / 1000} s`) : rootOf(error);
-      return { kind: isUnsent(cause) ? "unsent" : "lost", cause };
+      if (timeout.signal.aborted) return failed(new Error(`no answer within ${sent.timeout / 1000} s`), sent, env);
+      return failed(rootOf(error), sent, env);
     } finally {
       clearTimeout(timer);
     }
   };
   return Object.assign(send, {
     close: async () => {
-      const closing = await opened;
+      const closing = await opened?.catch(() => undefined);
       opened = undefined;
       await Promise.all([closing?.calls.close(), closing?.waits.close()]);
     },
   });
 }
 
+async function open(env: ProxyEnvironment): Promise<Connections> {
+  const { Agent, EnvHttpProxyAgent, request } = await import("undici");
+  const options = { connect: { timeout: 10_000 }, connectTimeout: 10_000, keepAliveTimeout: 30_000 };
+  const [httpProxy, httpsProxy] = [proxyOf(env, "http_proxy"), proxyOf(env, "https_proxy")];
+  const noProxy = [setting(env, "no_proxy"), ...ownNames].join();
+  const agent = (more: { connections?: number }): undici.Dispatcher =>
+    httpProxy || httpsProxy
+      ? new EnvHttpProxyAgent({ ...options, ...more, httpProxy, httpsProxy, noProxy })
+      : new Agent({ ...options, ...more });
+  return { request, calls: agent({ connections: 64 }), waits: agent({}) };
+}
+
+/** Names of this computer, as they stand in URLs. */
+const ownNames = ["localhost", "127.0.0.1", "[::1]"];
+
+const setting = (env: ProxyEnvironment, name: string): string => env[name] ?? env[name.toUpperCase()] ?? "";
+
+/** A proxy's URL, which may hold a password: no message quotes it. */
+function proxyOf(env: ProxyEnvironment, name: string): string {
+  const value = setting(env, name);
+  if (value === "" || (URL.canParse(value) && /^(https?|socks5?):$/.test(new URL(value).protocol))) return value;
+  throw Object.assign(new Error(`${name.toUpperCase()} is no URL of a proxy, such as http://proxy.example.com:3128`), {
+    code: "UND_ERR_INVALID_ARG",
+  });
+}
+
+/** The body as text. Whoever sends more than any answer holds is not heard to the end. */
+const textOf = (body: Readable): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const parts: Buffer[] = [];
+    let size = 0;
+    body.on("data", (part: Buffer) => {
+      size += part.length;
+      if (size > largestAnswer) body.destroy(new AnswerTooLarge());
+      else parts.push(part);
+    });
+    body.on("end", () => resolve(new TextDecoder().decode(Buffer.concat(parts))));
+    body.on("error", reject);
+  });
+
+class AnswerTooLarge extends Error {
+  constructor() {
+    super(`the answer is larger than ${largestAnswer / 2 ** 20} MiB`);
+  }
+}
+
+/** What a failure says of the request. */
+function failed(cause: Error, { url }: Sent, env: ProxyEnvironment): Outcome {
+  const proxied =
+    !ownNames.includes(new URL(url).hostname) &&
+    ["http_proxy", "https_proxy"].some((name) => setting(env, name) !== "");
+  if (speaksTls(cause))
+    return { kind: "unsent", cause: new Error("it speaks TLS, and was asked without"), lasting: true, proxied };
+  const { code = "" }: NodeJS.ErrnoException = cause;
+  if (refusedCode.test(code)) return { kind: "unsent", cause, lasting: true, proxied };
+  if (isUnreached(cause)) return { kind: "unsent", cause, lasting: false, proxied };
+  const lasting = cause instanceof AnswerTooLarge || code === "UND_ERR_HEADERS_OVERFLOW";
+  return { kind: "lost", cause, lasting, proxied };
+}
+
 /** A connection that is up can report an unreachable network too: only a failure to connect proves that nothing was sent. */
-function isUnsent(cause: NodeJS.ErrnoException): boolean {
-  const { code = "", syscall } = cause;
+function isUnreached({ code = "", syscall, message }: NodeJS.ErrnoException): boolean {
   return (
-    unsentCodes.has(code) || (syscall === "connect" && ["EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"].includes(code))
+    unreachedCodes.has(code) ||
+    (syscall === "connect" && ["EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"].includes(code)) ||
+    // What a proxy refused to connect to.
+    (code === "UND_ERR_ABORTED" && message.startsWith("Proxy response"))
   );
 }
+
+/** Whether the answer was an alert of TLS: then the other side understood nothing of the request. */
+const speaksTls = (cause: Error & { data?: unknown }): boolean =>
+  cause.name === "HTTPParserError" && typeof cause.data === "string" && /^\u0015\u0003/.test(cause.data);
 
 /** The first failure of several tried addresses says what is wrong; the error around it says nothing. */
 function rootOf(error: unknown): Error {

@@ -136,10 +136,12 @@ describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { 
     const intents = openIntents((message) => said.push(message), home);
     let died: () => void = () => undefined;
     const dead = new Promise<void>((resolve) => (died = resolve));
-    const { api } = jumpingClient(service, intents, ({ method, url }, moment) => {
-      if (moment !== dies || !makes.test(`${method} ${url}`)) return false;
-      died();
-      return true;
+    const { api } = jumpingClient(service, intents, {
+      dies({ method, url }, moment) {
+        if (moment !== dies || !makes.test(`${method} ${url}`)) return false;
+        died();
+        return true;
+      },
     });
     const { inputs, problems } = check(resource, {}, written, {
       randomHex: () => "0123456",

@@ -2,7 +2,7 @@
 import { createApi, type Api } from "../../provider/client/api.ts";
 import { systemClock, type Clock } from "../../provider/client/clock.ts";
 import type { Intents } from "../../provider/client/intents.ts";
-import { httpTransport, type Sent } from "../../provider/client/transport.ts";
+import { httpTransport, type Sent, type Transport } from "../../provider/client/transport.ts";
 import { readConfig } from "../../provider/core/config.ts";
 
 /** For clients that create nothing they would have to find again. */
@@ -31,21 +31,30 @@ export function jumpingClock(): Clock & { slept: number[] } {
   };
 }
 
-const transport = httpTransport();
+const direct = httpTransport({});
 
 /** What a process that was killed makes of anything. */
 const never = new Promise<never>(() => undefined);
 
-/** A client of a service, and what it sent. `dies` says at which request its process is killed, before or after that is answered. */
+/** How a client is made. */
+export interface JumpingOptions {
+  /** Further keys of `machines:`. */
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly transport?: Transport;
+  /** At which request its process is killed: before that is sent, or after it was answered. */
+  readonly dies?: (request: Pick<Sent, "method" | "url">, moment: "before" | "after") => boolean;
+}
+
+/** A client of a service, and what it sent. */
 export function jumpingClient(
   { url, token }: { readonly url: string; readonly token: string },
   intents: Intents = noIntents,
-  dies?: (request: Pick<Sent, "method" | "url">, moment: "before" | "after") => boolean,
+  { settings: more = {}, transport = direct, dies }: JumpingOptions = {},
 ): { api: Api; clock: ReturnType<typeof jumpingClock>; sent: string[]; bodies: unknown[] } {
   const clock = jumpingClock();
   const sent: string[] = [];
   const bodies: unknown[] = [];
-  const settings: Record<string, string> = { endpoint: url, token };
+  const settings: Record<string, string> = { endpoint: url, token, ...more };
   const api = createApi({
     config: readConfig((key) => settings[key], {}),
     connect: () => Promise.resolve({ url, token }),
