@@ -1,0 +1,343 @@
+// Answers that are none (F24), too much (F25) or too slow (F26): over a server that sends just these bytes.
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { gzipSync } from "node:zlib";
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { contract } from "../../api/index.ts";
+import type { Operation } from "../../api/operation.ts";
+import { MachinesError, NetworkError } from "../../provider/core/errors.ts";
+import { httpTransport, type Transport } from "../../provider/client/transport.ts";
+import { jumpingClient, noIntents } from "../support/jumpingClient.ts";
+
+fc.configureGlobal({ seed: 1 });
+
+const secret = "s3cr3t-canary";
+const token = "t0ken-canary";
+const machine = {
+  id: "148e21ea7e46e8",
+  name: "web",
+  state: "started",
+  region: "fra",
+  config: { image: "registry.example.com/a:1", env: { PASSWORD: secret }, surprise: { kept: true } },
+};
+
+let server: Server;
+let url: string;
+/** What is done with a whole request. */
+let answer: (socket: Socket, request: string) => void;
+let asked: string[];
+const open = new Set<Socket>();
+let transport: Transport;
+
+beforeAll(async () => {
+  server = createServer((socket) => {
+    open.add(socket);
+    socket.on("error", () => undefined).on("close", () => open.delete(socket));
+    socket.on("data", (bytes) => {
+      const request = bytes.toString("latin1");
+      asked.push(request.slice(0, request.indexOf(" HTTP/")));
+      answer(socket, request);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+beforeEach(() => {
+  asked = [];
+  // Connections are kept: each test has its own.
+  transport = httpTransport({});
+});
+afterEach(async () => {
+  for (const socket of open) socket.destroy();
+  await transport.close();
+});
+afterAll(() => server.close());
+
+const whole = (body: string | Buffer, { status = "200 OK", headers = "" } = {}): Buffer =>
+  Buffer.concat([
+    Buffer.from(`HTTP/1.1 ${status}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n${headers}\r\n`),
+    Buffer.from(body),
+  ]);
+const answering = (bytes: Buffer | string) => (answer = (socket) => void socket.write(bytes));
+
+/** A client that gives up on an answer after a second, unless it is told otherwise. */
+const client = (settings: Readonly<Record<string, string>> = {}) =>
+  jumpingClient({ url, token }, noIntents, { settings: { requestTimeoutSeconds: "1", ...settings }, transport }).api;
+const key = { appName: "app", machineId: machine.id };
+const get = () => client().machines.get(key);
+const create = () => client().machines.create({ appName: "app", body: { config: { image: "x" } } });
+async function failure(work: Promise<unknown>): Promise<MachinesError> {
+  const error = await work.then(
+    () => new Error("it succeeded"),
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(MachinesError);
+  const text = `${String(error)} ${JSON.stringify(error)}`;
+  expect(text).not.toContain(secret);
+  expect(text).not.toContain(token);
+  return error as MachinesError;
+}
+
+describe("F24 answers that make no sense", () => {
+  const json = JSON.stringify(machine);
+  const corpus: [name: string, bytes: Buffer, words: RegExp][] = [
+    ["empty", whole(""), /answered 200 with an answer of the wrong form/],
+    ["cut off", whole(json.slice(0, 90)), /answered 200 with something that is not JSON: 90 characters of JSON/],
+    ["HTML", whole("<html><h1>Welcome</h1>"), /is not JSON: "<html><h1>Welcome<\/h1>"/],
+    ["a page that shows JSON", whole(`<pre>${json}</pre>`), /is not JSON: "<pre>…"/],
+    ["text", whole("error code: 1020"), /is not JSON: "error code: 1020"/],
+    ["long text", whole("x".repeat(500)), /is not JSON: "x{200}…"\./],
+    ["JSON behind something", whole(`)]}',\n${json}`), /is not JSON: \d+ characters of JSON/],
+    ["a list", whole(`[${json}]`), /of the wrong form \(body: .*\): \d+ characters of JSON/],
+    ["a string", whole(JSON.stringify(secret)), /of the wrong form .*: \d+ characters of JSON/],
+    ["a number", whole("17"), /of the wrong form .*: "17"/],
+    ["null", whole("null"), /of the wrong form/],
+    ["a field of the wrong type", whole(json.replace('"web"', "{}")), /of the wrong form \(name: /],
+    ["no id", whole(JSON.stringify({ ...machine, id: undefined })), /of the wrong form \(id: /],
+    ["packed", whole(gzipSync(json), { headers: "content-encoding: gzip\r\n" }), /something packed with gzip/],
+    ["bytes", whole(Buffer.from([0, 255, 1, 254])), /is not JSON/],
+    ["nonsense under the token", whole(`who is ${token}?`), /"who is \[token\]\?"/],
+  ];
+
+  test.each(corpus)("F24 %s: a read is sent once more, then says what came", async (_, bytes, words) => {
+    answering(bytes);
+    const error = await failure(get());
+    expect(error).toMatchObject({ code: "network", ambiguous: false });
+    expect(error.message).toMatch(words);
+    expect(error.message).toMatch(
+      /^machines\.get: GET http:.* Is the endpoint the base URL of a Machines Control Service/,
+    );
+    expect(asked).toEqual(Array.from({ length: 2 }, () => `GET /v1/apps/app/machines/${machine.id}`));
+  });
+
+  test.each(corpus)("F24 %s: a create is in doubt and is not sent again", async (_, bytes, words) => {
+    answering(bytes);
+    const error = await failure(create());
+    expect(error).toMatchObject({ code: "ambiguous" });
+    expect(error.message).toMatch(words);
+    expect(asked).toHaveLength(1);
+  });
+
+  test("F24 nonsense that is gone the next time was never there", async () => {
+    answer = (socket) => void socket.write(whole(asked.length === 1 ? "<html>" : json));
+    expect(await get()).toMatchObject({ id: machine.id });
+    expect(asked).toHaveLength(2);
+  });
+
+  test.each([
+    ["less than its length", `HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n${json}`],
+    ["a chunk cut off", `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nff\r\n${json.slice(0, 40)}`],
+    ["no last chunk", `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{"id\r\n`],
+    ["half a head", "HTTP/1.1 200 OK\r\ncontent-le"],
+    ["no head", "hello\r\n\r\n"],
+    ["nothing", ""],
+  ])("F24 %s, then the end: tried again like any lost answer; a create is in doubt", async (_, bytes) => {
+    answer = (socket) => void socket.end(bytes);
+    expect(await failure(get())).toMatchObject({ code: "network" });
+    expect(asked).toHaveLength(6);
+    expect(await failure(create())).toMatchObject({ code: "ambiguous" });
+    expect(asked).toHaveLength(7);
+  });
+
+  test("F24 fields nobody knows are kept where a program could have set them, and harm nowhere", async () => {
+    answering(whole(JSON.stringify({ ...machine, surprise: [1], checks: null })));
+    expect((await get()).config).toMatchObject({ image: "registry.example.com/a:1", surprise: { kept: true } });
+  });
+
+  test("F24 errors in any form are words, and never JSON", async () => {
+    for (const [body, words] of [
+      [`{"error":"no such thing","status":"unknown"}`, /answered 418: no such thing \(GET/],
+      [`{"message":"no such thing"}`, /answered 418: no such thing \(GET/],
+      [`{"error":{"text":"${secret}"}}`, /answered 418: \d+ characters of JSON/],
+      [`[{"error":"${secret}"}]`, /answered 418: \d+ characters of JSON/],
+      [`{"error":"token ${token} is wrong"}`, /answered 418: token \[token\] is wrong/],
+      ["I am a teapot", /answered 418: "I am a teapot"/],
+      ["", /answered 418: no text/],
+    ] as const) {
+      answering(whole(body, { status: "418 No", headers: "svc-request-id: r-1\r\n" }));
+      expect((await failure(get())).message).toMatch(words);
+      expect((await failure(get())).message).toContain("request r-1");
+    }
+  });
+
+  // Everything that answers a body, over answers of which something small was changed.
+  const rows = Object.values(contract)
+    .flatMap((group): Operation[] => Object.values(group))
+    .filter((row) => row.answer !== undefined && row.held !== true)
+    .map((row) => [row.id, row] as const);
+  const rowsById = new Map(rows);
+  const argumentsOf = (row: Operation): Record<string, unknown> => ({
+    ...Object.fromEntries(
+      Object.keys(row.params.shape).map((name) => [
+        name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase()),
+        name === "hostname" ? "www.example.com" : "app",
+      ]),
+    ),
+    orgSlug: "personal",
+    body: undefined,
+  });
+  const scalar = fc.oneof(fc.integer(), fc.boolean(), fc.constant(null), fc.constant(secret), fc.constant("0s"));
+  const value = fc.oneof(scalar, fc.array(scalar, { maxLength: 2 }), fc.dictionary(fc.constantFrom("a", "id"), scalar));
+  const keys = "id name state region config env apps machines volumes data status nonce ips secrets value".split(" ");
+  const body = fc
+    .record({
+      object: fc.dictionary(
+        fc.constantFrom(...keys),
+        fc.oneof(value, fc.array(fc.constant(machine), { maxLength: 2 })),
+      ),
+      list: fc.boolean(),
+      cut: fc.option(fc.nat(400), { nil: undefined }),
+    })
+    .map(({ object, list, cut }) =>
+      JSON.stringify(list ? [object] : { ...machine, ...object }).slice(0, cut ?? Number.MAX_SAFE_INTEGER),
+    );
+
+  test("F24 whatever JSON comes, an operation answers or fails in words", { timeout: 60_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...rowsById.keys()), body, async (id, text) => {
+        const row = rowsById.get(id) as Operation;
+        asked = [];
+        answering(whole(text));
+        const [group = "", method = ""] = row.id.split(".");
+        const api = client() as unknown as Record<string, Record<string, (args: unknown) => Promise<unknown>>>;
+        const outcome = await api[group]?.[method]?.(argumentsOf(row)).then(
+          () => "answered",
+          (error: unknown) => error,
+        );
+        expect([1, row.repeat === "read" ? 2 : 1]).toContain(asked.length);
+        if (outcome === "answered") return;
+        expect(outcome).toBeInstanceOf(NetworkError);
+        expect(String(outcome)).toMatch(new RegExp(`${row.id}: ${row.method} .* answered 200 with`));
+        expect(`${String(outcome)} ${JSON.stringify(outcome)}`).not.toContain(secret);
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
+
+describe("F25 answers that are too much", () => {
+  const MiB = 2 ** 20;
+  /** Sends for as long as somebody listens, and no faster; answers how much was taken. */
+  function flood(socket: Socket, head: string, piece: Buffer): { taken: () => number } {
+    let taken = 0;
+    const more = () => {
+      while (!socket.destroyed) {
+        taken += piece.length;
+        if (!socket.write(piece)) return;
+      }
+    };
+    socket.write(head);
+    socket.on("drain", more);
+    more();
+    return { taken: () => taken };
+  }
+  /** Bytes of buffers and strings this process holds, after the collector had its turn. */
+  const held = () => process.memoryUsage().arrayBuffers + process.memoryUsage().external;
+  const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+  const chunk = Buffer.from(`${(64 * 1024).toString(16)}\r\n${"x".repeat(64 * 1024)}\r\n`);
+  const unhurried = () => client({ requestTimeoutSeconds: "25" });
+
+  test("F25 an answer without end is cut at 32 MiB, and not asked for again", async () => {
+    let flooded = { taken: () => 0 };
+    answer = (socket) => (flooded = flood(socket, chunked, chunk));
+    const before = held();
+    const error = await failure(unhurried().machines.get(key));
+    expect(error.message).toMatch(/the answer is larger than 32 MiB/);
+    expect(error).toMatchObject({ code: "network" });
+    expect(asked).toHaveLength(1);
+    // What lay in buffers of the connection comes on top.
+    expect(flooded.taken()).toBeLessThan(64 * MiB);
+    expect(held() - before).toBeLessThan(128 * MiB);
+    await expect.poll(() => open.size).toBe(0);
+  });
+
+  test("F25 a create that is answered so is in doubt", async () => {
+    answer = (socket) => void flood(socket, `HTTP/1.1 200 OK\r\ncontent-length: ${10 ** 12}\r\n\r\n`, chunk);
+    const error = await failure(unhurried().machines.create({ appName: "app", body: { config: { image: "x" } } }));
+    expect(error).toMatchObject({ code: "ambiguous" });
+    expect(asked).toHaveLength(1);
+  });
+
+  test("F25 what is packed is never unpacked, and nobody asks for it", async () => {
+    const bomb = gzipSync(Buffer.alloc(200 * MiB, 0x20));
+    expect(bomb.length).toBeLessThan(MiB);
+    let request = "";
+    answer = (socket, text) => {
+      request = text;
+      socket.write(whole(bomb, { headers: "content-encoding: gzip\r\n" }));
+    };
+    const before = held();
+    expect((await failure(get())).message).toMatch(/something packed with gzip, which nobody asked for/);
+    expect(request).toMatch(/accept-encoding: identity/i);
+    expect(held() - before).toBeLessThan(64 * MiB);
+  });
+
+  test.each([
+    ["one header", `x-flood: ${"y".repeat(1000)}`],
+    ["headers without end", "x-flood: y\r\n"],
+  ])("F25 %s that floods is cut, and not asked for again", async (_, piece) => {
+    let flooded = { taken: () => 0 };
+    answer = (socket) => (flooded = flood(socket, "HTTP/1.1 200 OK\r\n", Buffer.from(piece)));
+    const error = await failure(unhurried().machines.get(key));
+    expect(error.message).toMatch(/no answer from GET .*Header.*Overflow/i);
+    expect(asked).toHaveLength(1);
+    expect(flooded.taken()).toBeLessThan(16 * MiB);
+    await expect.poll(() => open.size).toBe(0);
+  });
+});
+
+describe("F26 answers that are too slow", () => {
+  const json = JSON.stringify(machine);
+  const slow = (bytes: string): Promise<MachinesError> => {
+    answering(bytes);
+    return failure(client({ retries: "0" }).machines.get(key));
+  };
+
+  test.each([
+    ["no head", ""],
+    ["half a head", "HTTP/1.1 200 OK\r\nconte"],
+    ["a head alone", `HTTP/1.1 200 OK\r\ncontent-length: ${json.length}\r\n\r\n`],
+    ["half a body", `HTTP/1.1 200 OK\r\ncontent-length: ${json.length}\r\n\r\n${json.slice(0, 40)}`],
+  ])("F26 %s, then nothing: given up after the time a request may take", async (_, bytes) => {
+    const error = await slow(bytes);
+    expect(error.message).toMatch(/no answer from GET .*: no answer within 1 s\./);
+    await expect.poll(() => open.size).toBe(0);
+  });
+
+  test("F26 a byte now and then does not buy more time", async () => {
+    const timers: NodeJS.Timeout[] = [];
+    answer = (socket) => {
+      socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n");
+      timers.push(setInterval(() => socket.write("{"), 20));
+    };
+    const began = performance.now();
+    const error = await failure(get());
+    for (const timer of timers) clearInterval(timer);
+    expect(error.message).toMatch(/no answer within 1 s/);
+    // Six tries, of a second each.
+    expect(performance.now() - began).toBeLessThan(12_000);
+    expect(timers).toHaveLength(6);
+  });
+
+  test("F26 the deadline of the operation bounds a request more tightly than the configuration", async () => {
+    answering("");
+    const api = client({ retries: "0", requestTimeoutSeconds: "600" });
+    const bound = api.within({ at: api.clock.now() + 200, allowed: "200ms" });
+    expect((await failure(bound.machines.get(key))).message).toMatch(/no answer within 1 s \(allowed 200ms\)/);
+  });
+
+  test("F26 a request that is held may take what it asked for and fifteen seconds more, any other thirty", async () => {
+    const timeouts: number[] = [];
+    const recording = Object.assign(
+      (sent: { timeout: number }) => {
+        timeouts.push(sent.timeout);
+        return Promise.resolve({ kind: "answer", status: 200, headers: {}, text: json } as const);
+      },
+      { close: () => Promise.resolve() },
+    );
+    const { api } = jumpingClient({ url, token }, noIntents, { transport: recording });
+    await api.machines.get(key);
+    await api.machines.wait({ ...key, state: ["started"], timeout: 60 });
+    expect(timeouts).toEqual([30_000, 75_000]);
+  });
+});
