@@ -45,12 +45,15 @@ function reasonOf(answer: Answer): string {
   return excerpt(answer);
 }
 
-function nextStep(operation: Operation, status: number, reason: string, config: Config): string {
+function nextStep(operation: Operation, { status, headers }: Answer, reason: string, config: Config): string {
   if (status === 401) return ` The token from ${config.tokenSource} is missing, wrong or expired; set a new one.`;
   if (status === 403)
     return ` The token from ${config.tokenSource} may not do this; is the organization (${config.organization}) right?`;
   if (status >= 300 && status < 400) return " Redirects are not followed; set the endpoint to where it points.";
-  if (status === 429) return " The service's rate limit held on; try again later, or with a smaller --parallel.";
+  if (status === 429) {
+    const after = headers["retry-after"] === undefined ? "" : ` (Retry-After: ${headers["retry-after"].slice(0, 40)})`;
+    return ` The service's rate limit held on${after}; try again later, or with a smaller --parallel.`;
+  }
   if (reason.includes("insufficient_capacity") || reason.includes("could not find a candidate host"))
     return " Try another region or a smaller guest.";
   if (operation.repeat === "once" && (status === 408 || status >= 500)) {
@@ -80,7 +83,7 @@ export function answerError(operation: Operation, url: string, answer: Answer, c
     reason,
     requestId,
     code,
-    message: `${operation.id} answered ${answer.status}${location}: ${reason} (${where}).${nextStep(operation, answer.status, reason, config)}`,
+    message: `${operation.id} answered ${answer.status}${location}: ${reason} (${where}).${nextStep(operation, answer, reason, config)}`,
   });
 }
 

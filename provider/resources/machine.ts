@@ -156,8 +156,9 @@ export const machine: Resource = defineResource({
         lease.letGo();
       });
     } catch (error) {
-      // What is going or gone has no lease to give.
-      if (!(error instanceof ApiError) || error.operation !== "machines.acquireLease") throw error;
+      // What is going or gone has no lease to give. Whoever may not ask is told so, and asks no more.
+      const refused = error instanceof ApiError && error.operation === "machines.acquireLease";
+      if (!refused || [401, 403].includes(error.status)) throw error;
       const { state: now } = await api.machines.get(key);
       if (now === "destroying") await untilDestroyed(call, key);
       else if (now !== "destroyed") throw error;

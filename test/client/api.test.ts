@@ -50,44 +50,6 @@ describe("failures of the service", () => {
     expect(await named("cut")).toHaveLength(1);
   });
 
-  test("a create answered 429 was not applied and is sent again after the time asked for (F04)", async () => {
-    service.fail({
-      operation: "machines.create",
-      when: "before",
-      status: 429,
-      headers: { "retry-after": "7" },
-      body: { error: "rate limit exceeded" },
-    });
-    await create("limited");
-    expect(clock.slept).toEqual([7000]);
-    expect(sent).toEqual(["machines.create 429", "machines.create 200"]);
-  });
-
-  test.each<[string, number | undefined]>([
-    ["0", 0],
-    ["-5", undefined],
-    ["soon", undefined],
-  ])("Retry-After: %s", async (header, milliseconds) => {
-    service.fail({ operation: "apps.get", when: "before", status: 429, headers: { "retry-after": header } });
-    await api.apps.get({ appName: "app" });
-    // Half of the first step of the backoff, by the clock's chance, and its least.
-    expect(clock.slept).toEqual([milliseconds ?? 150]);
-  });
-
-  test("a rate limit longer than the deadline fails at once and says so", async () => {
-    service.fail({ operation: "apps.get", when: "before", status: 429, headers: { "retry-after": "1000000000" } });
-    const bound = api.within({ at: clock.now() + 60_000, allowed: "1m" });
-    await expect(bound.apps.get({ appName: "app" })).rejects.toThrow(/429.*rate limit held on/);
-    expect(clock.slept).toEqual([]);
-  });
-
-  test("a storm of 429 ends after the retries, with growing pauses (F05)", async () => {
-    service.fail({ operation: "apps.get", when: "before", status: 429, times: 100 });
-    await expect(api.apps.get({ appName: "app" })).rejects.toBeInstanceOf(ApiError);
-    expect(sent).toHaveLength(6);
-    expect(clock.slept).toEqual([...clock.slept].sort((a, b) => a - b));
-  });
-
   test.each([500, 502, 503, "reset"] as const)("a read that failed with %s is repeated", async (status) => {
     service.fail({ operation: "machines.list", when: "before", status, times: 2 });
     await expect(api.machines.list({ appName: "app" })).resolves.toBeDefined();
