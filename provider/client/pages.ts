@@ -1,11 +1,18 @@
 // Lists that come in pages, to their end.
+import { MachinesError } from "../core/errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
 
 type Args<G extends keyof Api, M extends keyof Api[G]> = Api[G][M] extends (args: infer A) => unknown
   ? Omit<A, "cursor">
   : never;
 
-/** Asks page after page. A service that answers a cursor a second time would be asked for ever: its list ends there. */
+/** More than any organization fills: a list that goes on after them goes on for ever. */
+const mostPages = 10_000;
+
+/**
+ * Asks page after page, also after an empty one. A service that answers a cursor a second time would be asked for ever: its
+ * list ends there (F16). @throws MachinesError `api` when the list does not end.
+ */
 export async function* pages<Page>(
   ask: (cursor: string | undefined) => Promise<Page>,
   next: (page: Page) => string | undefined,
@@ -16,6 +23,11 @@ export async function* pages<Page>(
     yield page;
     cursor = next(page) || undefined;
     if (cursor === undefined || seen.has(cursor)) return;
+    if (seen.size + 1 >= mostPages)
+      throw new MachinesError(
+        "api",
+        `the service's list does not end: ${mostPages} pages came, and every one had a next`,
+      );
     seen.add(cursor);
   }
 }
@@ -47,13 +59,16 @@ export const orgVolumePages = (api: Api, args: Args<"orgs", "volumes">) =>
 
 const nextCursor = (page: { readonly nextCursor?: string | undefined }): string | undefined => page.nextCursor;
 
-/** Every App of an organization (spec 4.1). */
-export const everyApp = (api: Api, args: Args<"apps", "list">): Promise<AnswerOf<"apps", "list">["apps"]> =>
-  collected(appPages(api, args), ({ apps }) => apps);
+/** Every App of an organization once (spec 4.1). */
+export const everyApp = async (api: Api, args: Args<"apps", "list">): Promise<AnswerOf<"apps", "list">["apps"]> =>
+  latestOfEach(await collected(appPages(api, args), ({ apps }) => apps), ({ name }) => name);
 
-/** Every hostname of an App (spec 4.3). */
-export const everyCertificate = (api: Api, args: Args<"certificates", "list">) =>
-  collected(certificatePages(api, args), ({ certificates }) => certificates);
+/** Every hostname of an App once (spec 4.3). */
+export const everyCertificate = async (api: Api, args: Args<"certificates", "list">) =>
+  latestOfEach(
+    await collected(certificatePages(api, args), ({ certificates }) => certificates),
+    ({ hostname }) => hostname,
+  );
 
 /** Every Machine of an organization once, and the regions that did not answer (spec 4.6). */
 export async function everyOrgMachine(
@@ -65,14 +80,16 @@ export async function everyOrgMachine(
     for (const region of page.errorRegions ?? []) errorRegions.add(region);
     return page.machines;
   });
-  return { machines: latestOfEach(found), errorRegions: [...errorRegions] };
+  return { machines: latestOfEach(found, pathOf), errorRegions: [...errorRegions] };
 }
 
 /** Every volume of an organization once (spec 4.6). */
 export const everyOrgVolume = async (api: Api, args: Args<"orgs", "volumes">) =>
-  latestOfEach(await collected(orgVolumePages(api, args), ({ volumes }) => volumes));
+  latestOfEach(await collected(orgVolumePages(api, args), ({ volumes }) => volumes), pathOf);
+
+const pathOf = ({ appName, id }: { readonly appName: string; readonly id: string }): string => `${appName}/${id}`;
 
 /** What changes while pages are asked for may come on several of them (spec 4.6 rule 4); the last word counts. */
-const latestOfEach = <T extends { readonly appName: string; readonly id: string }>(items: readonly T[]): T[] => [
-  ...new Map(items.map((item) => [`${item.appName}/${item.id}`, item])).values(),
+const latestOfEach = <T>(items: readonly T[], keyOf: (item: T) => string | undefined): T[] => [
+  ...new Map(items.map((item) => [keyOf(item), item])).values(),
 ];

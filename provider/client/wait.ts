@@ -75,7 +75,7 @@ export async function reached(
         const answer = await api.machines.wait({ ...key, state: [...states], timeout, version: options.version });
         const version = answer.version || options.version;
         if (answer.state !== undefined) return { state: answer.state, version };
-        const live = await api.machines.get(key);
+        const live = await shown(api, key, options);
         return { state: live.state, version: version ?? versionOf(live) };
       } catch (error) {
         if (isNotFound(error)) {
@@ -98,6 +98,20 @@ export async function reached(
   } finally {
     ended = true;
     stopTelling();
+  }
+}
+
+/** The Machine; one that was made just now may show up a little late, also when it was seen before (F13). */
+export async function shown(api: Api, key: MachineKey, { fresh }: Pick<WaitOptions, "fresh">): Promise<Machine> {
+  const until = api.clock.now() + lateVisibility;
+  const pause = growingPause(100, 1000);
+  for (;;) {
+    try {
+      return await api.machines.get(key);
+    } catch (error) {
+      if (fresh !== true || !isNotFound(error) || api.clock.now() >= until) throw error;
+    }
+    await api.clock.sleep(pause(), api.deadline.signal);
   }
 }
 

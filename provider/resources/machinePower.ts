@@ -4,6 +4,7 @@ import type { Lease } from "../client/lease.ts";
 import {
   lastEvent,
   latestExit,
+  shown,
   waitForChecks,
   versionOf,
   waitForMachine,
@@ -45,12 +46,12 @@ export async function bringTo(
   if (target === "stopped") {
     const reached = await wait(["stopped", "failed", "destroyed"]);
     if (reached !== "stopped") throw await failed(api, key, reached, target);
-    return api.machines.get(key);
+    return shown(api, key, { fresh });
   }
-  if (isJob(wanted.config)) return ended(api, key, await wait(["settled", "destroyed"]));
+  if (isJob(wanted.config)) return ended(api, key, await wait(["settled", "destroyed"]), fresh);
   const reached = await wait(["started", "failed", "stopped", "destroyed"]);
   if (reached !== "started") throw await failed(api, key, reached, "started");
-  const live = await api.machines.get(key);
+  const live = await shown(api, key, { fresh });
   const exit = latestExit(live);
   if (live.state !== "started" || (exit && !exit.requested)) throw await failed(api, key, live.state, "started");
   if (target === "suspended") {
@@ -62,8 +63,8 @@ export async function bringTo(
   return (wanted.waitForChecks ?? true) && hasChecks(wanted.config) ? waitForChecks(api, key, progress) : live;
 }
 
-async function ended(api: Api, key: MachineKey, reached: string): Promise<Machine> {
-  const live = await api.machines.get(key);
+async function ended(api: Api, key: MachineKey, reached: string, fresh: boolean | undefined): Promise<Machine> {
+  const live = await shown(api, key, { fresh });
   const exit = latestExit(live);
   const well = exit === undefined ? live.state !== "failed" : exit.requested || exit.exitCode === 0;
   if (!well) throw await failed(api, key, reached, "done");
