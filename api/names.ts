@@ -1,6 +1,10 @@
 // Names and identifiers (bodies section 2), as schemas both sides share.
 import { z } from "zod";
 
+/** Half of a character, which no path can carry. */
+const isWhole = (text: string): boolean => !/\p{Surrogate}/u.test(text);
+const notWhole = "must not hold half of a character";
+
 /** Path parameters are one segment; anything that could be read as more is refused before it is sent (F34). */
 const segment = (what: string) =>
   z
@@ -10,7 +14,8 @@ const segment = (what: string) =>
     .regex(
       /^(?!\.{1,2}$)(?!.*%2e)[^/\\\u0000-\u001f\u007f?#%]+$/i,
       `${what} must not hold "/", "\\", "?", "#", "%" or control characters, nor be "." or ".."`,
-    );
+    )
+    .refine(isWhole, `${what} ${notWhole}`);
 
 /** App name: 1–62 of `a-z`, `0-9`, `-`; unique on the whole platform. */
 export const appName = z.string().regex(/^[a-z0-9-]{1,62}$/, "must be 1 to 62 of a-z, 0-9 and -");
@@ -30,8 +35,14 @@ export const appNameParam = segment("app name").meta({ description: "The App's n
 export const machineIdParam = segment("Machine id").meta({ description: "The Machine's identifier." });
 /** Path parameter `{volume_id}`. */
 export const volumeIdParam = segment("volume id").meta({ description: "The volume's identifier." });
-/** Path parameter `{key}` of metadata: any text; it is encoded. */
-export const metadataKeyParam = z.string().min(1).max(255).meta({ description: "The metadata key." });
+/** Path parameter `{key}` of metadata: any text but what a path is shortened by; it is encoded (F34). */
+export const metadataKeyParam = z
+  .string()
+  .min(1)
+  .max(255)
+  .refine((key) => key !== "." && key !== "..", 'metadata key must not be "." or ".."')
+  .refine(isWhole, `metadata key ${notWhole}`)
+  .meta({ description: "The metadata key." });
 
 /** Hostname of a certificate, also a wildcard such as `*.example.com`; up to 253 characters. */
 export const hostname = z
