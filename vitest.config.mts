@@ -8,7 +8,9 @@ export default defineConfig({
       {
         test: {
           name: "unit",
-          include: ["test/{api,core,client,resources,functions,plugin,service,generated,dynamic,tools,faults}/**/*.test.ts"],
+          include: [
+            "test/{api,client,commands,core,dynamic,faults,functions,generated,plugin,resources,service,tools}/**/*.test.ts",
+          ],
           testTimeout: 30_000,
           // A condition that a test waits for may take its time on a busy computer.
           expect: { poll: { timeout: 10_000 } },

@@ -10,6 +10,7 @@ import { toldOf } from "../core/errors.ts";
 import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type Question, type Resource, type Values } from "../core/resource.ts";
 import { inputsInState, nameInState, remember, rememberId } from "../core/memory.ts";
+import { dynamicOwnerOf } from "../core/owner.ts";
 import { ask as askService } from "../core/questions.ts";
 import { callFunction } from "../core/function.ts";
 import { functions } from "../functions/index.ts";
@@ -191,6 +192,9 @@ export async function invoke(
     isKnown,
   };
 }
+
+/** Whose an object of a program is. */
+export const ownerInProgram = dynamicOwnerOf;
 
 /** Key under which findings and the rest of the context travel. */
 export const contextKey = CONTEXT;

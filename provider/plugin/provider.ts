@@ -29,6 +29,7 @@ import {
   rememberId,
 } from "../core/memory.ts";
 import { nearest } from "../core/nearest.ts";
+import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { askAll } from "../core/questions.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
@@ -363,9 +364,6 @@ function functionOf(token: string): MachinesFunction {
     `there is no function ${JSON.stringify(token)} in this version${meant === undefined ? "" : `; did you mean machines:index:${meant}?`}`,
   );
 }
-
-/** Whose an object is: the program's name for it, which the service is told as a hash alone. */
-const ownerOf = (urn: string): string => createHash("sha256").update(urn).digest("hex").slice(0, 32);
 
 /** Values as core wants them: with what the engine says of the resource in their context. */
 const owned = (values: Values, urn: string, name: string): Values => ({

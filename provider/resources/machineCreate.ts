@@ -11,8 +11,10 @@ import { fromService, sameVersion, type Config } from "./machineSettings.ts";
 
 type Body = Parameters<Api["machines"]["create"]>[0]["body"];
 
-const opTag = "pulumi-op";
-const ownerTag = "pulumi-owner";
+/** Tag of a Machine that tells the one create which made it. */
+export const opTag = "pulumi-op";
+/** Tag of a Machine that tells whose it is. */
+export const ownerTag = "pulumi-owner";
 /** What was just made may show up this much later (spec 4.6 rule 2). */
 const shownWithin = 10_000;
 const attempts = 3;

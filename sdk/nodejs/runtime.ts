@@ -1,5 +1,4 @@
 // What the generated classes share: how a resource reaches the dynamic binding, and what preview asks the service.
-import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
@@ -8,6 +7,7 @@ import {
   ask as askQuestion,
   contextKey,
   invoke,
+  ownerInProgram,
   questionsOf,
   type Called,
   type Finding,
@@ -88,10 +88,7 @@ function contextFor(
 }
 
 const ownerHash = (type: string, name: string, parent: string): string =>
-  createHash("sha256")
-    .update(JSON.stringify([pulumi.getProject(), pulumi.getStack(), type, parent, name]))
-    .digest("hex")
-    .slice(0, 32);
+  ownerInProgram({ project: pulumi.getProject(), stack: pulumi.getStack(), type, parent, name });
 
 /** Preview asks the service what only it knows, each question as soon as the inputs it needs are known. */
 function findingsFor(

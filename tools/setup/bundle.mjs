@@ -29,6 +29,15 @@ const bundles = await bundle(
     chunkFileNames: "[name].js",
   },
 );
+// The command is a process of its own, which a program that loads the others never pays for.
+bundles.push(
+  ...(await bundle({ "commands/main": inRoot("provider/commands/main.ts") }, path.join(sdk, "provider"), {
+    external: ["undici"],
+    codeSplitting: false,
+    minify: true,
+  })),
+);
+fs.chmodSync(path.join(sdk, "provider/commands/main.js"), 0o755);
 for (const folder of ["api", "provider"]) {
   for (const entry of fs.readdirSync(path.join(sdk, folder), { recursive: true, withFileTypes: true })) {
     const file = path.join(entry.parentPath, entry.name);

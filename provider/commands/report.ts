@@ -1,0 +1,121 @@
+// What was found, in words and as JSON.
+import type { Compared, Orphan } from "./compare.ts";
+import { importCommand, type Import } from "./importFile.ts";
+import type { Place } from "./places.ts";
+import type { Held, StackState } from "./stackState.ts";
+
+/** An orphan and how it is imported; undefined where it cannot be. */
+export interface Told {
+  readonly orphan: Orphan;
+  readonly asImport: Import | undefined;
+}
+
+/** What was found in one place. */
+export interface Finding extends Omit<Compared, "orphans"> {
+  readonly place: Place;
+  readonly orphans: readonly Told[];
+}
+
+const words = { stack: "this stack", pulumi: "Pulumi", other: "not Pulumi", unknown: "unknown" } as const;
+
+const dynamicWayOut =
+  "The resources of this stack are dynamic ones, and those cannot be imported. To take over what was found, change over to the plugin " +
+  "(docs/bindings.md, From dynamic to plugin), run `pulumi up`, and run this again: it then says what to import. Or delete it through the service.";
+
+/** The report for people. */
+export function textOf(state: StackState, findings: readonly Finding[]): string {
+  const parts = findings.flatMap((finding) => [
+    headline(state, finding),
+    ...(finding.orphans.length > 0 ? [table(finding.orphans), ...finding.orphans.map(advice)] : []),
+    ...(finding.missing.length > 0 ? [missingText(finding.missing)] : []),
+    ...finding.notes,
+  ]);
+  const found = findings.flatMap(({ orphans }) => orphans);
+  if (found.length > 0 && state.isDynamic) parts.push(dynamicWayOut);
+  if (found.length > 0) parts.push("Nothing was changed. Make sure that nobody needs what you delete.");
+  return `${parts.join("\n\n")}\n`;
+}
+
+const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
+function headline({ stack, project }: StackState, { place, orphans, missing, failures }: Finding): string {
+  const { config, provider } = place;
+  const what = stack === undefined ? "the empty state" : `stack ${stack} of ${project ?? ""}`;
+  const through = provider ? `, provider ${provider.name}` : "";
+  const lost = missing.length > 0 ? ` ${count(missing.length, "resource")} of the state missing in the service.` : "";
+  return `${config.endpoint}, organization ${config.organization}${through}, compared with ${what}: ${orphans.length === 0 ? "no orphans" : count(orphans.length, "orphan")}.${lost}${failures.length > 0 ? " Not everything could be compared." : ""}`;
+}
+
+function table(orphans: readonly Told[]): string {
+  const rows = [
+    ["TYPE", "ID", "NAME", "CREATED", "MADE BY"],
+    ...orphans.map(({ orphan: { kind, id, name, createdAt, madeBy } }) => [
+      ...[kind.type, id, name ?? "-", createdAt ?? "-", words[madeBy]],
+    ]),
+  ];
+  const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? [];
+  return rows
+    .map((row) =>
+      row
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+function advice({ orphan: { kind, id, remark, deletion }, asImport }: Told): string {
+  return [
+    `${kind.type} ${id}${remark === undefined ? "" : `: ${remark}`}`,
+    ...(asImport ? [`  take over: ${importCommand(asImport)}`] : []),
+    `  delete:    ${deletion ?? "nothing deletes it; it expires by itself"}`,
+  ].join("\n");
+}
+
+const missingText = (missing: readonly Held[]): string =>
+  [
+    "In the state, and not in the service any more; `pulumi refresh` shows and forgets them:",
+    ...missing.map(({ type, id, urn }) => `  ${type} ${id}  ${urn}`),
+  ].join("\n");
+
+/** The report for programs; docs/orphans.md says what is in it. */
+export function jsonOf(
+  { stack, project }: StackState,
+  findings: readonly Finding[],
+  failures: readonly string[],
+): string {
+  const placed = <T, R extends object>(items: (finding: Finding) => readonly T[], shown: (item: T) => R) =>
+    findings.flatMap((finding) =>
+      items(finding).map((item) => ({ ...shown(item), provider: finding.place.provider?.name ?? null })),
+    );
+  const report = {
+    stack: stack ?? null,
+    project: project ?? null,
+    places: findings.map(({ place: { config, provider } }) => ({
+      endpoint: config.endpoint,
+      organization: config.organization,
+      provider: provider?.name ?? null,
+    })),
+    orphans: placed(({ orphans }) => orphans, orphanJson),
+    missing: placed(
+      ({ missing }) => missing,
+      ({ type, id, urn }) => ({ type, id, urn }),
+    ),
+    notes: findings.flatMap(({ notes }) => notes),
+    failures,
+  };
+  return `${JSON.stringify(report, null, 2)}\n`;
+}
+
+const orphanJson = ({ orphan, asImport }: Told) => ({
+  type: orphan.kind.type,
+  id: orphan.id,
+  name: orphan.name ?? null,
+  createdAt: orphan.createdAt ?? null,
+  madeBy: orphan.madeBy,
+  urn: orphan.urn ?? null,
+  inState: orphan.inState,
+  remark: orphan.remark ?? null,
+  import: asImport ? importCommand(asImport) : null,
+  delete: orphan.deletion ?? null,
+});
