@@ -75,7 +75,7 @@ async function appsOf(api: Api, own: readonly Held[], wanted: Wanted, failures: 
   // ASSUMED: an App with a role is one the platform made for itself, below a cluster for instance.
   const all = listed.filter(({ appRole }) => !appRole).map(({ name }) => name);
   const made = ofType(own, "App").filter(({ isExternal, id }) => id !== "" && !isExternal);
-  const begun = ofType(own, "App").flatMap(({ id, inputs }) => (id === "" ? plainText(inputs["name"]) ?? [] : []));
+  const begun = ofType(own, "App").flatMap(({ id, inputs }) => (id === "" ? (plainText(inputs["name"]) ?? []) : []));
   const whole = new Set([...made.map(({ id }) => id), ...begun, ...wanted.apps, ...all]);
   const needed = new Set([
     ...made.map(({ id }) => id),

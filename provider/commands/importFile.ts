@@ -23,10 +23,12 @@ export class Names {
   /** How an orphan is imported: in the place in the program that its creation was cut off for, or under its own name. */
   importOf({ kind, id, name, pending }: Orphan, provider: ProviderHeld | undefined): Import | undefined {
     if (!kind.isImportable) return undefined;
-    const own = pending?.name ?? name ?? id.slice(id.lastIndexOf("/") + 1);
+    const last = id.slice(id.lastIndexOf("/") + 1);
+    // An identifier or an address says less than what it is of.
+    const own = pending?.name ?? name ?? (/^[A-Za-z]/.test(last) ? last : uncapitalized(kind.type));
     return {
       type: `machines:index:${kind.type}`,
-      name: this.#free(own.replaceAll(/[^A-Za-z0-9_-]+/g, "-").replaceAll(/^-+|-+$/g, "") || "imported"),
+      name: this.#free(own.replaceAll(/[^A-Za-z0-9_-]+/g, "-")),
       id,
       parent: pending?.parent,
       provider,
@@ -41,6 +43,7 @@ export class Names {
   }
 }
 
+const uncapitalized = (type: string): string => type.slice(0, 1).toLowerCase() + type.slice(1);
 const nameIn = (urn: string): string => urn.slice(urn.lastIndexOf("::") + 2);
 
 /** A text as one argument of a shell. */

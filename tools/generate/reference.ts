@@ -148,7 +148,7 @@ function indexPage(): string {
   return [
     banner,
     "# Reference\n",
-    "What every program can use, in each language under its own spelling. [Configuration](configuration.md) has a page of its own.\n",
+    "What every program can use, in each language under its own spelling. [Configuration](configuration.md) has a page of its own, and so has the command [`pulumi-machines orphans`](../orphans.md).\n",
     "## Resources\n",
     "| resource | what it is | id |\n|---|---|---|",
     ...Object.values(resources).map((resource) => line(resource, `\`${resource.id.form}\``)),

@@ -1,0 +1,299 @@
+// What the orphans command says, writes and refuses.
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ownerOf } from "../../provider/core/owner.ts";
+import { ManualClock, seededRandom } from "../../service/index.ts";
+import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
+import { startService, type TestService } from "../support/startService.ts";
+import { command, type ReportJson, type Run } from "./command.ts";
+import { exportOf, sealed, urnOf, type Exported } from "./exports.ts";
+
+const image = { image: "registry.example.com/shop:1" };
+const shop: Exported = { type: "App", name: "shop", id: "shop" };
+
+let service: TestService;
+let folder: string;
+beforeEach(async () => {
+  service = await startService({
+    clock: new ManualClock(Date.parse("2026-01-31T12:00:00Z")),
+    random: seededRandom("orphans"),
+  });
+  folder = mkdtempSync(join(tmpdir(), "machines-orphans-"));
+});
+afterEach(async () => {
+  rmSync(folder, { recursive: true });
+  await service.close();
+});
+
+async function run(args: readonly string[], more: Run = {}) {
+  const { code, out, err } = await command(service, args, { cwd: folder, ...more });
+  expect(out + err).not.toContain(service.token);
+  return { code, out, err };
+}
+
+const write = (name: string, text: string): string => {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  return file;
+};
+
+/** A stack that a run and somebody else have left things beside. */
+async function leftovers(shape: "dynamic" | "plugin") {
+  await makeApp(service, "shop");
+  const make = (name: string, owner?: string) =>
+    makeMachine(service, "shop", {
+      name,
+      region: "ams",
+      config: { ...image, metadata: owner === undefined ? {} : { "pulumi-owner": owner, "pulumi-op": "0".repeat(32) } },
+    });
+  const web = await make("web", ownerOf(urnOf("plugin", "Machine", "web")));
+  await make("web-2f3a", ownerOf(urnOf("plugin", "Machine", "web")));
+  await makeVolume(service, "shop", "ams");
+  await send(service, "POST", "/v1/apps/shop/ip_assignments", { type: "v6" });
+  const held = [
+    shop,
+    { type: "Machine", name: "web", id: `shop/${web}` },
+    { type: "Volume", name: "logs", id: "shop/vol_gone" },
+  ];
+  return write("state.json", exportOf(shape, held));
+}
+
+/** The blocks of docs/orphans.md in a language. */
+const documented = (language: string): string[] =>
+  [...readFileSync(join(__dirname, "../../docs/orphans.md"), "utf8").matchAll(/```(\w+)\n(.*?)```/gs)].flatMap(
+    ([, found, text = ""]) => (found === language ? [text] : []),
+  );
+
+const anywhere = (text: string): string => text.replaceAll(service.url, "https://machines.example.com");
+
+describe("the examples of docs/orphans.md are what the command prints", () => {
+  test("on the plugin", async () => {
+    const state = await leftovers("plugin");
+    const { code, out, err } = await run(["orphans", "--state", state]);
+    expect([code, err]).toEqual([1, ""]);
+    expect(anywhere(out)).toBe(documented("text")[0]);
+  });
+
+  test("as JSON", async () => {
+    const state = await leftovers("plugin");
+    const { out } = await run(["orphans", "--state", state, "--json", "--only", "Machine"]);
+    expect(JSON.parse(anywhere(out))).toEqual(JSON.parse(documented("json")[0] ?? ""));
+  });
+
+  test("dynamic resources are said not to be importable, and what to do instead", async () => {
+    const state = await leftovers("dynamic");
+    const { code, out } = await run(["orphans", "--state", state]);
+    expect(code).toBe(1);
+    expect(out).not.toContain("take over:");
+    expect(anywhere(out)).toContain(documented("text")[1]);
+    const refused = await run(["orphans", "--state", state, "--import", "import.json"]);
+    expect(refused).toMatchObject({ code: 2, out: "" });
+    expect(refused.err).toMatch(/^pulumi-machines: --import: .* cannot be imported\. Change over to the plugin first/);
+    expect(existsSync(join(folder, "import.json"))).toBe(false);
+  });
+});
+
+describe("the file of --import", () => {
+  test("has every object once, under a name of its own, in the place in the program that waits for it", async () => {
+    await makeApp(service, "shop");
+    const tagged = (name: string, resource: string, within?: string) =>
+      makeMachine(service, "shop", {
+        name,
+        config: { ...image, metadata: { "pulumi-owner": ownerOf(urnOf("plugin", "Machine", resource, within)) } },
+      });
+    const [web, double] = [await tagged("web", "web"), await tagged("web-2f3a", "web")];
+    const begun = await tagged("worker-77", "worker", "tier");
+    const volumes = [await makeVolume(service, "shop", "ams"), await makeVolume(service, "shop", "fra")].sort();
+    const state = exportOf("plugin", [shop, { type: "Machine", name: "web", id: `shop/${web}` }], {
+      pending: [{ type: "Machine", name: "worker", within: "tier", inputs: { app: "shop" } }],
+    });
+    const { code, err } = await run(["orphans", "--state", "-", "--import", "import.json"], { stdin: state });
+    expect([code, err]).toEqual([
+      1,
+      "import.json is written. Take out what is not to be taken over, then run: pulumi import --file import.json\n",
+    ]);
+    const { nameTable, resources } = JSON.parse(readFileSync(join(folder, "import.json"), "utf8")) as {
+      nameTable: Record<string, string>;
+      resources: { name: string; id: string; type: string; parent?: string }[];
+    };
+    const inOrder = [...resources].sort((a, b) => (a.id < b.id ? -1 : 1));
+    expect(inOrder).toEqual(
+      [
+        { type: "machines:index:Machine", name: "web-2f3a", id: `shop/${double}` },
+        { type: "machines:index:Machine", name: "worker", id: `shop/${begun}`, parent: "tier-1" },
+        { type: "machines:index:Volume", name: "data", id: `shop/${volumes[0]}` },
+        { type: "machines:index:Volume", name: "data-2", id: `shop/${volumes[1]}` },
+      ].sort((a, b) => (a.id < b.id ? -1 : 1)),
+    );
+    expect(nameTable).toEqual({ "tier-1": "urn:pulumi:dev::shop::my:index:Tier::tier" });
+  });
+
+  test("is not written where it is already, nor when there is nothing to import", async () => {
+    const state = await leftovers("plugin");
+    write("import.json", "mine");
+    const again = await run(["orphans", "--state", state, "--import", "import.json"]);
+    expect(again).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/import\.json .*it is there already; choose another/) as string,
+    });
+    expect(readFileSync(join(folder, "import.json"), "utf8")).toBe("mine");
+    const none = await run(["orphans", "--state", state, "--only", "SecretKey", "--import", "new.json"]);
+    expect(none).toMatchObject({ code: 0, err: "There is nothing to import: new.json is not written.\n" });
+    expect(existsSync(join(folder, "new.json"))).toBe(false);
+  });
+});
+
+describe("providers the program made", () => {
+  const staging = (inputs: object) =>
+    exportOf("plugin", [{ ...shop, provider: "staging" }], { providers: { staging: { ...inputs } } });
+  const endpoints = (out: string) => (JSON.parse(out) as ReportJson).places;
+
+  test("lead to their own place, and imports go through them", async () => {
+    await makeApp(service, "shop");
+    const volume = await makeVolume(service, "shop", "ams");
+    const state = staging({ endpoint: `${service.url}/v1`, organization: "personal" });
+    const { code, out } = await run(["orphans", "--state", "-", "--json", "--import", "import.json"], {
+      stdin: state,
+      env: { MACHINES_ENDPOINT: "http://127.0.0.1:1" },
+    });
+    expect(code).toBe(1);
+    expect(endpoints(out)).toEqual([{ endpoint: service.url, organization: "personal", provider: "staging" }]);
+    const urn = "urn:pulumi:dev::shop::pulumi:providers:machines::staging";
+    expect((JSON.parse(out) as ReportJson).orphans).toMatchObject([
+      {
+        provider: "staging",
+        import: `pulumi import machines:index:Volume data shop/${volume} --provider provider=${urn}`,
+      },
+    ]);
+    expect(JSON.parse(readFileSync(join(folder, "import.json"), "utf8"))).toEqual({
+      nameTable: { "staging-1": urn },
+      resources: [{ type: "machines:index:Volume", name: "data", id: `shop/${volume}`, provider: "staging-1" }],
+    });
+  });
+
+  test("a token that the state has encrypted is asked for, and that of the environment goes nowhere by itself", async () => {
+    await makeApp(service, "shop");
+    const state = staging({ endpoint: service.url, token: sealed });
+    const before = service.requests.length;
+    const first = await run(["orphans", "--state", "-"], { stdin: state });
+    expect(first).toMatchObject({ code: 2, out: "" });
+    expect(first.err).toBe(
+      "Not compared: provider staging was not looked at: its token cannot be read, because the state holds secrets encrypted. Run this again with --provider staging and MACHINES_TOKEN set.\n",
+    );
+    expect(service.requests).toHaveLength(before);
+    expect(await run(["orphans", "--state", "-", "--provider", "staging"], { stdin: state })).toMatchObject({
+      code: 0,
+      err: "",
+    });
+    expect(await run(["orphans", "--state", "-", "--provider", "prod"], { stdin: state })).toMatchObject({
+      code: 2,
+      err: 'pulumi-machines: the state holds no provider "prod"; it holds staging\n',
+    });
+  });
+
+  test("what one provider holds is no orphan to another one of the same service, and is one elsewhere", async () => {
+    await makeApp(service, "shop");
+    await makeApp(service, "blog");
+    const state = (endpoint: string) =>
+      exportOf("plugin", [shop, { type: "App", name: "blog", id: "blog", provider: "staging" }], {
+        providers: { staging: { endpoint } },
+      });
+    const all = (text: string) =>
+      run(["orphans", "--state", "-", "--all-apps", "--only", "App", "--json"], { stdin: text });
+    expect(await all(state(service.url))).toMatchObject({ code: 0, err: "" });
+    const elsewhere = await all(state("http://127.0.0.1:1"));
+    expect(elsewhere.code).toBe(1);
+    expect((JSON.parse(elsewhere.out) as ReportJson).orphans.map(({ id }) => id)).toEqual(["blog"]);
+    expect(elsewhere.err).toMatch(/^Not compared: .*127\.0\.0\.1:1/);
+  });
+});
+
+describe("what cannot work is said in a sentence, with exit code 2", () => {
+  const empty = exportOf("plugin", []);
+  test.each<[string, readonly string[], string, RegExp, Run?]>([
+    [
+      "no JSON",
+      ["--state", "-"],
+      "no, my s3cret",
+      /^pulumi-machines: standard input is no export of a stack; `pulumi stack export --file state\.json` writes one\n$/,
+    ],
+    ["no export", ["--state", "-"], "[]", /is no export of a stack/],
+    ["a file that is not there", ["--state", "none.json"], "", /none\.json cannot be read: ENOENT/],
+    ["another one that is not there", ["--state", "-", "--also", "none.json"], empty, /none\.json cannot be read/],
+    [
+      "an empty state",
+      ["--state", "-"],
+      empty,
+      /^Not compared: stack dev of shop holds no App and no cluster, so that there is nothing to look into: name an App with --app, or look at the whole organization with --all-apps\n$/,
+    ],
+    [
+      "a misspelt type",
+      ["--state", "-", "--only", "Machin"],
+      empty,
+      /--only Machin: no such type is compared; did you mean Machine\?/,
+    ],
+    ["a type that is nothing by itself", ["--state", "-", "--only", "Signature"], empty, /no such type is compared/],
+    [
+      "an unknown option",
+      ["--everything"],
+      "",
+      /^error: unknown option '--everything'\n\(add --help for the options\)\n$/,
+    ],
+    ["a folder that is not there", ["--cwd", "nowhere"], "", /--cwd nowhere: ENOENT/],
+    [
+      "no endpoint",
+      ["--state", "-", "--all-apps"],
+      empty,
+      /^pulumi-machines: no endpoint: set the service's base URL/,
+      { env: { MACHINES_ENDPOINT: "" } },
+    ],
+    [
+      "a wrong token",
+      ["--state", "-", "--all-apps"],
+      empty,
+      /^Not compared: apps\.list answered 401: .*The token from MACHINES_TOKEN is missing, wrong or expired/,
+      { env: { MACHINES_TOKEN: "wr0ng" } },
+    ],
+    [
+      "nobody there",
+      ["--state", "-", "--all-apps"],
+      empty,
+      /^Not compared: .*http:\/\/127\.0\.0\.1:1\b/,
+      { env: { MACHINES_ENDPOINT: "http://127.0.0.1:1", MACHINES_RETRIES: "0" } },
+    ],
+    [
+      "no Pulumi CLI",
+      [],
+      "",
+      /the Pulumi CLI was not found: put pulumi on PATH, or give an export with --state\n$/,
+      { env: { PATH: "/nowhere" } },
+    ],
+  ])("%s", async (_, args, stdin, sentence, more = {}) => {
+    const { code, out, err } = await run(["orphans", ...args], { stdin, ...more });
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toMatch(sentence);
+    expect(err).not.toContain("s3cret");
+    expect(err).not.toContain("wr0ng");
+    expect(err, "no stack of ours").not.toMatch(/\n +at /);
+  });
+
+  test("an App that is not there is no clean bill", async () => {
+    const { code, out, err } = await run(["orphans", "--state", "-", "--app", "none"], { stdin: empty });
+    expect([code, err]).toEqual([2, `Not compared: there is no App none at ${service.url}\n`]);
+    expect(out).toMatch(/no orphans\. Not everything could be compared\.\n$/);
+  });
+
+  test("what one list hides does not hide the rest, and is no clean bill", async () => {
+    const state = await leftovers("plugin");
+    service.fail({ operation: "volumes.list", status: 403, times: 2 });
+    const { code, out, err } = await run(["orphans", "--state", state, "--json"]);
+    expect(code).toBe(1);
+    expect((JSON.parse(out) as ReportJson).orphans.map(({ type }) => type)).toEqual(["IpAssignment", "Machine"]);
+    expect(err).toMatch(/^Not compared: Volume in App shop: volumes\.list answered 403/);
+    const alone = await run(["orphans", "--state", state, "--only", "Volume"]);
+    expect(alone.code).toBe(2);
+    expect(alone.out).toMatch(/no orphans\. Not everything could be compared\.\n$/);
+  });
+});
