@@ -20,7 +20,7 @@ class Tier extends pulumi.ComponentResource {
     new machines.Machine("worker", { app: app.id, name: "worker", region: "ams", config }, { parent: this });
   }
 }
-new Tier("tier");
+const tier = new Tier("tier");
 `;
 
 interface Live {
@@ -55,10 +55,13 @@ describe.each(bindings)("orphans of a stack on %s", (binding) => {
 
   /** Runs the command as `npx pulumi-machines` does. */
   function orphans(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+    return orphansWith({}, ...args);
+  }
+  function orphansWith(env: NodeJS.ProcessEnv, ...args: string[]): Promise<{ code: number; out: string; err: string }> {
     const program = join(inject("installed"), "node_modules/.bin/pulumi-machines");
     const before = service.requests.length;
     return new Promise((resolve) => {
-      execFile(program, ["orphans", ...args], { cwd: stack.dir, env: stack.env }, (error, out, err) => {
+      execFile(program, ["orphans", ...args], { cwd: stack.dir, env: { ...stack.env, ...env } }, (error, out, err) => {
         expect(out + err).not.toContain(service.token);
         expect(service.requests.slice(before).filter(isWrite), "it only reads").toEqual([]);
         resolve({ code: error === null ? 0 : Number(error.code), out, err });
@@ -143,8 +146,10 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
   });
 
   /** Adds a Machine to the program, and kills the run once the service has made it. */
-  async function killDuring(name: string): Promise<void> {
-    stack.program(`${stack.read()}\nnew machines.Machine("${name}", { app: app.id, region: "ams", config });\n`);
+  async function killDuring(name: string, options = "{}"): Promise<void> {
+    stack.program(
+      `${stack.read()}\nnew machines.Machine("${name}", { app: app.id, region: "ams", config }, ${options});\n`,
+    );
     service.fail({ operation: "machines.create", when: "after", delayMs: 5000 });
     const before = (await machines()).length;
     const cli = spawn("pulumi", ["up", "--yes", "--skip-preview", "--non-interactive"], {
@@ -170,7 +175,7 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
   });
 
   test.runIf(isPlugin)("one that was made on another computer is imported in the place that waits for it", async () => {
-    await killDuring("later");
+    await killDuring("later", "{ parent: tier }");
     rmSync(join(inject("installed"), ".pulumi-home/machines"), { recursive: true });
     expect(await orphans("--import", "later.json")).toMatchObject({ code: 1 });
     const [found] = (await report()).orphans;
@@ -180,6 +185,31 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
     expect((await stack.state())["later"]?.id).toBe(found?.id);
     expect(await stack.preview()).toEqual({});
     expect(counts(await stack.up())).not.toHaveProperty("created");
+  });
+
+  test.runIf(isPlugin)("what lies where a provider of the program leads is imported through it", async () => {
+    const text = stack.read();
+    const other = `
+const here = new machines.Provider("here", { endpoint: "${service.url}", token: pulumi.secret("${service.token}") });
+const blog = new machines.App("blog", { name: "left-blog" }, { provider: here });
+`;
+    stack.program(`${text}${other}`);
+    await stack.up();
+    await makeVolume(service, "left-blog", "ams");
+    expect(await orphans()).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^Not compared: provider here was not looked at: its token cannot be read/) as string,
+    });
+    const there = (...args: string[]) => orphansWith({ MACHINES_TOKEN: service.token }, "--provider", "here", ...args);
+    expect(await there("--import", "here.json")).toMatchObject({ code: 1 });
+    await stack.ok("import", "--file", "here.json", "--yes", "--generate-code=false", "--protect=false");
+    expect(await there()).toMatchObject({ code: 0, err: "" });
+    const [imported = ""] = Object.keys(await stack.preview());
+    const volume = `{ app: blog.id, name: "data", region: "ams", sizeGb: 1 }, { provider: here }`;
+    stack.program(`${text}${other}new machines.Volume("${imported}", ${volume});\n`);
+    expect(await stack.preview()).toEqual({});
+    stack.program(text);
+    await stack.up();
   });
 
   test("what the service has no longer is told, until a refresh", async () => {
