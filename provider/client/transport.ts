@@ -180,7 +180,7 @@ function isUnreached({ code = "", syscall, message }: NodeJS.ErrnoException): bo
 
 /** Whether the answer was an alert of TLS: then the other side understood nothing of the request. */
 const speaksTls = (cause: Error & { data?: unknown }): boolean =>
-  cause.name === "HTTPParserError" && typeof cause.data === "string" && /^\u0015\u0003/.test(cause.data);
+  cause.name === "HTTPParserError" && typeof cause.data === "string" && cause.data.startsWith("\u0015\u0003");
 
 /** The first failure of several tried addresses says what is wrong; the error around it says nothing. */
 function rootOf(error: unknown): Error {

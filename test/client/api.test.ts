@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { Outage } from "../../provider/client/outage.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Api } from "../../provider/client/api.ts";
-import { ApiError, NetworkError } from "../../provider/core/errors.ts";
+import { NetworkError } from "../../provider/core/errors.ts";
 import { jumpingClient, type jumpingClock } from "../support/jumpingClient.ts";
 import { makeApp } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";

@@ -5,7 +5,7 @@ import { connect, createServer as createTcp, type AddressInfo, type Server as Tc
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { httpTransport, type ProxyEnvironment } from "../../provider/client/transport.ts";
-import { currentCertificate, makeCertificate, type IssuedCertificate } from "../support/certificates.ts";
+import { currentCertificate, type makeCertificate, type IssuedCertificate } from "../support/certificates.ts";
 import { jumpingClient } from "../support/jumpingClient.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
