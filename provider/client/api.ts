@@ -242,6 +242,8 @@ async function attempts(
     const machine = machineIn(operation, answer);
     if (!machine) return answer;
     const isRead = operation.repeat === "read";
+    // Who asks for a version by name gets that one.
+    if (args["version"] !== undefined) return answer;
     if (!isRead) shared.versions.note(machine.id, machine.version);
     if (!isRead || !shared.versions.isBehind(machine.id, machine.version)) return answer;
     behindSince ??= clock.now();

@@ -250,7 +250,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     const machine = await makeMachine(service, "shop", { name: "web", config: { ...image, metadata } });
     const intents = join(folder, "machines/intents");
     mkdirSync(intents, { recursive: true });
-    const intent = { owner, op, endpoint: service.url, app: "shop", name: "web" };
+    const intent = { owner, op, endpoint: service.url, place: "shop", name: "web" };
     // Of a process that cannot be alive.
     writeFileSync(join(intents, "4194399-4194398-0.jsonl"), `${JSON.stringify(intent)}\n`);
     const { report } = await look(exportOf(shape, [shop]), [], { env: { PULUMI_HOME: folder } });

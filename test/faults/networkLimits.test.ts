@@ -115,7 +115,7 @@ describe("F05 a storm of 429 without a word", () => {
     service.fail({ when: "before", status: 429, times: "always" });
     const message = await messageOf(handled("App", service, { jump: true }).create({ name: "stormy" }));
     expect(message).toMatch(
-      /apps\.create answered 429: .*POST http.*rate limit held on; try again later, or with a smaller --parallel/,
+      /apps\.get answered 429: .*GET http.*rate limit held on; try again later, or with a smaller --parallel/,
     );
   });
 });
