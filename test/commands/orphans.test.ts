@@ -339,8 +339,10 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
       { type: "App", name: "old", id: "old-shop" },
       { type: "Machine", name: "m", id: "old-shop/91852e0b2e3d68" },
     ];
-    const { report } = await look(exportOf(shape, [shop, ...lost]));
-    expect(report.missing.map(({ id }) => id)).toEqual(["old-shop", "old-shop/91852e0b2e3d68"]);
+    for (const args of [[], ["--all-apps"]]) {
+      const { report } = await look(exportOf(shape, [shop, ...lost]), args);
+      expect(report.missing.map(({ id }) => id)).toEqual(["old-shop", "old-shop/91852e0b2e3d68"]);
+    }
     const alone = await look(exportOf(shape, lost));
     expect(alone.code).toBe(2);
     expect(alone.err).toMatch(/^Not compared: the service knows neither App old-shop nor any other App of this run/);
@@ -352,6 +354,23 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     await send(service, "POST", `/v1/postgres/${cluster}/attachments`, { app_name: "shop" });
     const { code, report } = await look(exportOf(shape, [{ type: "PostgresCluster", name: "db", id: cluster }]));
     expect([code, ids(report.orphans)]).toEqual([1, [`PostgresAttachment ${cluster}/shop`]]);
+  });
+
+  test("a pair of addresses holds both, and is missing when both are gone", async () => {
+    await makeApp(service, "shop");
+    const { ip_pair: pair } = await send<{ ip_pair: { v4: string; v6: string } }>(
+      service,
+      "POST",
+      "/v1/apps/shop/ip_assignments",
+      { type: "egress_pair" },
+    );
+    const held = { type: "IpAssignment", name: "out", id: `shop/${pair.v4},${pair.v6.toUpperCase()}` };
+    const state = exportOf(shape, [shop, held]);
+    expect(await look(state)).toMatchObject({ code: 0, report: { orphans: [], missing: [] } });
+    await send(service, "DELETE", `/v1/apps/shop/ip_assignments/${pair.v4}`);
+    expect(await look(state)).toMatchObject({ code: 0, report: { missing: [] } });
+    await send(service, "DELETE", `/v1/apps/shop/ip_assignments/${encodeURIComponent(pair.v6)}`);
+    expect(await look(state)).toMatchObject({ code: 1, report: { orphans: [], missing: [{ id: held.id }] } });
   });
 
   test("--only compares one type", async () => {
