@@ -36,28 +36,55 @@ export function everyTenSeconds(
   };
 }
 
-/** The machine's own clock. */
+/**
+ * The computer's time in milliseconds since 1970. It follows a jump forwards, since a computer that slept has lost that time,
+ * and ignores one backwards, which would make leases and deadlines last longer (F30).
+ */
+export function steadyTime(
+  wall: () => number = () => Date.now(),
+  monotonic: () => number = () => performance.now(),
+): () => number {
+  let now = wall();
+  let seen = monotonic();
+  return () => {
+    const tick = monotonic();
+    now = Math.max(wall(), now + (tick - seen));
+    seen = tick;
+    return Math.floor(now);
+  };
+}
+
+/** Milliseconds; a timer neither sees a computer's sleep nor takes more than 24 days. */
+const longestTimer = 30_000;
+
+/** The computer's own clock. */
 export const systemClock: Clock = {
-  now: Date.now,
+  now: steadyTime(),
   random: Math.random,
   every(milliseconds, run) {
     const timer = setInterval(run, milliseconds);
     return () => clearInterval(timer);
   },
-  sleep: (milliseconds, signal) =>
-    new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason as Error);
-      const stop = () => {
-        clearTimeout(timer);
-        reject(signal?.reason as Error);
-      };
-      const timer = setTimeout(() => {
-        signal?.removeEventListener("abort", stop);
-        resolve();
-      }, milliseconds);
-      signal?.addEventListener("abort", stop, { once: true });
-    }),
+  async sleep(milliseconds, signal) {
+    const until = this.now() + milliseconds;
+    do await pause(Math.min(longestTimer, until - this.now()), signal);
+    while (this.now() < until);
+  },
 };
+
+const pause = (milliseconds: number, signal: AbortSignal | undefined): Promise<void> =>
+  new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason as Error);
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, milliseconds);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
 
 /** Until when an operation may go on, and what cancels it. */
 export interface Deadline {

@@ -103,7 +103,7 @@ function raw(url: string, headers: Record<string, string>): Promise<number> {
   });
 }
 
-test("a host name that is not this computer's is refused: DNS may be made to point here", async () => {
+test("F36 a host name that is not this computer's is refused: DNS may be made to point here", async () => {
   const { url, token } = await withApp({ allowHosts: ["machines.test"] });
   const authorization = `Bearer ${token}`;
   for (const [host, status] of [
@@ -119,7 +119,7 @@ test("a host name that is not this computer's is refused: DNS may be made to poi
   }
 });
 
-test("requests a browser sends for another page are refused", async () => {
+test("F36 requests a browser sends for another page are refused", async () => {
   const { url, token } = await withApp();
   const authorization = `Bearer ${token}`;
   const host = new URL(url).host;

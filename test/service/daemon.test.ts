@@ -61,7 +61,7 @@ test("start, status, token, logs, stop", async () => {
   });
 });
 
-test("starts at the same moment, from several processes, start one service", async () => {
+test("F29 starts at the same moment, from several processes, start one service", async () => {
   const data = folder();
   const answers = await Promise.all([
     start(data, "--json"),
@@ -88,7 +88,7 @@ test("startLocal gives url and token, finds the same one again, and prints nothi
   written.mockRestore();
 });
 
-test("a service that was killed is started anew, whatever its files still say", async () => {
+test("F28 a service that was killed is started anew, whatever its files still say", async () => {
   const data = folder();
   const first = await startLocal({ data });
   await kill(data, first.pid);
@@ -111,7 +111,7 @@ test("a pid that belongs to somebody else by now is not taken for the service", 
   expect((await startLocal({ data })).pid).not.toBe(process.pid);
 });
 
-test("a second service in the foreground names the first and ends with 1", async () => {
+test("F29 a second service in the foreground names the first and ends with 1", async () => {
   const data = folder();
   const { pid } = await startLocal({ data });
   const second = await command(["start", "--data", data, "--listen", "127.0.0.1:0"]);

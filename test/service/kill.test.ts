@@ -68,25 +68,29 @@ function checkFile(): void {
   db.close();
 }
 
-test(`kill -9 under load, ${rounds} times: nothing that was answered is lost`, { timeout: rounds * 3000 }, async () => {
-  const known: Known = { machines: new Map(), volumes: new Set() };
-  for (let round = 0; round <= rounds; round++) {
-    const { url, token, pid } = await startLocal({ data });
-    last = pid;
-    const call = caller(url, token);
-    if (round === 0) await call("POST", "/apps", { name: "web", org_slug: "personal" });
-    else await verify(call, known);
-    if (round === rounds) break;
-    const before = known.machines.size;
-    const writing = Promise.all(Array.from({ length: writers }, (_, i) => write(call, known, `r${round}-w${i}`)));
-    // Later from round to round, so that the cut falls on another place each time.
-    await vi.waitFor(() => expect(known.machines.size).toBeGreaterThanOrEqual(before + 3 + (round % 20) * 2), {
-      interval: 1,
-      timeout: 10_000,
-    });
-    process.kill(pid, "SIGKILL");
-    await writing;
-    checkFile();
-  }
-  expect(known.machines.size).toBeGreaterThan(rounds * 3);
-});
+test(
+  `F28 kill -9 under load, ${rounds} times: nothing that was answered is lost`,
+  { timeout: rounds * 3000 },
+  async () => {
+    const known: Known = { machines: new Map(), volumes: new Set() };
+    for (let round = 0; round <= rounds; round++) {
+      const { url, token, pid } = await startLocal({ data });
+      last = pid;
+      const call = caller(url, token);
+      if (round === 0) await call("POST", "/apps", { name: "web", org_slug: "personal" });
+      else await verify(call, known);
+      if (round === rounds) break;
+      const before = known.machines.size;
+      const writing = Promise.all(Array.from({ length: writers }, (_, i) => write(call, known, `r${round}-w${i}`)));
+      // Later from round to round, so that the cut falls on another place each time.
+      await vi.waitFor(() => expect(known.machines.size).toBeGreaterThanOrEqual(before + 3 + (round % 20) * 2), {
+        interval: 1,
+        timeout: 10_000,
+      });
+      process.kill(pid, "SIGKILL");
+      await writing;
+      checkFile();
+    }
+    expect(known.machines.size).toBeGreaterThan(rounds * 3);
+  },
+);

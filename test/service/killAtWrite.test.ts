@@ -96,7 +96,7 @@ function checkFile(data: string): void {
 }
 
 test(
-  "killed at a write, everything that was answered is there and nothing is half there",
+  "F28 killed at a write, everything that was answered is there and nothing is half there",
   { timeout: 600_000 },
   async () => {
     const whole = join(folder, "whole");

@@ -55,7 +55,7 @@ function open(options: ServiceOptions) {
 
 const machines = "/apps/web/machines";
 
-test("a restart goes on where it was: states, timers, leases, snapshots and the token", async () => {
+test("F28 a restart goes on where it was: states, timers, leases, snapshots and the token", async () => {
   const data = folder();
   const before = new ManualClock();
   const first = open({ data, clock: before });
@@ -93,7 +93,7 @@ test("the data folder is the user's alone", async () => {
   expect(readFileSync(join(data, "service.db")).includes(service.token)).toBe(false);
 });
 
-test("a second service for the same folder is refused, and the folder is free after the first has closed", async () => {
+test("F29 a second service for the same folder is refused, and the folder is free after the first has closed", async () => {
   const data = folder();
   const { service } = open({ data });
   expect(() => createService({ data })).toThrow(/another machines-service serves/);
@@ -112,7 +112,7 @@ test("a lost token file gives a new token", async () => {
   expect((await again.call("GET", "/platform/regions")).status).toBe(200);
 });
 
-test("a store of a newer service is refused with a sentence", async () => {
+test("F29 a store of a newer service is refused with a sentence", async () => {
   const data = folder();
   await open({ data }).service.close();
   const db = new DatabaseSync(join(data, "service.db"));
@@ -122,14 +122,14 @@ test("a store of a newer service is refused with a sentence", async () => {
   expect(() => createService({ data })).toThrow(/newer/); // the lock was given back
 });
 
-test("a damaged store is refused with a sentence", async () => {
+test("F29 a damaged store is refused with a sentence", async () => {
   const data = folder();
   await open({ data }).service.close();
   writeFileSync(join(data, "service.db"), Buffer.alloc(8192, "garbage"));
   expect(() => createService({ data })).toThrow(/service\.db is damaged\. Put a backup in its place/);
 });
 
-test("a full disk is 503 with Retry-After; reads go on, and so do writes once there is room", async () => {
+test("F29 a full disk is 503 with Retry-After; reads go on, and so do writes once there is room", async () => {
   const { service, call } = open({ data: folder() });
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
   const { db } = service.world.store;
@@ -147,14 +147,14 @@ test("a full disk is 503 with Retry-After; reads go on, and so do writes once th
   expect((await call("POST", machines, big)).status).toBe(200);
 });
 
-test("what is answered is on the disk: every commit is synced", () => {
+test("F28 what is answered is on the disk: every commit is synced", () => {
   const { service } = open({ data: folder() });
   const { store } = service.world;
   expect(store.get("PRAGMA synchronous")).toEqual({ synchronous: 2 });
   expect(store.get("PRAGMA journal_mode")).toEqual({ journal_mode: "wal" });
 });
 
-test("a new service does not go by the address of one that was killed", async () => {
+test("F28 a new service does not go by the address of one that was killed", async () => {
   const data = folder();
   await open({ data }).service.close();
   writeFileSync(join(data, "service.json"), JSON.stringify({ url: "http://127.0.0.1:1", pid: 1, data }));
@@ -177,7 +177,7 @@ test("a request that is refused half way leaves nothing behind", async () => {
   });
 });
 
-test("what was never committed is not shown to anybody later", async () => {
+test("F29 what was never committed is not shown to anybody later", async () => {
   const { call, service } = open({ delays: "none" });
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
   const { id } = (await call("POST", machines, { config: { image: "nginx" } })).body;
@@ -212,7 +212,7 @@ test("requests that share a transaction stand or fall alone", async () => {
   expect(names.sort()).toEqual(["a", "c", "d"]);
 });
 
-test("the clock never runs backwards and follows a jump forwards", () => {
+test("F30 the clock never runs backwards and follows a jump forwards", () => {
   let [wall, ticks] = [1_000_000, 0];
   const clock = systemClock(
     () => wall,
@@ -228,7 +228,7 @@ test("the clock never runs backwards and follows a jump forwards", () => {
   expect(pass(100, 100)).toBe(4_600_250);
 });
 
-test("identifiers of events grow even when the clock was set back between two runs", async () => {
+test("F30 identifiers of events grow even when the clock was set back between two runs", async () => {
   const data = folder();
   const first = open({ data, clock: new ManualClock(Date.UTC(2026, 5, 1)), delays: "none" });
   await first.call("POST", "/apps", { name: "web", org_slug: "personal" });
@@ -277,7 +277,7 @@ test("two runs with one seed and one clock answer byte for byte the same", async
   expect(one).toHaveLength(9);
 });
 
-test("a folder that cannot be written is refused with a sentence", async () => {
+test("F29 a folder that cannot be written is refused with a sentence", async () => {
   if (process.getuid?.() === 0) {
     // The superuser writes everywhere; a file in the place of the folder stops everybody.
     const file = folder();
