@@ -45,29 +45,38 @@ function reasonOf(answer: Answer): string {
   return excerpt(answer);
 }
 
+const inDoubt = "It may have taken effect all the same; look before it is repeated.";
+
+/** What to do next, by status; what says more goes before it. */
+const nextSteps: Readonly<Record<number, string>> = {
+  404: "Is it still there, and is its name right?",
+  408: "The service took too long; try again later.",
+  409: "Something else holds its place or is at work on it; try again when that has ended, or choose another name.",
+  410: "It was deleted; only what is there can be asked for.",
+  412: "It is not in a state for this yet; try again when it is.",
+  413: "Make it smaller: large files have their place in the image or on a volume.",
+};
+
 function nextStep(operation: Operation, { status, headers }: Answer, reason: string, config: Config): string {
-  if (status === 401) return ` The token from ${config.tokenSource} is missing, wrong or expired; set a new one.`;
+  if (status === 401) return `The token from ${config.tokenSource} is missing, wrong or expired; set a new one.`;
   if (status === 403)
-    return ` The token from ${config.tokenSource} may not do this; is the organization (${config.organization}) right?`;
-  if (status >= 300 && status < 400) return " Redirects are not followed; set the endpoint to where it points.";
+    return `The token from ${config.tokenSource} may not do this; is the organization (${config.organization}) right?`;
+  if (status >= 300 && status < 400) return "Redirects are not followed; set the endpoint to where it points.";
   if (status === 429) {
     const after = headers["retry-after"] === undefined ? "" : ` (Retry-After: ${headers["retry-after"].slice(0, 40)})`;
-    return ` The service's rate limit held on${after}; try again later, or with a smaller --parallel.`;
+    return `The service's rate limit held on${after}; try again later, or with a smaller --parallel.`;
   }
   if (reason.includes("insufficient_capacity") || reason.includes("could not find a candidate host"))
-    return " Try another region or a smaller guest.";
-  if (operation.repeat === "once" && (status === 408 || status >= 500)) {
-    return ` ${inDoubt}`;
-  }
-  return "";
+    return "Try another region or a smaller guest.";
+  if (operation.repeat === "once" && (status === 408 || status >= 500)) return inDoubt;
+  if (status >= 500) return "The service failed; try again later.";
+  return nextSteps[status] ?? "Correct what it names, and try again.";
 }
 
 /** A service that quotes the token must not bring it into a message. */
 const withoutToken = (text: string, { token }: Config): string => (!token ? text : text.replaceAll(token, "[token]"));
 
 const requestIdOf = ({ headers }: Answer): string | undefined => headers["svc-request-id"] ?? headers["fly-request-id"];
-
-const inDoubt = "It may have taken effect all the same; look before it is repeated.";
 
 /** The error for an answer that is no success. */
 export function answerError(operation: Operation, url: string, answer: Answer, config: Config): ApiError {
@@ -83,7 +92,7 @@ export function answerError(operation: Operation, url: string, answer: Answer, c
     reason,
     requestId,
     code,
-    message: `${operation.id} answered ${answer.status}${location}: ${reason} (${where}).${nextStep(operation, answer, reason, config)}`,
+    message: `${operation.id} answered ${answer.status}${location}: ${reason} (${where}). ${nextStep(operation, answer, reason, config)}`,
   });
 }
 

@@ -160,6 +160,21 @@ describe("F24 answers that make no sense", () => {
     }
   });
 
+  test("F24 every error names what was asked, where, what came, under which id, and what to do", async () => {
+    for (const status of [400, 401, 403, 404, 408, 409, 410, 412, 413, 418, 422, 429, 451, 500, 501, 502, 503, 504]) {
+      answering(whole('{"error":"the reason"}', { status: `${status} x`, headers: "svc-request-id: r-1\r\n" }));
+      for (const [work, asked] of [
+        [get, `machines.get answered ${status}: the reason (GET ${url}/v1/apps/app/machines/${machine.id}`],
+        [create, `machines.create answered ${status}: the reason (POST ${url}/v1/apps/app/machines`],
+      ] as const) {
+        const { message } = await failure(work());
+        expect(message.startsWith(`${asked}, request r-1). `), message).toBe(true);
+        // A whole sentence.
+        expect(message.slice(asked.length)).toMatch(/r-1\)\. [A-Z].{10,}[.?]$/);
+      }
+    }
+  });
+
   // Everything that answers a body, over answers of which something small was changed.
   const rows = Object.values(contract)
     .flatMap((group): Operation[] => Object.values(group))
