@@ -14,7 +14,6 @@ const config = { image: "registry.example.com/a:1" };
 describe("failures of the service", () => {
   let service: TestService;
   let api: Api;
-  let clock: ReturnType<typeof jumpingClock>;
   let sent: string[];
 
   beforeAll(async () => {
@@ -22,7 +21,7 @@ describe("failures of the service", () => {
     await makeApp(service, "app");
   });
   afterAll(() => service.close());
-  beforeEach(() => ({ api, clock, sent } = jumpingClient(service)));
+  beforeEach(() => ({ api, sent } = jumpingClient(service)));
   afterEach(() => service.service.faults.clear());
 
   const create = (name: string) => api.machines.create({ appName: "app", body: { name, config } });

@@ -5,7 +5,7 @@ import { connect, createServer as createTcp, type AddressInfo, type Server as Tc
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { httpTransport, type ProxyEnvironment } from "../../provider/client/transport.ts";
-import { currentCertificate, type makeCertificate, type IssuedCertificate } from "../support/certificates.ts";
+import { currentCertificate, type CertificateOptions, type IssuedCertificate } from "../support/certificates.ts";
 import { jumpingClient } from "../support/jumpingClient.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -52,7 +52,7 @@ describe("F22 TLS", () => {
       "localhost",
     );
   // Its own issuer, so that it can be trusted by itself.
-  const own = (options: Parameters<typeof makeCertificate>[0] = {}) =>
+  const own = (options: CertificateOptions = {}) =>
     currentCertificate({ hosts, commonName: "Test Authority", ...options });
 
   /** Work while this process trusts a certificate, as NODE_EXTRA_CA_CERTS would make it from its start. */

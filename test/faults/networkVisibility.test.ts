@@ -98,10 +98,10 @@ describe("F09 a wait whose holds end", () => {
     const program = { app: await newApp(), config: { image } };
     const failed = await type.create(program).then(
       () => Promise.reject(new Error("it succeeded")),
-      (error: unknown) => error as { id: string; properties: Record<string, unknown> },
+      (error: unknown) => error as Error & { id: string; properties: Record<string, unknown> },
     );
     expect(failed).toMatchObject({ name: "InitializationFailed", id: expect.stringMatching(`^${app}/`) as unknown });
-    expect(String(failed)).toMatch(/was not started within 1m.*The next up goes on from here/);
+    expect(failed.message).toMatch(/was not started within 1m.*The next up goes on from here/);
     service.service.faults.clear();
     const state = await type.update({ id: failed.id, state: failed.properties }, program);
     expect(state).toMatchObject({ state: "started" });
