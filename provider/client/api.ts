@@ -183,7 +183,9 @@ async function attempts(
   const known = { ...config, token };
   let garbled = false;
   for (let attempt = 0; ; attempt++) {
-    if (clock.now() + shared.pace.delay(lane) < deadline.at) await shared.pace.turn(lane, deadline, ticket);
+    if (clock.now() + shared.pace.delay(lane) >= deadline.at && clock.now() < deadline.at)
+      throw noTurn(operation, lane, deadline);
+    await shared.pace.turn(lane, deadline, ticket);
     // What is cancelled sends nothing more; what was sent is heard out, unless it is a read.
     deadline.signal?.throwIfAborted();
     const left = deadline.at - clock.now();
@@ -216,12 +218,12 @@ async function attempts(
       random: () => clock.random(),
       now: () => clock.now(),
     });
+    if (outcome.kind === "answer" && (outcome.status < 500 || outcome.status === 501)) shared.outage.answered();
+    else if (!operation.held && !(outcome.kind !== "answer" && outcome.lasting)) shared.outage.failed();
     if (verdict.kind === "limited") {
       shared.pace.hold(lane, operation, verdict.afterMs);
       if (clock.now() + verdict.afterMs < deadline.at) continue;
     }
-    if (outcome.kind === "answer" && (outcome.status < 500 || outcome.status === 501)) shared.outage.answered();
-    else if (!operation.held) shared.outage.failed();
     if (verdict.kind === "again" && clock.now() + verdict.afterMs < deadline.at)
       if (await shared.outage.mayRepeat(attempting, verdict.afterMs, deadline.signal)) continue;
     if (operation.repeat !== "read") forgetLists(shared, args);
@@ -255,6 +257,12 @@ async function attempts(
     await clock.sleep(behindPause, deadline.signal);
   }
 }
+
+const noTurn = (operation: Operation, lane: string, { allowed }: Deadline): MachinesError =>
+  new MachinesError(
+    "wait-timeout",
+    `${operation.id}: the service's rate limit for ${lane} leaves it no turn within the ${allowed} this operation may take. Nothing was sent; run again later, or with customTimeouts that allow more.`,
+  );
 
 /** Milliseconds a read may be behind what was written (spec 4.6 rule 2), and between two looks. */
 const behindAtMost = 5000;

@@ -5,7 +5,7 @@ import { Outage } from "../../provider/client/outage.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Api } from "../../provider/client/api.ts";
 import { NetworkError } from "../../provider/core/errors.ts";
-import { jumpingClient, type jumpingClock } from "../support/jumpingClient.ts";
+import { jumpingClient, jumpingClock } from "../support/jumpingClient.ts";
 import { makeApp } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -80,7 +80,7 @@ describe("failures of the service", () => {
     });
 
     test("ends for who is cancelled while another one tries", async () => {
-      const outage = new Outage(clock);
+      const outage = new Outage(jumpingClock());
       for (const _ of many) outage.failed();
       expect(await outage.mayRepeat({}, 1000, undefined)).toBe(true);
       const cancel = new AbortController();
