@@ -39,8 +39,9 @@ export default defineConfig({
           name: "e2e",
           include: ["test/{e2e,upgrade}/**/*.test.ts"],
           globalSetup: ["test/e2e/globalSetup.ts"],
-          // One CLI at a time: two cores, and every run starts several processes of its own.
-          fileParallelism: false,
+          // Two CLIs at a time, after everything else: a run of one keeps a core busy with several processes.
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
           testTimeout: 240_000,
           hookTimeout: 600_000,
         },

@@ -44,7 +44,7 @@ describe.each(bindings)("a database, %s", (binding) => {
       "staging",
     ]);
     expect(await databaseUrl()).toMatch(/^postgresql:\/\/shop:[^@]+@pgbouncer\..*\/shop$/);
-    expect(counts(await stack.ok("refresh", "--yes"))).toEqual({ unchanged: 12 });
+    expect(counts(await stack.refresh())).toEqual({ unchanged: 12 });
     expect(await stack.preview()).toEqual({});
   });
 
@@ -57,7 +57,7 @@ describe.each(bindings)("a database, %s", (binding) => {
     const before = await databaseUrl();
     await set("passwordOf", "2026-02");
     // The user, the attachment with the secret, and the Machine that is to see it.
-    expect(counts(await stack.ok("up", "--yes"))).toEqual({ updated: 3, unchanged: 9 });
+    expect(counts(await stack.up())).toEqual({ updated: 3, unchanged: 9 });
     const after = await databaseUrl();
     expect(after).not.toBe(before);
     const [cluster] = (await clusters()).filter(({ name }) => name.startsWith("shop"));
@@ -83,9 +83,9 @@ describe.each(bindings)("a database, %s", (binding) => {
   test("without it, another size replaces it in one up, and everything can go", async () => {
     const [before] = await clusters();
     await set("protect", "false");
-    expect(counts(await stack.ok("up", "--yes"))).toMatchObject({ replaced: 1 });
+    expect(counts(await stack.up())).toMatchObject({ replaced: 1 });
     expect((await clusters()).map(({ id }) => id)).not.toContain(before?.id);
-    await stack.ok("destroy", "--yes");
+    await stack.destroy();
     expect(await clusters()).toEqual([]);
     expect(await stack.state()).toEqual({});
   });

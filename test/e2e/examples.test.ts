@@ -39,14 +39,14 @@ describe.each([
   });
 
   test("up again and refresh change nothing", async () => {
-    const { unchanged = 0, ...rest } = counts(await stack.ok("up", "--yes"));
+    const { unchanged = 0, ...rest } = counts(await stack.up());
     expect(unchanged).toBeGreaterThan(1);
     expect(rest).toEqual({});
-    expect(counts(await stack.ok("refresh", "--yes"))).toEqual({ unchanged });
+    expect(counts(await stack.refresh())).toEqual({ unchanged });
   });
 
   test("destroy leaves the service empty", async () => {
-    await stack.ok("destroy", "--yes");
+    await stack.destroy();
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
     // Deleted clusters stay in the list of those that are asked for so: what is left is what still runs, or is about to end.
     const left = await send<{ data: { status: string }[] }>(service, "GET", "/v1/postgres?org_slug=personal");

@@ -65,6 +65,7 @@ describe.each(bindings)("functions on %s", (binding) => {
     });
     stack = new Stack(inject("installed"), "functions", binding);
     stack.program(program(ciphertext));
+    stack.checkTypes(); // of what functions answer
     await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
   });
   afterAll(() => service.close());
@@ -120,7 +121,7 @@ describe.each(bindings)("functions on %s", (binding) => {
   });
 
   test("destroy removes what the program made, and no more", async () => {
-    await run("destroy", "--yes");
+    await run("destroy", "--yes", "--skip-preview");
     const { apps } = await send<{ apps: { name: string }[] }>(service, "GET", "/v1/apps?org_slug=personal");
     expect(apps.map(({ name }) => name)).toEqual(["vault"]);
   });

@@ -159,7 +159,7 @@ describe.each([
   });
 
   test("an edit outside is shown by refresh, and nothing else is", async () => {
-    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 5 });
+    expect(counts(await stack.refresh())).toEqual({ unchanged: 5 });
     const { config } = await live();
     await send(service, "POST", path, { config: { ...config, env: { ...config.env, GREETING: "edited" } } });
     await send(service, "GET", `${path}/wait?state=started`);
@@ -186,7 +186,7 @@ describe.each([
   });
 
   test("destroy leaves the service empty", async () => {
-    await stack.ok("destroy", "--yes", "--skip-preview");
+    await stack.destroy();
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
     expect(await stack.state()).toEqual({});
   });

@@ -24,6 +24,7 @@ describe("the README's first program", () => {
 
   beforeAll(() => {
     stack = new Stack(inject("installed"), "readme");
+    stack.checkTypes();
     for (const file of ["package.json", "tsconfig.json", "Pulumi.yaml"]) rmSync(join(stack.dir, file));
     delete stack.env["PULUMI_CONFIG_PASSPHRASE"]; // the README chooses one
     env = { MACHINES_SERVICE_DATA: join(stack.dir, ".service") };

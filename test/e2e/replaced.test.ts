@@ -56,7 +56,7 @@ describe.each(bindings)("replaced without a changed input, %s", (binding) => {
     stack.program(program("one", "db"));
     await stack.up();
     expect(await there()).toEqual({ role: "db", LEVEL: "db", TOKEN: "db" });
-    await stack.ok("refresh", "--yes");
+    await stack.refresh();
     expect(await stack.preview()).toEqual({});
   });
 
@@ -64,7 +64,7 @@ describe.each(bindings)("replaced without a changed input, %s", (binding) => {
     stack.program(program("two", "db"));
     await stack.up();
     expect(await there()).toEqual({ role: "db", LEVEL: "db", TOKEN: "db" });
-    await stack.ok("refresh", "--yes");
+    await stack.refresh();
     expect(await stack.preview()).toEqual({});
   });
 });

@@ -113,7 +113,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
     const before = service.requests.length;
     expect(counts(await stack.up())).toEqual({ unchanged: 5 });
     expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
-    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 5 });
+    expect(counts(await stack.refresh())).toEqual({ unchanged: 5 });
   });
 
   test("a changed image and env preview as an update of named fields, and up makes a new version of the same Machine", async () => {
@@ -162,7 +162,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
     const live = await find("web");
     await outside(live, "?force=true", undefined, "DELETE");
     await outside(live, "/wait?state=destroyed", undefined, "GET");
-    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ deleted: 1, unchanged: 4 });
+    expect(counts(await stack.refresh())).toEqual({ deleted: 1, unchanged: 4 });
     expect(counts(await stack.up())).toEqual({ created: 1, unchanged: 4 });
     expect(await machines()).toHaveLength(2);
     expect((await find("web")).id).not.toBe(live.id);
@@ -187,7 +187,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
     const [volume] = await volumes();
     expect(volume?.size_gb).toBe(4);
     await send(service, "PUT", `/v1/apps/${app}/volumes/${volume?.id ?? ""}/extend`, { size_gb: 9 });
-    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 5 });
+    expect(counts(await stack.refresh())).toEqual({ unchanged: 5 });
     expect(counts(await stack.up())).toEqual({ unchanged: 5 });
     expect((await stack.state())["data"]?.outputs).toMatchObject({ sizeGb: 4, currentSizeGb: 9 });
     const before = service.requests.length;
@@ -266,16 +266,14 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
     const empty = await startService();
     try {
       const before = await stack.state();
-      await stack.ok("config", "set", "machines:endpoint", empty.url);
-      await stack.ok("config", "set", "--secret", "machines:token", empty.token);
+      await stack.set({ "machines:endpoint": empty.url, "machines:token": empty.token });
       // A plain refresh takes the provider's configuration from the state, as of every provider; this one reads the stack's.
       expect(await stack.fails("refresh", "--run-program", "--yes", "--skip-preview")).toMatch(
         /knows neither App .* nor any other App of this run: are endpoint .* and organization .* right\?/,
       );
       expect(await stack.state()).toEqual(before);
     } finally {
-      await stack.ok("config", "set", "machines:endpoint", service.url);
-      await stack.ok("config", "set", "--secret", "machines:token", service.token);
+      await stack.set({ "machines:endpoint": service.url, "machines:token": service.token });
       await empty.close();
     }
     // The failed refresh left the wrong endpoint in the provider's own state; to go back is another change of place.
@@ -339,7 +337,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
   });
 
   test("destroy leaves the service empty", async () => {
-    const output = await stack.ok("destroy", "--yes", "--skip-preview");
+    const output = await stack.destroy();
     expect(counts(output)).toMatchObject({ deleted: 5 });
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0, apps: [] });
     expect(await stack.state()).toEqual({});

@@ -87,11 +87,11 @@ describe("moving a volume", () => {
     expect(output).toMatch(/snapshot \S+ cannot be deleted; it is forgotten here and expires by itself/);
     expect(await ids()).toEqual(kept);
     expect(await volumes()).toEqual(["moved fra", "restored ams", "staging ams"]);
-    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 6 });
+    expect(counts(await stack.refresh())).toEqual({ unchanged: 6 });
   });
 
   test("destroy leaves the service empty", async () => {
-    await stack.ok("destroy", "--yes", "--skip-preview");
+    await stack.destroy();
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
   });
 });

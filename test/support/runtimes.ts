@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
+import { withLock } from "../../tools/lib/lock.mjs";
 import { quiet } from "../../tools/lib/process.mjs";
 import { inPythonEnvironment, pythonEnvironment } from "../../tools/setup/python.mjs";
 import { goEnvironment, goProblem, isOffline } from "../../tools/setup/sdkGenerator.mjs";
@@ -74,7 +75,11 @@ async function findPython(installed: string): Promise<Found> {
   const reason = base.reason ?? withoutHost("python");
   if (base.dir === undefined || reason !== undefined) return { reason: reason ?? "" };
   const venv = join(installed, "venv");
-  if (!existsSync(venv)) install(base.dir, venv, installed);
+  const { dir } = base;
+  // Another test file may be at it.
+  await withLock(`${venv}.lock`, "installing the SDK for Python", () => {
+    if (!existsSync(venv)) install(dir, venv, installed);
+  });
   const runtime: Runtime = {
     yaml: "\n  name: python\n  options:\n    virtualenv: venv",
     main: "__main__.py",

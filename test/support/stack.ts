@@ -20,6 +20,19 @@ export interface Ran {
   readonly stdout: string;
 }
 
+/** How the CLI is run, where it is not as usual. */
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** What is run in its place. */
+  readonly command?: string;
+}
+
+/** A run of the CLI that goes on. */
+export interface Running {
+  readonly pid: number;
+  readonly ended: Promise<Ran>;
+}
+
 /** A step of a preview. */
 export interface Step {
   readonly op: string;
@@ -32,6 +45,8 @@ export interface Step {
 
 /** A resource in the exported state. */
 export interface StateOf {
+  /** Its type, as the engine has it. */
+  readonly type: string;
   readonly id: string;
   readonly inputs: Record<string, unknown>;
   readonly outputs: Record<string, unknown>;
@@ -71,11 +86,14 @@ export class Stack {
       ...rest,
       ...runtime.env,
       PULUMI_BACKEND_URL: `file://${join(this.dir, ".state")}`,
-      PULUMI_HOME: join(installed, ".pulumi-home"),
+      PULUMI_HOME: join(this.dir, ".pulumi-home"),
       PULUMI_CONFIG_PASSPHRASE: "test",
       PULUMI_SKIP_UPDATE_CHECK: "true",
       PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
+      // Every run loads the same packages, and compiles them once.
+      NODE_COMPILE_CACHE: join(installed, ".compile-cache"),
     };
+    this.checkTypes(false);
     this.#writeProject();
     runtime.prepare(this.dir, name);
   }
@@ -92,11 +110,24 @@ export class Stack {
     return `urn:pulumi:dev::${this.name}::${within === undefined ? "" : `${within}$`}${token}::${name}`;
   }
 
+  /** Whether programs have their types checked, as users' have; it takes longer, and most tests have nothing to learn from it. */
+  checkTypes(checked = true): void {
+    this.env["PULUMI_NODEJS_TRANSPILE_ONLY"] = String(!checked);
+  }
+
   /** Makes the stack and sets its configuration. */
   async init(config: Readonly<Record<string, string>>): Promise<void> {
     await this.ok("stack", "init", "dev");
-    for (const [key, value] of Object.entries(config))
-      await this.ok("config", "set", ...(key.endsWith("token") ? ["--secret"] : []), key, value);
+    await this.set(config);
+  }
+
+  /** Sets configuration; keys that end in `token` as secrets. */
+  async set(config: Readonly<Record<string, string>>): Promise<void> {
+    const settings = Object.entries(config).flatMap(([key, value]) => [
+      key.endsWith("token") ? "--secret" : "--plaintext",
+      `${key}=${value}`,
+    ]);
+    if (settings.length > 0) await this.ok("config", "set-all", ...settings);
   }
 
   get #main(): string {
@@ -121,6 +152,7 @@ export class Stack {
 
   /** Copies an example of the repository into the project, package.json left out: the packed packages are installed. */
   example(name: string): void {
+    this.checkTypes();
     const ours = ["Pulumi.yaml", this.runtime.main, ...this.runtime.files];
     for (const file of ours) writeFileSync(join(this.dir, file), elsewhere(name, file));
     if (this.binding === "pulumi-machines-plugin") {
@@ -135,24 +167,27 @@ export class Stack {
   }
 
   /** Runs the CLI. */
-  run(
-    args: readonly string[],
-    options: { env?: Readonly<Record<string, string>>; command?: string } = {},
-  ): Promise<Ran> {
-    return new Promise((resolve, reject) => {
-      const child = spawn(options.command ?? "pulumi", [...args, "--non-interactive", "--color", "never"], {
-        cwd: this.dir,
-        env: { ...this.env, ...options.env },
-        stdio: ["ignore", "pipe", "pipe"],
-      });
-      let [output, stdout] = ["", ""];
-      child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        output += text;
-        stdout += text;
-      });
-      child.stderr.setEncoding("utf8").on("data", (text: string) => (output += text));
+  run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+    return this.start(args, options).ended;
+  }
+
+  /** Starts the CLI, for tests that do something to it while it runs. */
+  start(args: readonly string[], { env, command = "pulumi" }: RunOptions = {}): Running {
+    const child = spawn(command, [...args, "--non-interactive", "--color", "never"], {
+      cwd: this.dir,
+      env: { ...this.env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let [output, stdout] = ["", ""];
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      stdout += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (output += text));
+    const ended = new Promise<Ran>((resolve, reject) => {
       child.on("error", reject).on("close", (code) => resolve({ code: code ?? -1, output, stdout }));
     });
+    return { pid: child.pid ?? 0, ended };
   }
 
   /** Runs the CLI and answers its output. @throws with the output when it fails. */
@@ -172,6 +207,16 @@ export class Stack {
   /** `pulumi up` without the preview before it. */
   up(): Promise<string> {
     return this.ok("up", "--yes", "--skip-preview");
+  }
+
+  /** `pulumi refresh` without the preview before it. */
+  refresh(): Promise<string> {
+    return this.ok("refresh", "--yes", "--skip-preview");
+  }
+
+  /** `pulumi destroy` without the preview before it. */
+  destroy(): Promise<string> {
+    return this.ok("destroy", "--yes", "--skip-preview");
   }
 
   /** The steps of `pulumi preview` by resource name, the stack itself left out. */

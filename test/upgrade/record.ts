@@ -37,6 +37,7 @@ async function withStack<T>(
   const service = await startService({ strict: false, random: seededRandom("upgrade") });
   try {
     const stack = new Stack(installed, "upgrade", binding);
+    stack.checkTypes();
     stack.program(program);
     await stack.init({
       "machines:endpoint": service.url,
@@ -79,8 +80,7 @@ async function life(stack: Stack, service: TestService): Promise<{ state: string
     await ok("preview");
     const state = await firstState(stack, service, run);
     await ok("preview");
-    await stack.ok("config", "set", "upgrade:changed", "true");
-    await stack.ok("config", "set", "upgrade:failing", "false");
+    await stack.set({ "upgrade:changed": "true", "upgrade:failing": "false" });
     await ok("preview");
     await ok("up", "--yes", "--skip-preview");
     await editOutside(service);

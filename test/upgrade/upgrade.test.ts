@@ -54,6 +54,7 @@ describe.each(versions)("what version %s wrote down", (version) => {
     beforeAll(async () => {
       stack = new Stack(inject("installed"), "upgrade", binding);
       stack.program(read(version, "program.txt"));
+      stack.checkTypes();
       await stack.ok("stack", "init", "dev");
     });
 
@@ -62,14 +63,13 @@ describe.each(versions)("what version %s wrote down", (version) => {
       const state = placedAt(read(version, stateFiles[binding]), service);
       writeFileSync(join(stack.dir, "state.json"), failing ? state : withoutResource(state, "failing"));
       await stack.ok("stack", "import", "--file", "state.json");
-      const settings = [
-        `machines:endpoint=${service.url}`,
-        "upgrade:image=registry.example.com/shop:1.0.0",
-        `upgrade:failing=${failing}`,
-        `upgrade:places=${places}`,
-      ];
-      const plain = settings.flatMap((setting) => ["--plaintext", setting]);
-      await stack.ok("config", "set-all", "--secret", `machines:token=${service.token}`, ...plain);
+      await stack.set({
+        "machines:endpoint": service.url,
+        "machines:token": service.token,
+        "upgrade:image": "registry.example.com/shop:1.0.0",
+        "upgrade:failing": `${failing}`,
+        "upgrade:places": `${places}`,
+      });
     };
     const writesSince = (from: number): string[] =>
       service.requests.slice(from).flatMap(({ method, path }) => (method === "GET" ? [] : [`${method} ${path}`]));
@@ -78,7 +78,7 @@ describe.each(versions)("what version %s wrote down", (version) => {
       await bring({ failing: true });
       const { failing, ...others } = await stack.preview();
       // The compiler has passed the program once; its types in every run would take most of the time.
-      stack.env["PULUMI_NODEJS_TRANSPILE_ONLY"] = "true";
+      stack.checkTypes(false);
       expect(others).toEqual({});
       expect(failing).toMatchObject({ op: "update", changes: [] });
     });
