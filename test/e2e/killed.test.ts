@@ -1,8 +1,7 @@
 // A run that is killed while a Machine is being created: the next one goes on, and makes nothing twice (F18).
-import { spawn } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
+import { family, kill } from "../support/processes.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -16,23 +15,6 @@ new machines.Machine("store", {
   config: { image: "registry.example.com/shop:1", mounts: [{ volume: data.id, path: "/data" }] },
 });
 `;
-
-/** The process and everything it started, children first. */
-function family(pid: number): number[] {
-  const parents = readdirSync("/proc").flatMap((name) => {
-    try {
-      const fields = readFileSync(`/proc/${name}/stat`, "utf8")
-        .replace(/\(.*\)/s, "x")
-        .split(" ");
-      return [{ pid: Number(name), parent: Number(fields[3]) }];
-    } catch {
-      return [];
-    }
-  });
-  const below = (of: number): number[] =>
-    parents.filter(({ parent }) => parent === of).flatMap((child) => [...below(child.pid), child.pid]);
-  return [...below(pid), pid];
-}
 
 const victims = ["the CLI alone", "the CLI and everything it started"];
 const cases = bindings.flatMap((binding) => victims.map((what) => [what, binding] as const));
@@ -49,13 +31,7 @@ describe.each(cases)("kill -9 of %s during a create on %s", (what, binding) => {
   });
   const left: number[] = [];
   afterAll(() => {
-    for (const pid of left) {
-      try {
-        process.kill(pid, "SIGKILL");
-      } catch {
-        // It has ended already.
-      }
-    }
+    kill(left);
     return service.close();
   });
 
@@ -67,16 +43,10 @@ describe.each(cases)("kill -9 of %s during a create on %s", (what, binding) => {
     await stack.up();
     stack.program(program);
     service.fail({ operation: "machines.create", when: "after", delayMs: 3000 });
-    const cli = spawn("pulumi", ["up", "--yes", "--skip-preview", "--non-interactive"], {
-      cwd: stack.dir,
-      env: stack.env,
-      stdio: "ignore",
-    });
-    const ended = new Promise((resolve) => cli.on("close", resolve));
+    const { pid, ended } = stack.start(["up", "--yes", "--skip-preview"]);
     await expect.poll(async () => (await machines()).length, { timeout: 60_000 }).toBe(1);
-    const started = cli.pid === undefined ? [] : family(cli.pid);
-    const pids = cli.pid === undefined ? [] : what === "the CLI alone" ? [cli.pid] : started;
-    for (const pid of pids) process.kill(pid, "SIGKILL");
+    const started = family(pid);
+    kill(what === "the CLI alone" ? [pid] : started);
     await ended;
     const [made] = await machines();
     // A provider whose CLI is gone would wait for ever; by now it has done all that it can.

@@ -1,6 +1,5 @@
-// What only the plugin can do, with the real CLI: import, several places in one program, ^C, changing over to it, and
-// running from where Pulumi keeps its plugins.
-import { spawn } from "node:child_process";
+// What only the plugin can do, with the real CLI: import, several places in one program, changing over to it, and running
+// from where Pulumi keeps its plugins.
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -87,7 +86,7 @@ new machines.Machine("web", {
     program();
     expect(await stack.preview()).toEqual({});
     expect(counts(await stack.up())).toEqual({ unchanged: 4 });
-    expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 4 });
+    expect(counts(await stack.refresh())).toEqual({ unchanged: 4 });
     expect(writesOf(service, before)).toEqual([]);
   });
 
@@ -126,7 +125,7 @@ new machines.Machine("web", {
     );
     expect(live.config.env["GREETING"]).toBe("hi");
     expect(await stack.preview()).toEqual({});
-    await stack.ok("destroy", "--yes", "--skip-preview");
+    await stack.destroy();
     expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
   });
 });
@@ -198,12 +197,12 @@ ${more}`);
 const third = new machines.Provider("third", { endpoint: "${here.url}", token: late });
 new machines.App("three", { name: "third-place" }, { provider: third });`,
     );
-    await stack.ok("destroy", "--yes", "--skip-preview");
+    await stack.destroy();
     const steps = await stack.preview();
     expect(steps["three"]?.op).toBe("create");
     await stack.up();
     expect((await names(here)).toSorted()).toEqual(["first-place", "third-place"]);
-    await stack.ok("destroy", "--yes", "--skip-preview");
+    await stack.destroy();
     expect([await names(here), await names(there)]).toEqual([[], []]);
   });
 
@@ -212,75 +211,6 @@ new machines.App("three", { name: "third-place" }, { provider: third });`,
 new machines.Provider("wrong", { endpoint: "machines.example.com", token: "t", retires: 3 } as machines.ProviderArgs);`);
     const output = await stack.fails("preview");
     expect(output).toMatch(/machines:endpoint: got "machines\.example\.com"; must begin with http/);
-  });
-});
-
-describe("^C during a create", () => {
-  let service: TestService;
-  let stack: Stack;
-  beforeAll(async () => {
-    service = await startService();
-    stack = new Stack(inject("installed"), "cancel", plugin);
-    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
-  });
-  afterAll(() => service.close());
-
-  const program = (env: Record<string, string>, more: Record<string, unknown> = {}): void =>
-    stack.program(`${start}
-const app = new machines.App("shop", { name: "cancel-shop" });
-new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
-      image,
-      env,
-      checks: { up: { type: "tcp", port: 80, interval: "5s", timeout: "1s" } },
-      ...more,
-    })} });`);
-  const machines = () => send<{ id: string; version: string }[]>(service, "GET", "/v1/apps/cancel-shop/machines");
-
-  /** Runs up, and sends ^C once the condition holds. */
-  async function interrupt(when: () => Promise<boolean>): Promise<{ took: number; output: string }> {
-    const cli = spawn("pulumi", ["up", "--yes", "--skip-preview", "--non-interactive", "--color", "never"], {
-      cwd: stack.dir,
-      env: stack.env,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    let output = "";
-    for (const stream of [cli.stdout, cli.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
-    const ended = new Promise((resolve) => cli.on("close", resolve));
-    await expect.poll(when, { timeout: 60_000 }).toBe(true);
-    const since = Date.now();
-    cli.kill("SIGINT");
-    await ended;
-    return { took: Date.now() - since, output };
-  }
-  /** Whether the provider has come to looking at the checks, which will never pass. */
-  const looks = (from: number) => async (): Promise<boolean> =>
-    service.requests.slice(from).filter(({ method, path }) => method === "GET" && /machines\/\w+$/.test(path)).length >
-    2;
-
-  test("the wait ends, the id is in the state, and the next up goes on", async () => {
-    program({ MACHINES_SIMULATE: "checks:critical" });
-    const { took, output } = await interrupt(looks(service.requests.length));
-    expect(output).toMatch(/cancelled: nothing more is sent/);
-    expect(took).toBeLessThan(4000);
-    const [made, ...others] = await machines();
-    expect(others).toEqual([]);
-    expect((await stack.state())["web"]?.id).toBe(`cancel-shop/${made?.id ?? ""}`);
-    program({});
-    expect(counts(await stack.up())).toMatchObject({ updated: 1 });
-    expect((await machines()).map(({ id }) => id)).toEqual([made?.id]);
-    expect(await stack.preview()).toEqual({});
-  });
-
-  test("during an update the lease is given back, and the next up goes on", async () => {
-    const [before] = await machines();
-    program({ MACHINES_SIMULATE: "checks:critical", MORE: "1" });
-    await interrupt(looks(service.requests.length));
-    const lease = send(service, "GET", `/v1/apps/cancel-shop/machines/${before?.id ?? ""}/lease`);
-    await expect(lease).rejects.toThrow(/404/);
-    program({ MORE: "1" });
-    expect(counts(await stack.up())).toMatchObject({ updated: 1 });
-    expect((await machines()).map(({ id }) => id)).toEqual([before?.id]);
-    await stack.ok("destroy", "--yes", "--skip-preview");
   });
 });
 
@@ -315,13 +245,13 @@ new Half("half");`;
       const before = service.requests.length;
       expect(await stack.preview()).toEqual({});
       expect(counts(await stack.up())).toEqual({ unchanged: 5 });
-      expect(counts(await stack.ok("refresh", "--yes", "--skip-preview"))).toEqual({ unchanged: 5 });
+      expect(counts(await stack.refresh())).toEqual({ unchanged: 5 });
       expect(writesOf(service, before)).toEqual([]);
       stack.program(program("hi"));
       expect((await stack.preview())["half-web"]?.changes).toEqual(["config.env.GREETING"]);
       expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 4 });
       expect(await stack.ok("stack", "export")).not.toMatch(/hush-hush/);
-      await stack.ok("destroy", "--yes", "--skip-preview");
+      await stack.destroy();
       expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
     } finally {
       await service.close();
@@ -334,7 +264,6 @@ describe("a plugin that Pulumi keeps itself", () => {
     const service = await startService();
     try {
       const stack = new Stack(inject("installed"), "kept", plugin);
-      stack.env["PULUMI_HOME"] = join(stack.dir, ".pulumi-home");
       stack.env["PULUMI_IGNORE_AMBIENT_PLUGINS"] = "true"; // the clone's own is on the PATH of npm scripts
       writeFileSync(join(stack.dir, "Pulumi.yaml"), "name: kept\nruntime: nodejs\n");
       const platform = `${process.platform}-${process.arch === "arm64" ? "arm64" : "amd64"}.tar.gz`;
@@ -356,7 +285,7 @@ describe("a plugin that Pulumi keeps itself", () => {
       expect(await stack.ok("plugin", "ls")).toMatch(
         new RegExp(`machines +resource +${version.replaceAll(".", "\\.")}`),
       );
-      await stack.ok("destroy", "--yes", "--skip-preview");
+      await stack.destroy();
       expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
     } finally {
       await service.close();
