@@ -1,13 +1,14 @@
 // Going back to the configuration of before when a new version of a Machine fails, as `onUpdateFailure: "rollback"` asks.
 import { formatDuration } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
+import { settledByLooking } from "../client/doubt.ts";
 import type { Lease } from "../client/lease.ts";
 import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { keepMemory } from "./machineMemory.ts";
 import { bringTo, type Power, type Wanted } from "./machinePower.ts";
-import { fromService, othersMetadata, toService, type Config } from "./machineSettings.ts";
+import { fromService, othersMetadata, sameVersion, toService, type Config } from "./machineSettings.ts";
 
 /** A new version failed and the Machine is what it was before: nothing changed but its version. */
 export class RolledBackError extends MachinesError {
@@ -102,7 +103,14 @@ async function postBefore({ call, key, lease, wanted, old, before }: Attempt, fa
     skipLaunch: target === "stopped" || undefined,
     skipServiceRegistration: before.cordoned || undefined,
   };
-  const back = await machines.update({ ...key, leaseNonce: lease.nonce(), body });
+  const back = await settledByLooking(call.api, {
+    send: () => machines.update({ ...key, leaseNonce: lease.nonce(), body }),
+    look: async () => {
+      const live = await machines.get(key);
+      const isMade = live.config && sameVersion(fromService(live.config, old.config), config);
+      return isMade && versionOf(live) !== versionOf(failed) ? live : undefined;
+    },
+  });
   if (back.cordoned === true && before.cordoned === false)
     await machines.uncordon({ ...key, leaseNonce: lease.nonce() });
   const { waitForChecks } = wanted;

@@ -74,6 +74,17 @@ describe.each(bindings)("onUpdateFailure of a Machine, $name binding", ({ start 
       expect(await machine.update(id, before, good)).toMatchObject({ state: "started", config: good["config"] });
   });
 
+  test.each(["before", "after"] as const)(
+    "an answer to the way back that is lost %s it was applied is settled by looking (F19)",
+    async (when) => {
+      const { id, inputs, state } = await make({});
+      service.fail({ operation: "machines.update", when, status: 503, nth: 2 });
+      const failed = await failing(machine.update(id, state, await checked({ ...inputs, config: crashing }, inputs)));
+      expect(failed.message).toMatch(/the configuration of before runs again/);
+      expect(await live(state)).toMatchObject({ state: "started", config: { image } });
+    },
+  );
+
   test("checks that do not pass within two thirds of the time count as a failure", async () => {
     const checks = { alive: { type: "tcp", port: 80 } };
     const { id, inputs, state } = await make({ config: { image, checks } });
