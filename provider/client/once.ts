@@ -74,7 +74,7 @@ async function make<Item, Made>({ api, warn }: Pick<Call, "api" | "warn">, thing
   const { endpoint } = api.config;
   if (owner !== undefined) await intents.write({ owner, op, endpoint, place, name, before, at: api.clock.now() });
   for (let attempt = 1; ; attempt++) {
-    let failure: unknown;
+    let failure: Error | undefined;
     try {
       const made = await thing.send();
       if (made !== undefined) return made;
@@ -85,7 +85,7 @@ async function make<Item, Made>({ api, warn }: Pick<Call, "api" | "warn">, thing
         if (attempt === 1) intents.settle(owner);
         throw error;
       }
-      failure = error;
+      failure = error as Error;
     }
     const isLast = failure === undefined || !unclear(failure) || attempt === attempts;
     // Where a double is refused, sending again is as good as waiting for it to show.
