@@ -48,23 +48,17 @@ export interface Making<Item, Made> {
 export const makeOnce = <Item, Made>(call: Pick<Call, "api" | "warn">, thing: Making<Item, Made>): Promise<Made> =>
   thing.unique ? make(call, thing) : inTurn(call.api.shared, thing.place, () => make(call, thing));
 
-async function make<Item, Made>({ api, warn }: Pick<Call, "api" | "warn">, thing: Making<Item, Made>): Promise<Made> {
+async function make<Item, Made>(call: Pick<Call, "api" | "warn">, thing: Making<Item, Made>): Promise<Made> {
+  const { api } = call;
   const { owner, place, name, unclear = isAmbiguous } = thing;
   const { intents } = api.shared;
-  const there = await thing.list();
-  const left = leftBehind(api, thing);
-  if (left) {
-    const { before: known = [], at = 0 } = left;
-    const fresh = there.filter((item) => !known.includes(thing.keyOf(item)));
-    const isOfThen = (item: Item) => Math.abs(Date.parse(thing.createdAt?.(item) ?? "") - at) < madeWithin;
-    const made = thing.pick(thing.createdAt ? fresh.filter(isOfThen) : fresh);
-    if (made !== undefined) {
-      warn(`${thing.what} was made by a run that was cut off; it is taken over`);
-      return thing.takeUp ? thing.takeUp(made) : made;
-    }
-    if (fresh.length > 0) warn(suspects(thing, fresh));
+  const left = intents.find(owner);
+  if (left?.endpoint === api.config.endpoint) {
+    const made = await leftBehind(call, thing, left);
+    if (made !== undefined) return made;
     intents.settle(owner);
   }
+  const there = await thing.list();
   for (const item of there) {
     const taken = thing.taken?.(item);
     if (taken) throw taken;
@@ -97,15 +91,41 @@ async function make<Item, Made>({ api, warn }: Pick<Call, "api" | "warn">, thing
   }
 }
 
-/** A create of the same that was cut off. */
-function leftBehind<Item, Made>(api: Api, { owner, place, name }: Making<Item, Made>): Intent | undefined {
-  const left = api.shared.intents.find(owner);
-  return left?.endpoint === api.config.endpoint && left.place === place && left.name === name ? left : undefined;
+/** What a create that was cut off has made, where that is what is wanted now. What else may be there is told. */
+async function leftBehind<Item, Made>(
+  { api, warn }: Pick<Call, "api" | "warn">,
+  thing: Making<Item, Made>,
+  left: Intent,
+): Promise<Made | undefined> {
+  const { before = [], at = 0 } = left;
+  const isOfThen = (item: Item) => Math.abs(Date.parse(thing.createdAt?.(item) ?? "") - at) < madeWithin;
+  const pick: typeof thing.pick = (fresh) => thing.pick(thing.createdAt ? fresh.filter(isOfThen) : fresh);
+  const isSame = left.place === thing.place && left.name === thing.name;
+  if (isSame) {
+    const made = await look(api, { ...thing, pick }, before, at + shownWithin - api.clock.now());
+    if (made !== undefined) {
+      warn(`${thing.what} was made by a run that was cut off; it is taken over`);
+      return thing.takeUp ? thing.takeUp(made) : made;
+    }
+  }
+  // Of what has a name of its own, the list shows that of the name which is wanted now.
+  const isListed = isSame || (left.place === thing.place && !thing.unique);
+  const fresh = isListed ? (await thing.list()).map(thing.keyOf).filter((key) => !before.includes(key)) : [];
+  if (fresh.length > 0) warn(suspects(thing, left, fresh));
+  else if (!isListed) warn(notLookedFor(thing, left));
+  return undefined;
 }
 
-const suspects = <Item, Made>({ what, place, keyOf }: Making<Item, Made>, fresh: readonly Item[]): string =>
-  `a run was cut off while it made ${what}, and since then these came to be among the ${place}: ${fresh.map(keyOf).join(", ")}. ` +
-  "None of them is sure to be what it made, so another one is made; npx pulumi-machines orphans shows what nobody's state holds.";
+const suspects = (
+  { place }: Pick<Making<unknown, unknown>, "place">,
+  { name }: Intent,
+  keys: readonly string[],
+): string =>
+  `a run was cut off while it made ${name}, and since then these came to be among the ${place}: ${keys.join(", ")}. ` +
+  "None of them is sure to be what it made and what is wanted now, so another one is made; npx pulumi-machines orphans shows what nobody's state holds.";
+
+const notLookedFor = ({ what }: Pick<Making<unknown, unknown>, "what">, { name, place }: Intent): string =>
+  `a run was cut off while it made ${name} among the ${place}. That is no longer what is wanted, and ${what} is made in its stead; npx pulumi-machines orphans shows whether it is there.`;
 
 async function look<Item, Made>(
   api: Api,

@@ -46,7 +46,10 @@ export async function createOnce(
   const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner }) };
   const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
   if (owner !== undefined)
-    await intents.write({ owner, op, endpoint: api.config.endpoint, place: appName, name: body.name ?? "" });
+    await intents.write({
+      ...{ owner, op, endpoint: api.config.endpoint, place: appName, name: body.name ?? "" },
+      at: api.clock.now(),
+    });
   const [region, ...others] = regionsOf(body, wanted);
   for (let [attempt, place] = [1, region]; ; attempt++) {
     try {
@@ -54,7 +57,8 @@ export async function createOnce(
     } catch (error) {
       // A second request is refused for its name, or for the room it takes, when the first one was applied after all.
       const refusedAsDouble = attempt > 1 && ((error instanceof ApiError && error.status === 409) || lacksRoom(error));
-      const made = isAmbiguous(error) || refusedAsDouble ? await theOneWith(call, appName, op) : undefined;
+      const made =
+        isAmbiguous(error) || refusedAsDouble ? await theOneWith(call, appName, op, api.clock.now()) : undefined;
       if (made) return made;
       if (!isAmbiguous(error)) {
         // After a first request whose fate is open the note stays, and no other region is tried: the next run looks again.
@@ -107,9 +111,14 @@ const noneWithoutApp = (error: unknown): Machine[] => {
   throw error;
 };
 
-/** The Machine with the tag, once it shows. Of several, made by a request that was sent again, the oldest stays. */
-async function theOneWith({ api, warn }: Call, appName: string, op: string): Promise<Machine | undefined> {
-  const until = Math.min(api.deadline.at, api.clock.now() + shownWithin);
+/** The Machine with the tag, once it shows; what was begun so long ago shows at once or never. Of several, made by a request that was sent again, the oldest stays. */
+async function theOneWith(
+  { api, warn }: Call,
+  appName: string,
+  op: string,
+  begun: number,
+): Promise<Machine | undefined> {
+  const until = Math.min(api.deadline.at, begun + shownWithin);
   const pause = growingPause(100, 2000);
   for (;;) {
     const [first, ...rest] = (await tagged(api, appName, op)).sort((a, b) =>
@@ -130,13 +139,14 @@ async function theOneWith({ api, warn }: Call, appName: string, op: string): Pro
  * it is destroyed.
  */
 async function takeUp(
-  { api, progress, warn }: Call,
+  call: Call,
   left: Intent,
   appName: string,
   body: Body,
   wanted: Wanted,
 ): Promise<Machine | undefined> {
-  const [found] = await tagged(api, left.place, left.op);
+  const { api, progress, warn } = call;
+  const found = await theOneWith(call, left.place, left.op, left.at ?? 0);
   if (!found) {
     api.shared.intents.settle(left.owner);
     return undefined;

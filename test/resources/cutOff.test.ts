@@ -220,4 +220,48 @@ describe("what came to be since a run was cut off, and may not be its", () => {
     expect(said).toEqual([expect.stringContaining(`these came to be among the volumes of App ${place}: ${id}.`)]);
     rmSync(home, { recursive: true });
   });
+
+  test.each([
+    [
+      "of another name",
+      "volumes of App renamed",
+      (place: string, id: string) => `among the volumes of App ${place}: ${id}.`,
+    ],
+    ["in another App", "volumes of App before", () => "made other among the volumes of App before."],
+  ])("a volume that was begun %s is told of; what is wanted now is made", async (_, begunIn, told) => {
+    const place = await makeApp(service, begunIn === "volumes of App renamed" ? "renamed" : "moved");
+    const home = mkdtempSync(join(tmpdir(), "suspects-"));
+    const intents = openIntents(() => undefined, home);
+    await intents.write({
+      ...{ owner: "owner1", op: "op1", endpoint: service.url, name: "other", before: [] },
+      place: begunIn,
+      at: Date.now(),
+    });
+    const begun = { name: "other", region: "ams", size_gb: 1 };
+    const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${place}/volumes`, begun);
+    const said: string[] = [];
+    const { api } = jumpingClient(service, intents);
+    const call = { api, progress: () => undefined, warn: (message: string) => void said.push(message) };
+    expect((await beginVolume(call, "owner1", place, wanted)).id).not.toBe(id);
+    expect(said).toEqual([expect.stringContaining(told(place, id))]);
+    rmSync(home, { recursive: true });
+  });
+
+  test("a volume that shows late is waited for, and taken over", async () => {
+    const place = await makeApp(service, "late");
+    const home = mkdtempSync(join(tmpdir(), "suspects-"));
+    const intents = openIntents(() => undefined, home);
+    await intents.write({
+      ...{ owner: "owner1", op: "op1", endpoint: service.url, name: "data", before: [] },
+      place: `volumes of App ${place}`,
+      at: Date.now(),
+    });
+    const body = { name: "data", region: "ams", size_gb: 1 };
+    const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${place}/volumes`, body);
+    service.fail({ operation: "volumes.list", list: { keep: 0 }, times: 3 });
+    const { api } = jumpingClient(service, intents);
+    const call = { api, progress: () => undefined, warn: () => undefined };
+    expect((await beginVolume(call, "owner1", place, wanted)).id).toBe(id);
+    rmSync(home, { recursive: true });
+  });
 });

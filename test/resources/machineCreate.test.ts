@@ -133,6 +133,12 @@ describe("creating a Machine exactly once", () => {
     expect(said.join()).toMatch(/was made by a run that was cut off; it is taken over/);
   });
 
+  test("what it made shows late: it is waited for and taken over all the same (F13)", async () => {
+    const { id } = await (await create()).made;
+    service.fail({ operation: "machines.list", list: { keep: 0 }, times: 3 });
+    expect((await (await create()).made).id).toBe(id);
+  });
+
   test("what it made is destroyed when it differs from what is wanted now", async () => {
     const { id } = await (await create()).made;
     const second = (await (await create({ config: { ...written, env: { A: "2" } } })).made).id;
