@@ -48,6 +48,7 @@ export const postgresUser = defineResource({
   moves: { password: ["rotationTriggers"] },
 
   async create({ inputs: { cluster, username, role }, owner, ...call }) {
+    const key = { postgresClusterId: cluster, username };
     await makeOnce(call, {
       what: `user ${username} of cluster ${cluster}`,
       owner,
@@ -58,7 +59,13 @@ export const postgresUser = defineResource({
       keyOf: (user) => user.username,
       send: async () =>
         (await call.api.postgres.createUser({ postgresClusterId: cluster, body: { username, role } })).data,
-      pick: (fresh) => fresh.find((user) => user.username === username && user.role === role),
+      pick: (fresh) => fresh.find((user) => user.username === username),
+      // The run that was cut off may have been asked for another role.
+      takeUp: async (user) => {
+        if (user.role !== role)
+          await whenReady(call, cluster, () => call.api.postgres.updateUser({ ...key, body: { role } }));
+        return user;
+      },
     });
     const live = { cluster, username, role };
     try {

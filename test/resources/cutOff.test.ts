@@ -21,6 +21,8 @@ const volume = once(async (service) => makeVolume(service, await app(service), "
 
 interface Kind {
   readonly given: (service: TestService) => Promise<Values>;
+  /** Inputs that may be others by the time of the next run. */
+  readonly since?: Values;
   /** The request that makes it. */
   readonly makes: RegExp;
   /** All of its kind, where the service lists them. */
@@ -99,6 +101,7 @@ const kinds: Record<string, Kind> = {
   },
   PostgresUser: {
     given: async (service) => ({ cluster: await cluster(service), username: "orders", role: "writer" }),
+    since: { role: "reader" },
     makes: /^POST .*\/users$/,
     all: inCluster("users"),
   },
@@ -109,7 +112,7 @@ const kinds: Record<string, Kind> = {
   },
 };
 
-describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { given, makes, all }) => {
+describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { given, since, makes, all }) => {
   const resource = resourceOf(type);
   let service: TestService;
   let home: string;
@@ -128,7 +131,10 @@ describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { 
   afterEach(() => rmSync(home, { recursive: true }));
 
   /** A create by a process that was just started; one that `dies` never ends. */
-  function begin(dies?: "before" | "after"): {
+  function begin(
+    dies?: "before" | "after",
+    since: Values = {},
+  ): {
     readonly made: Promise<Found>;
     readonly dead: Promise<void>;
     caller: Caller;
@@ -143,12 +149,17 @@ describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { 
         return true;
       },
     });
-    const { inputs, problems } = check(resource, {}, written, {
-      randomHex: () => "0123456",
-      nameBegun: (owner) => intents.find(owner)?.name,
-      nameInState: () => undefined,
-      inputsInState: () => ({}),
-    });
+    const { inputs, problems } = check(
+      resource,
+      {},
+      { ...written, ...since },
+      {
+        randomHex: () => "0123456",
+        nameBegun: (owner) => intents.find(owner)?.name,
+        nameInState: () => undefined,
+        inputsInState: () => ({}),
+      },
+    );
     expect(problems).toEqual([]);
     const caller = { api, progress: () => undefined, warn: (message: string) => void said.push(message) };
     return { made: create(resource, inputs, caller), dead, caller };
@@ -173,6 +184,17 @@ describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { 
     expect(said).toEqual([expect.stringMatching(/was made by a run that was cut off; it is taken over/)]);
     await remove(resource, id, state, caller);
   });
+
+  if (since)
+    test("after it took effect, and something else is wanted since: what it made is brought to that", async () => {
+      await begin("after").dead;
+      const before = (await all(service)).length;
+      const { made, caller } = begin(undefined, since);
+      const { id, state } = await made;
+      expect(await all(service)).toHaveLength(before);
+      expect((await read(resource, id, state, caller))?.state).toMatchObject(since);
+      await remove(resource, id, state, caller);
+    });
 
   test("once its id was handed over it is told of, and neither taken over nor touched", async () => {
     const first = await begin().made;
