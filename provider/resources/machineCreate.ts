@@ -4,7 +4,8 @@ import { randomBytes } from "node:crypto";
 import type { Api } from "../client/api.ts";
 import { growingPause } from "../client/clock.ts";
 import type { Intent } from "../client/intents.ts";
-import { waitForMachine, type Machine } from "../client/wait.ts";
+import { withLease } from "../client/lease.ts";
+import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { fromService, sameVersion, type Config } from "./machineSettings.ts";
@@ -112,12 +113,8 @@ const noneWithoutApp = (error: unknown): Machine[] => {
 };
 
 /** The Machine with the tag, once it shows; what was begun so long ago shows at once or never. Of several, made by a request that was sent again, the oldest stays. */
-async function theOneWith(
-  { api, warn }: Call,
-  appName: string,
-  op: string,
-  begun: number,
-): Promise<Machine | undefined> {
+async function theOneWith(call: Call, appName: string, op: string, begun: number): Promise<Machine | undefined> {
+  const { api, warn } = call;
   const until = Math.min(api.deadline.at, begun + shownWithin);
   const pause = growingPause(100, 2000);
   for (;;) {
@@ -126,13 +123,20 @@ async function theOneWith(
     );
     for (const extra of rest) {
       warn(`a repeated request made Machine ${extra.id} a second time; it is destroyed`);
-      await api.machines.destroy({ appName, machineId: extra.id, force: true });
+      await discard(call, { appName, machineId: extra.id });
     }
     if (first) return first;
     if (api.clock.now() >= until) return undefined;
     await api.clock.sleep(pause(), api.deadline.signal);
   }
 }
+
+/** Destroys a Machine that was made for nothing, once whoever works on it has ended: a run that was killed may hold its lease. */
+const discard = ({ api, progress }: Call, key: MachineKey): Promise<void> =>
+  withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
+    await api.machines.destroy({ ...key, force: true, leaseNonce: lease.nonce() });
+    lease.letGo();
+  });
 
 /**
  * What a create that was cut off left behind; the engine cannot have its id. The same as wanted: it is the one. Otherwise
@@ -165,7 +169,7 @@ async function takeUp(
     `Machine ${left.place}/${found.id} was made by a run that was cut off, and differs from what is wanted now; it is destroyed`,
   );
   const key = { appName: left.place, machineId: found.id };
-  await api.machines.destroy({ ...key, force: true });
+  await discard(call, key);
   await waitForMachine(api, key, ["destroyed"], { progress });
   api.shared.intents.settle(left.owner);
   return undefined;

@@ -147,6 +147,15 @@ describe("creating a Machine exactly once", () => {
     expect(said.join()).toMatch(/differs from what is wanted now; it is destroyed/);
   });
 
+  test("whoever works on what it made is waited for before that is destroyed", async () => {
+    const { id } = await (await create()).made;
+    await send(service, "POST", `/v1/apps/${app}/machines/${id}/lease`, { ttl: 1 });
+    const { made, sent } = await create({ config: { ...written, env: { A: "3" } } });
+    expect((await made).id).not.toBe(id);
+    expect(sent).toContain("machines.acquireLease 409");
+    expect(await machines()).toHaveLength(1);
+  });
+
   test("once its id was handed over it is never taken up again", async () => {
     const { id } = await (await create()).made;
     restarted().settle("owner1");
