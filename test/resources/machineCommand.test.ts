@@ -171,7 +171,7 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
       await make({ create: ["true"], stdin: "not this\nline 30" }).catch((failed: unknown) => failed),
     );
     expect(told).toContain("exit code 7:\nline 11\n");
-    expect(told).toMatch(/line 29\n\[stdin\]$/);
+    expect(told).toMatch(/line 29\n\[stdin\] \(docs/);
   });
 
   test.each([503, "reset"] as const)(
