@@ -3,6 +3,7 @@
 // the hidden `__context` input.
 import { randomBytes } from "node:crypto";
 import type * as dynamic from "@pulumi/pulumi/dynamic";
+import type { Field } from "../../api/schema.ts";
 import { clientFor, intents } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
@@ -12,6 +13,7 @@ import { CONTEXT, contextOf, type Question, type Resource, type Values } from ".
 import { inputsInState, nameInState, remember, rememberId } from "../core/memory.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
 import { ask as askService } from "../core/questions.ts";
+import { hide, withheld } from "../core/redaction.ts";
 import { callFunction } from "../core/function.ts";
 import { functions } from "../functions/index.ts";
 import { holdsSecret } from "../core/values.ts";
@@ -25,17 +27,39 @@ const randomHex = (characters: number): string =>
 
 const say = (message: string): void => console.error(message);
 
+/** Takes what nobody may read out of a text. */
+type Clean = (text: string) => string;
+
+// The host does not tell which values of `env` and the like the program calls secret: none is quoted, whoever words the
+// message, but for those so short that they would take other words along.
+const cleaner =
+  (fields: Readonly<Record<string, Field>>, ...known: readonly Values[]): Clean =>
+  (text) =>
+    hide(
+      known.flatMap((values) => withheld(fields, values)),
+      text,
+      6,
+    );
+
 /** The dynamic provider of a resource type. The host calls it once per process and type. */
 export function provider(type: string): dynamic.ResourceProvider {
   const resource = resourceOf(type);
   let configured: (config: Config | Error) => void;
   // The host calls methods before `configure` has finished: each of them waits for this promise.
   const config = new Promise<Config | Error>((resolve) => (configured = resolve));
-  const caller = async (): Promise<Caller> => {
+  const clean = (...known: readonly Values[]): Clean =>
+    cleaner({ ...resource.outputFields, ...resource.inputFields }, ...known);
+  const caller = async (cleaned: Clean): Promise<Caller> => {
     const found = await config;
     if (found instanceof Error) throw found;
     // Standard error is the one way to the user from here; the host shows it as a message of the stack.
-    return { api: clientFor(found, say), progress: say, warn: say };
+    const tell = (message: string) => say(cleaned(message));
+    return { api: clientFor(found, tell), progress: tell, warn: tell };
+  };
+  /** What may be done with the values at hand: none of them that nobody may read is told. */
+  const quietly = <T>(known: readonly Values[], work: (caller: () => Promise<Caller>) => Promise<T>): Promise<T> => {
+    const cleaned = clean(...known);
+    return withoutNoise(cleaned, () => work(() => caller(cleaned)));
   };
   return {
     configure: (request) => {
@@ -61,7 +85,7 @@ export function provider(type: string): dynamic.ResourceProvider {
       return { inputs, failures: reasons.map((reason) => ({ property: "", reason })) };
     },
     diff: (id, olds: Values, news: Values) =>
-      quietly((): Promise<dynamic.DiffResult> => {
+      quietly([olds, news], (): Promise<dynamic.DiffResult> => {
         rememberId(id, olds);
         const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, olds, news);
         // `changes: true` would switch off replaceOnChanges: left open, the engine compares the inputs itself.
@@ -70,12 +94,12 @@ export function provider(type: string): dynamic.ResourceProvider {
         return Promise.resolve(changes.length === 0 ? same : { replaces: [...replaces], deleteBeforeReplace });
       }),
     create: (inputs: Values) =>
-      quietly(async () => {
+      quietly([inputs], async (caller) => {
         const { id, state } = await withProvider(inputs, async () => create(resource, inputs, await caller()));
         return { id, outs: state };
       }),
     read: (id, props: Values) =>
-      quietly(async () => {
+      quietly([props], async (caller) => {
         // A refresh brings the state; a get brings nothing but the reference to this provider.
         const state = Object.keys(props).some(
           (name) => !name.startsWith("__") && props[name] !== undefined && name !== "id",
@@ -88,10 +112,10 @@ export function provider(type: string): dynamic.ResourceProvider {
         throw new Error(`there is no ${resource.name} ${JSON.stringify(id)}; its id has the form ${resource.id.form}`);
       }),
     update: (id, olds: Values, news: Values) =>
-      quietly(async () => ({
+      quietly([olds, news], async (caller) => ({
         outs: await withProvider(news, async () => update(resource, id, olds, news, await caller())),
       })),
-    delete: (id, props: Values) => quietly(async () => remove(resource, id, props, await caller())),
+    delete: (id, props: Values) => quietly([props], async (caller) => remove(resource, id, props, await caller())),
   };
 }
 
@@ -181,9 +205,11 @@ export async function invoke(
 ): Promise<Called> {
   const called = Object.hasOwn(functions, name) ? functions[name] : undefined;
   if (!called) throw new Error(`pulumi-machines has no function ${JSON.stringify(name)}`);
-  const api = clientFor(readConfig(get, process.env), say);
-  const answer = await quietly(() =>
-    callFunction(called, args, { api, progress: say, preview: isPreview ? "unknown" : undefined }),
+  const cleaned = cleaner(called.inputFields, args);
+  const tell = (message: string): void => say(cleaned(message));
+  const api = clientFor(readConfig(get, process.env), tell);
+  const answer = await withoutNoise(cleaned, () =>
+    callFunction(called, args, { api, progress: tell, preview: isPreview ? "unknown" : undefined }),
   );
   const isKnown = !isPreview || called.look === undefined;
   return {
@@ -209,12 +235,13 @@ function resourceOf(type: string): Resource {
 }
 
 /** The host prints the stack of every error beside its message: ours say what is wrong, where in our code is noise. */
-async function quietly<T>(work: () => Promise<T>): Promise<T> {
+async function withoutNoise<T>(cleaned: Clean, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    if (!(error instanceof InitializationFailed)) error.message = toldOf(error);
+    if (error instanceof InitializationFailed) Object.assign(error, { reasons: error.reasons.map(cleaned) });
+    error.message = cleaned(error instanceof InitializationFailed ? error.message : toldOf(error));
     error.stack = "";
     throw error;
   }

@@ -1,6 +1,6 @@
 // What the program calls a secret stands in no message, whoever worded it.
 import type { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
-import { isObject } from "../../api/schema.ts";
+import { hide, leavesIn, type Leaf } from "../core/redaction.ts";
 import { decode, type Marks } from "./marshal.ts";
 
 /** A request, as far as it can hold secrets. */
@@ -21,38 +21,18 @@ export const withoutSecretsOf = (request: Telling, text: string): string =>
 
 /** Everything secret in property structs, taken out of a text. */
 export function withoutSecrets(structs: readonly (Struct | undefined)[], text: string): string {
-  const leaves = new Set<string | number>();
-  for (const message of structs) {
+  const leaves = structs.flatMap((message) => {
     const { values, marks } = decode(message);
-    collect(values, marks, leaves);
-  }
-  // The longest first: one secret may be part of another.
-  return [...leaves]
-    .sort((a, b) => String(b).length - String(a).length)
-    .reduce((cleaned: string, leaf) => without(leaf, cleaned), text);
-}
-
-function collect(value: unknown, marks: Marks | undefined, leaves: Set<string | number>): void {
-  if (!marks) return;
-  if (marks.secret) return collectAll(value, leaves);
-  for (const [name, inner] of marks.within)
-    collect((value as Readonly<Record<string | number, unknown>>)[name], inner, leaves);
-}
-
-function collectAll(value: unknown, leaves: Set<string | number>): void {
-  if (typeof value === "string" || typeof value === "number") leaves.add(value);
-  else if (Array.isArray(value)) value.forEach((item) => collectAll(item, leaves));
-  else if (isObject(value)) Object.values(value).forEach((inner) => collectAll(inner, leaves));
-}
-
-function without(leaf: string | number, text: string): string {
-  const shown = "[secret]";
-  if (typeof leaf === "number") {
-    const digits = String(leaf).replace(/[.+]/g, "\\$&");
-    return text.replace(new RegExp(`(?<![\\w.])${digits}(?!\\w|\\.\\d)`, "g"), shown);
-  }
-  const quoted = JSON.stringify(leaf);
-  const cleaned = text.replaceAll(quoted, shown);
+    return secretLeaves(values, marks);
+  });
   // As the engine does: a secret of a letter or two would take every such letter along.
-  return leaf.length < 3 ? cleaned : cleaned.replaceAll(leaf, shown).replaceAll(quoted.slice(1, -1), shown);
+  return hide(leaves, text, 3);
+}
+
+function secretLeaves(value: unknown, marks: Marks | undefined): Leaf[] {
+  if (!marks) return [];
+  if (marks.secret) return leavesIn(value);
+  return [...marks.within].flatMap(([name, inner]) =>
+    secretLeaves((value as Readonly<Record<string | number, unknown>>)[name], inner),
+  );
 }

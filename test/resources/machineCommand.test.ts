@@ -158,8 +158,9 @@ describe.each(bindings)("MachineCommand, $name binding", ({ start }) => {
     const lines = Array.from({ length: 30 }, (_, i) => `line ${i + 1}`).join("\n");
     const inputs = await checked({ create: ["cat", "/no/such/file"] });
     const error: unknown = await commands.create(inputs).catch((failed: unknown) => failed);
+    // Pulumi's host of dynamic resources does not tell whether the command is secret: none of its words is repeated.
     expect(String(error)).toMatch(
-      /command in Machine app\/\w+ ended with exit code 1:\ncat: \/no\/such\/file: No such file/,
+      /command in Machine app\/\w+ ended with exit code 1:\ncat: (\/no\/such\/file|\[secret\]): No such file/,
     );
     expect(error).not.toHaveProperty("properties");
     service.fail({

@@ -1,0 +1,45 @@
+// What is secret stands in no message, whoever worded it.
+import { isObject, type Field } from "../../api/schema.ts";
+import { fieldAt } from "./values.ts";
+
+/** A value that no message may quote. */
+export type Leaf = string | number;
+
+/** Takes values out of a text. A text shorter than `shortest` goes only where it is quoted: it would take words along. */
+export const hide = (leaves: Iterable<Leaf>, text: string, shortest: number): string =>
+  // The longest first: one secret may be part of another.
+  [...new Set(leaves)]
+    .sort((a, b) => String(b).length - String(a).length)
+    .reduce((cleaned: string, leaf) => without(leaf, cleaned, shortest), text);
+
+function without(leaf: Leaf, text: string, shortest: number): string {
+  const shown = "[secret]";
+  if (typeof leaf === "number") {
+    const digits = String(leaf).replace(/[.+]/g, "\\$&");
+    return text.replace(new RegExp(`(?<![\\w.])${digits}(?!\\w|\\.\\d)`, "g"), shown);
+  }
+  const quoted = JSON.stringify(leaf);
+  const cleaned = text.replaceAll(quoted, shown);
+  return leaf.length < shortest ? cleaned : cleaned.replaceAll(leaf, shown).replaceAll(quoted.slice(1, -1), shown);
+}
+
+/** Every text and number in a value. */
+export function leavesIn(value: unknown): Leaf[] {
+  if (typeof value === "string" || typeof value === "number") return [value];
+  if (Array.isArray(value)) return value.flatMap(leavesIn);
+  return isObject(value) ? Object.values(value).flatMap(leavesIn) : [];
+}
+
+/** Texts and numbers that fields call secret, or say that they may be. */
+export function withheld(fields: Readonly<Record<string, Field>>, values: Readonly<Record<string, unknown>>): Leaf[] {
+  return Object.entries(values).flatMap(([name, value]) => withheldAt(fields[name], value));
+}
+
+function withheldAt(field: Field | undefined, value: unknown): Leaf[] {
+  if (!field) return [];
+  if (field.meta.secret === true || field.meta.sensitive === true) return leavesIn(value);
+  if (Array.isArray(value)) return value.flatMap((item) => withheldAt(fieldAt(field, 0), item));
+  return isObject(value)
+    ? Object.entries(value).flatMap(([name, inner]) => withheldAt(fieldAt(field, name), inner))
+    : [];
+}
