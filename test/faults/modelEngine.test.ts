@@ -1,0 +1,196 @@
+// The small engine, through core in simulated time and through the dynamic binding in real time.
+import { describe, expect, test } from "vitest";
+import { forgetAll } from "../../provider/core/memory.ts";
+import { bind } from "../support/binding.ts";
+import {
+  changes,
+  destroy,
+  emptyStack,
+  failures,
+  importResource,
+  refresh,
+  up,
+  type Declared,
+  type Host,
+  type Report,
+} from "../support/modelEngine.ts";
+import { simulate, type Simulation, type Slow } from "../support/simulation.ts";
+import { startService } from "../support/startService.ts";
+
+const image = "registry.example.com/web:1";
+const app: Declared = { type: "App", name: "web", inputs: {} };
+const inApp = { app: { $of: "web", get: "id" } };
+const volume = (inputs: object = {}): Declared => ({
+  type: "Volume",
+  name: "data",
+  inputs: { ...inApp, region: "ams", sizeGb: 1, ...inputs },
+});
+const machine = (config: object = {}, inputs: object = {}): Declared => ({
+  type: "Machine",
+  name: "one",
+  inputs: {
+    ...inApp,
+    region: "ams",
+    config: { image, mounts: [{ volume: { $of: "data", get: "id" }, path: "/data" }], ...config },
+    ...inputs,
+  },
+});
+
+const told = (report: Report): string[] => report.map(({ verb, name, error }) => `${verb} ${name}${error ? "!" : ""}`);
+
+async function simulated(work: (simulation: Simulation) => Promise<void>): Promise<void> {
+  const simulation = await simulate("engine");
+  try {
+    await work(simulation);
+  } finally {
+    await simulation.close();
+  }
+}
+
+/** Runs in a process of its own, which must not die. */
+async function ran(
+  simulation: Simulation,
+  work: (host: Host) => Promise<Report>,
+  slow: readonly Slow[] = [],
+): Promise<Report> {
+  const process = simulation.start({ slow });
+  const report = await process.run(() => work(process));
+  if (report === "died") throw new Error("the process died");
+  return report;
+}
+
+const live = ({ service }: Simulation): string[] =>
+  service.service.world.store
+    .all<{ id: string }>("SELECT id FROM machines WHERE destroyed_at IS NULL")
+    .map(({ id }) => id);
+
+describe("the model of the engine", () => {
+  test("up, up again, a change, a replacement, a removal, destroy", () =>
+    simulated(async (simulation) => {
+      const stack = emptyStack();
+      const with_ = (...program: Declared[]) => ran(simulation, (host) => up(stack, program, host));
+      expect(told(await with_(app, volume(), machine()))).toEqual(["create web", "create data", "create one"]);
+      expect(changes(await with_(app, volume(), machine()))).toEqual([]);
+      expect(told(await with_(app, volume({ sizeGb: 2 }), machine({ env: { A: "1" } })))).toEqual([
+        "same web",
+        "update data",
+        "update one",
+      ]);
+      expect(told(await with_(app, volume({ sizeGb: 2 }), machine({}, { region: "fra", config: { image } })))).toEqual([
+        "same web",
+        "same data",
+        "create one",
+        "delete one",
+      ]);
+      expect(live(simulation)).toHaveLength(1);
+      expect(told(await ran(simulation, (host) => refresh(stack, host)))).toEqual([
+        "read web",
+        "read data",
+        "read one",
+      ]);
+      expect(told(await with_(app, machine({}, { region: "fra", config: { image } })))).toEqual([
+        "same web",
+        "same one",
+        "delete data",
+      ]);
+      expect(told(await ran(simulation, (host) => destroy(stack, host)))).toEqual(["delete one", "delete web"]);
+      expect(stack.resources).toEqual([]);
+      expect(live(simulation)).toEqual([]);
+    }));
+
+  test("what a replacement may not hold together goes first", () =>
+    simulated(async (simulation) => {
+      const stack = emptyStack();
+      const named = (region: string) => [app, machine({ mounts: [] }, { name: "fixed", region })];
+      await ran(simulation, (host) => up(stack, named("ams"), host));
+      expect(told(await ran(simulation, (host) => up(stack, named("fra"), host)))).toEqual([
+        "same web",
+        "delete one",
+        "create one",
+      ]);
+    }));
+
+  test("what fails stops what needs it, and the next up goes on; what was made and failed is updated", () =>
+    simulated(async (simulation) => {
+      const stack = emptyStack();
+      const program = [app, volume(), machine()];
+      simulation.service.fail({ operation: "volumes.create", status: 422 });
+      const first = await ran(simulation, (host) => up(stack, program, host));
+      expect(told(first)).toEqual(["create web", "create data!"]);
+      simulation.service.fail({ operation: "machines.wait", status: 400 });
+      expect(told(await ran(simulation, (host) => up(stack, program, host)))).toEqual([
+        "same web",
+        "create data",
+        "create one!",
+      ]);
+      expect(stack.resources.find(({ name }) => name === "one")?.failed).toHaveLength(1);
+      expect(told(await ran(simulation, (host) => up(stack, program, host)))).toEqual([
+        "same web",
+        "same data",
+        "update one",
+      ]);
+      expect(live(simulation)).toHaveLength(1);
+    }));
+
+  test("a process that dies leaves a state and what was begun; the next run takes over what it made", () =>
+    simulated(async (simulation) => {
+      const stack = emptyStack();
+      const program = [app, machine({ mounts: [] })];
+      const dying = simulation.start({
+        death: { request: 1, when: "after", of: (operation) => operation === "machines.create" },
+      });
+      expect(await dying.run(() => up(stack, program, dying))).toBe("died");
+      expect(stack.resources.map(({ name }) => name)).toEqual(["web"]);
+      expect(stack.pending).toEqual([{ verb: "create", type: "Machine", name: "one" }]);
+      const [made] = live(simulation);
+      expect(told(await ran(simulation, (host) => up(stack, program, host)))).toEqual(["same web", "create one"]);
+      expect(live(simulation)).toEqual([made]);
+      expect(stack.pending).toEqual([]);
+    }));
+
+  test("what was forgotten is imported by its id", () =>
+    simulated(async (simulation) => {
+      const stack = emptyStack();
+      const program = [app, volume(), machine()];
+      await ran(simulation, (host) => up(stack, program, host));
+      const [forgotten] = stack.resources.splice(2);
+      if (!forgotten) throw new Error("nothing was made");
+      expect(told(await ran(simulation, (host) => importResource(stack, forgotten, host)))).toEqual(["import one"]);
+      const after = await ran(simulation, (host) => up(stack, program, host));
+      expect(told(after).filter((step) => step.startsWith("create"))).toEqual([]);
+      expect(failures(after)).toEqual([]);
+    }));
+
+  test("time that is waited for passes at once, and a lease is renewed in it", () =>
+    simulated(async (simulation) => {
+      const stack = emptyStack();
+      const checks = { web: { type: "http", port: 80, interval: "15s", timeout: "2s" } };
+      await ran(simulation, (host) => up(stack, [app, machine({ mounts: [] })], host));
+      const from = simulation.time.now();
+      const report = await ran(simulation, (host) => up(stack, [app, machine({ mounts: [], checks })], host), [
+        { operation: "machines.wait", nth: 1, times: 1, ms: 40_000, when: "before" },
+      ]);
+      expect(told(report)).toEqual(["same web", "update one"]);
+      expect(simulation.time.now() - from).toBeGreaterThanOrEqual(40_000);
+      const leases = simulation.service.requests.filter(({ operation }) => operation === "machines.acquireLease");
+      expect(leases.length).toBeGreaterThan(5);
+    }));
+
+  test("through the dynamic binding, in real time", async () => {
+    const service = await startService();
+    try {
+      const host: Host = { bound: (type) => bind(type, service), parallel: 4 };
+      const stack = emptyStack();
+      const program = [app, volume(), machine()];
+      expect(failures(await up(stack, program, host))).toEqual([]);
+      expect(changes(await up(stack, program, host))).toEqual([]);
+      expect(failures(await refresh(stack, host))).toEqual([]);
+      // Another run: what this one saw in the program is no longer in it.
+      forgetAll();
+      expect(failures(await destroy(stack, host))).toEqual([]);
+      expect(stack.resources).toEqual([]);
+    } finally {
+      await service.close();
+    }
+  });
+});

@@ -1,0 +1,65 @@
+// Time that passes only when nothing else can happen: the service and its clients share one clock, and it goes to the
+// next thing that is due once everybody waits for it. Hours of waiting take as long as the work in them.
+import type { Clock } from "../../service/index.ts";
+
+interface Due {
+  readonly at: number;
+  readonly run: () => void;
+}
+
+/** Turns of the event loop in which nothing moved before everybody is taken to wait for the clock. */
+const quietTurns = 4;
+
+/** A clock that is moved by whoever waits for some work to be done. */
+export class SimulatedTime implements Clock {
+  #now: number;
+  readonly #due = new Set<Due>();
+
+  constructor(start = Date.UTC(2026, 0, 1)) {
+    this.#now = start;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  after(ms: number, run: () => void): () => void {
+    const due = { at: this.#now + Math.max(0, ms), run };
+    this.#due.add(due);
+    return () => void this.#due.delete(due);
+  }
+
+  /** Goes to the next thing that is due and lets it happen; false when nothing is. */
+  #next(): boolean {
+    let next: Due | undefined;
+    for (const due of this.#due) if (next === undefined || due.at < next.at) next = due;
+    if (!next) return false;
+    this.#due.delete(next);
+    this.#now = Math.max(this.#now, next.at);
+    next.run();
+    return true;
+  }
+
+  /**
+   * Waits for some work, letting time pass whenever it moves no further without. `moves` changes whenever something
+   * happens, and is undefined while something is on its way that the clock has no part in.
+   * @throws when the work waits for nothing that will ever come, or for longer than `atMost` milliseconds
+   */
+  async pass<T>(work: Promise<T>, moves: () => number | undefined, atMost: number): Promise<T> {
+    const state = { isDone: false };
+    const end = () => (state.isDone = true);
+    work.then(end, end);
+    const until = this.#now + atMost;
+    for (let quiet = 0, last = moves(); !state.isDone;) {
+      await new Promise((turn) => setImmediate(turn));
+      const now = moves();
+      quiet = now !== undefined && now === last ? quiet + 1 : 0;
+      last = now;
+      if (state.isDone || quiet < quietTurns) continue;
+      quiet = 0;
+      if (!this.#next()) throw new Error("the work waits for something that will never come");
+      if (this.#now > until) throw new Error(`the work is not done after ${atMost / 1000} simulated seconds`);
+    }
+    return work;
+  }
+}

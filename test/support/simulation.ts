@@ -1,0 +1,421 @@
+// The real service and processes of the provider in one simulated time: what runs is real, requests go over HTTP, and only
+// the waiting is not.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApi } from "../../provider/client/api.ts";
+import type { Clock } from "../../provider/client/clock.ts";
+import { openIntents, type Intents } from "../../provider/client/intents.ts";
+import { httpTransport, type Outcome, type Sent, type Transport } from "../../provider/client/transport.ts";
+import { check } from "../../provider/core/check.ts";
+import { readConfig } from "../../provider/core/config.ts";
+import { create, guardedDiff, read, remove, update, type Caller } from "../../provider/core/lifecycle.ts";
+import { forgetAll, inputsInState, nameInState, remember, rememberId } from "../../provider/core/memory.ts";
+import { contextOf, type Resource, type Values } from "../../provider/core/resource.ts";
+import { resources } from "../../provider/resources/index.ts";
+import { operationsById } from "../../service/faults.ts";
+import { seededRandom, type ServiceOptions } from "../../service/index.ts";
+import type { Bound } from "./binding.ts";
+import { SimulatedTime } from "./simulatedTime.ts";
+import { startService, type TestService } from "./startService.ts";
+
+/** Where a process of the provider dies: at a request, before it is sent or once it was answered. */
+export interface Death {
+  /** Which request, counted from 1. */
+  readonly request: number;
+  readonly when: "before" | "after";
+  /** Counts, and kills at, requests of these operations alone. */
+  readonly of?: (operation: string) => boolean;
+}
+
+/** Requests that take their time on the way, which the clock counts. */
+export interface Slow {
+  /** Of every operation when left out. */
+  readonly operation?: string;
+  /** The first of these requests of a process, counted from 1, and how many from there on. */
+  readonly nth: number;
+  readonly times: number;
+  readonly ms: number;
+  /** Before the service sees it, or once it was answered. */
+  readonly when: "before" | "after";
+}
+
+/** One request as it was counted. */
+export interface Counted {
+  readonly operation: string;
+  readonly status: number | undefined;
+}
+
+/** What belongs to one step of an engine. */
+export interface Watched {
+  readonly requests: Counted[];
+}
+
+/** A process of the provider: what it knows it has read from the disk, or asked for itself. */
+export interface ProviderProcess {
+  bound(type: string): Bound;
+  /** Everything it said: warnings and progress. */
+  readonly said: { readonly kind: "warning" | "progress"; readonly text: string }[];
+  readonly isDead: boolean;
+  /** Waits for work of this process; `"died"` when that came first. */
+  run<T>(work: () => Promise<T>): Promise<T | "died">;
+}
+
+/** A service, its time, and a computer on which the provider is run. */
+export interface Simulation {
+  readonly time: SimulatedTime;
+  readonly service: TestService<SimulatedTime>;
+  /** Starts the provider as an engine does; what an earlier one had in memory is forgotten. */
+  start(options?: {
+    readonly death?: Death;
+    readonly slow?: readonly Slow[];
+    /** Keys of the configuration beside endpoint and token. */
+    readonly settings?: Readonly<Record<string, string>>;
+  }): ProviderProcess;
+  /** Whether a create of an owner was begun on this computer of which no state may know how it ended. */
+  isOpen(owner: string): boolean;
+  /** Lets so many milliseconds pass. */
+  wait(ms: number): Promise<void>;
+  /** Notes the requests that some work sends. */
+  watch<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly watched: Watched }>;
+  close(): Promise<void>;
+}
+
+/** Simulated milliseconds after which a run counts as stuck. */
+const longestRun = 6 * 3600_000;
+
+// A disk that is memory where there is one: what is written must be on it before a request is sent.
+const disk = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+const transport = httpTransport();
+const never = new Promise<never>(() => undefined);
+
+/** Like the engine's transport: refuses `undefined`, keeps nothing but JSON. */
+function json<T>(value: T): T {
+  const holes = (at: unknown): boolean =>
+    at === undefined || (typeof at === "object" && at !== null && Object.values(at).some(holes));
+  if (holes(value)) throw new TypeError(`undefined in ${JSON.stringify(value)}`);
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
+/** Starts a service in simulated time. The same seed gives the same run. */
+export async function simulate(seed: string, options: ServiceOptions = {}): Promise<Simulation> {
+  const time = new SimulatedTime();
+  const service = await startService({ delays: "believable", random: seededRandom(seed), ...options, clock: time });
+  const home = mkdtempSync(join(disk, "simulation-"));
+  const watching = new AsyncLocalStorage<Watched>();
+  const wire = new Wire(service, time);
+  let current: { isDead: boolean } | undefined;
+  let processes = 0;
+  return {
+    time,
+    service,
+    isOpen(owner) {
+      const intents = openIntents(() => undefined, home);
+      return (intents.find(owner) ?? intents.handed(owner)) !== undefined;
+    },
+    wait: (ms) => time.pass(new Promise((done) => void time.after(ms, () => done())), wire.moves, ms),
+    async watch(work) {
+      const watched: Watched = { requests: [] };
+      return { result: await watching.run(watched, work), watched };
+    },
+    start({ death, slow = [], settings = {} } = {}) {
+      forgetAll();
+      const process = new Process({
+        ...{ time, wire, home, service, watching, seed: `${seed}/${++processes}` },
+        ...{ death, slow, settings: { endpoint: service.url, token: service.token, ...settings } },
+      });
+      current = process;
+      return process;
+    },
+    async close() {
+      if (current) current.isDead = true;
+      await service.close();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+const lateAnswer = ({ timeout }: Sent): Outcome => ({
+  kind: "lost",
+  cause: new Error(`no answer within ${timeout / 1000} s`),
+  ...{ lasting: false, proxied: false },
+});
+
+/** What is between the processes and the service, and whether anything is on its way there. */
+class Wire {
+  readonly #time: SimulatedTime;
+  #moves = 0;
+  #sent = 0;
+  #received = 0;
+  #writing = 0;
+
+  constructor({ service }: TestService, time: SimulatedTime) {
+    this.#time = time;
+    service.app.server.on("request", (_request, answer) => {
+      this.#received++;
+      this.#moves++;
+      answer.once("close", () => {
+        this.#received--;
+        this.#moves++;
+      });
+    });
+  }
+
+  /** Changes whenever something happens; undefined while a request or an answer is on its way, or the disk is busy. */
+  readonly moves = (): number | undefined =>
+    this.#sent === this.#received && this.#writing === 0 ? this.#moves : undefined;
+
+  /** Notes that something happened. */
+  moved(): void {
+    this.#moves++;
+  }
+
+  /** Work of the disk, which the clock has no part in. */
+  async writing<T>(work: Promise<T>): Promise<T> {
+    this.#writing++;
+    try {
+      return await work;
+    } finally {
+      this.#writing--;
+      this.#moves++;
+    }
+  }
+
+  /** Sends a request, which takes so long on either way; it is given up by the simulated clock. */
+  async send(sent: Sent, hungUp: AbortSignal, { before = 0, after = 0 }): Promise<Outcome> {
+    const late = new AbortController();
+    const cancel = this.#time.after(sent.timeout, () => late.abort());
+    const signals = [late.signal, hungUp, ...(sent.signal ? [sent.signal] : [])];
+    const signal = AbortSignal.any(signals);
+    try {
+      if (!(await this.#passes(before, signal))) return lateAnswer(sent);
+      const outcome = await this.#exchange({ ...sent, signal });
+      await this.#passes(after, signal);
+      return late.signal.aborted ? lateAnswer(sent) : outcome;
+    } finally {
+      cancel();
+    }
+  }
+
+  async #exchange(sent: Sent): Promise<Outcome> {
+    this.#sent++;
+    this.#moves++;
+    try {
+      return await transport(sent);
+    } finally {
+      this.#sent--;
+      this.#moves++;
+    }
+  }
+
+  /** Lets time pass; false when it was cut short. */
+  #passes(ms: number, signal: AbortSignal): Promise<boolean> {
+    if (ms === 0) return Promise.resolve(!signal.aborted);
+    return new Promise((resolve) => {
+      const end = () => {
+        cancel();
+        resolve(!signal.aborted);
+      };
+      const cancel = this.#time.after(ms, end);
+      signal.addEventListener("abort", end, { once: true });
+    });
+  }
+}
+
+interface ProcessParts {
+  readonly time: SimulatedTime;
+  readonly wire: Wire;
+  readonly home: string;
+  readonly service: TestService;
+  readonly watching: AsyncLocalStorage<Watched>;
+  readonly seed: string;
+  readonly death: Death | undefined;
+  readonly slow: readonly Slow[];
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+class Process implements ProviderProcess {
+  readonly said: ProviderProcess["said"] = [];
+  isDead = false;
+  readonly #parts: ProcessParts;
+  readonly #intents: Intents;
+  readonly #caller: Caller;
+  readonly #random: () => number;
+  readonly #held = new AbortController();
+  readonly #died: Promise<"died">;
+  #die: () => void = () => undefined;
+  #counted = 0;
+
+  constructor(parts: ProcessParts) {
+    this.#parts = parts;
+    const { service, wire, watching, settings } = parts;
+    const bytes = seededRandom(parts.seed);
+    this.#random = () => Buffer.from(bytes(4)).readUInt32BE() / 2 ** 32;
+    this.#died = new Promise((died) => (this.#die = () => died("died")));
+    const warn = (text: string) => void this.said.push({ kind: "warning", text });
+    this.#intents = this.#mortal(openIntents(warn, parts.home));
+    const api = createApi({
+      config: readConfig((key) => settings[key], {}),
+      connect: () => Promise.resolve({ url: service.url, token: service.token }),
+      transport: this.#transport(),
+      clock: this.#clock(),
+      intents: this.#intents,
+      onRequest: ({ operation, status }) => {
+        wire.moved();
+        watching.getStore()?.requests.push({ operation, status });
+      },
+    });
+    this.#caller = { api, warn, progress: (text) => void this.said.push({ kind: "progress", text }) };
+  }
+
+  run<T>(work: () => Promise<T>): Promise<T | "died"> {
+    const { time, wire } = this.#parts;
+    return time.pass(Promise.race([work(), this.#died]), wire.moves, longestRun);
+  }
+
+  bound(type: string): Bound {
+    const resource = resourceOf(type);
+    const caller = this.#caller;
+    const alive = async <T>(work: Promise<T>): Promise<T> => {
+      try {
+        const result = await work;
+        return this.isDead ? await never : result;
+      } catch (error) {
+        return this.isDead ? await never : Promise.reject(error as Error);
+      }
+    };
+    return {
+      check: (olds, news) => alive(Promise.resolve(this.#check(resource, olds, news))),
+      diff: async (id, state, inputs) => {
+        rememberId(id, state);
+        const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, json(state), json(inputs));
+        if (changes.length === 0) return contextOf(state).unfinished === true ? "update" : "same";
+        return replaces.length === 0 ? "update" : deleteBeforeReplace ? "delete-replace" : "replace";
+      },
+      create: (inputs) => alive(create(resource, json(inputs), caller).then(json)),
+      read: async (id, state) => {
+        const before = Object.keys(state).length === 0 ? undefined : json(state);
+        const found = await alive(read(resource, id, before, caller));
+        return found && { state: json(found.state), inputs: json(found.inputs) };
+      },
+      update: (id, state, inputs) => alive(update(resource, id, json(state), json(inputs), caller).then(json)),
+      delete: (id, state) => alive(remove(resource, id, json(state), caller)),
+    };
+  }
+
+  #check(resource: Resource, olds: Values, news: Values): { inputs: Values; failures: string[] } {
+    remember(resource, olds, news);
+    const { inputs, problems } = check(resource, json(olds), json(news), {
+      randomHex: (count) => Array.from({ length: count }, () => Math.floor(this.#random() * 16).toString(16)).join(""),
+      nameBegun: (owner) => this.#intents.find(owner)?.name,
+      nameInState,
+      inputsInState,
+      warn: this.#caller.warn,
+    });
+    return { inputs: json(inputs), failures: [...problems] };
+  }
+
+  /** The transport of a process that may die of a request. */
+  #transport(): Transport {
+    const { wire, death } = this.#parts;
+    const send = async (sent: Sent): Promise<Outcome> => {
+      if (this.isDead) return never;
+      const isCounted = death !== undefined && (death.of?.(operationOf(sent)) ?? true);
+      const isLast = isCounted && ++this.#counted === death.request;
+      if (isLast && death.when === "before") return this.#end();
+      const hungUp = sent.held ? this.#held.signal : new AbortController().signal;
+      const outcome = await wire.send(sent, hungUp, this.#delays(operationOf(sent)));
+      if (isLast) return this.#end();
+      return this.isDead ? never : outcome;
+    };
+    return Object.assign(send, { close: () => Promise.resolve() });
+  }
+
+  readonly #passed = new Map<Slow, number>();
+
+  /** How long a request takes on its way there and back. */
+  #delays(operation: string): { before: number; after: number } {
+    const delays = { before: 0, after: 0 };
+    for (const slow of this.#parts.slow.filter((one) => (one.operation ?? operation) === operation)) {
+      const count = (this.#passed.get(slow) ?? 0) + 1;
+      this.#passed.set(slow, count);
+      if (count >= slow.nth && count < slow.nth + slow.times) delays[slow.when] += slow.ms;
+    }
+    return delays;
+  }
+
+  #end(): Promise<never> {
+    this.isDead = true;
+    this.#held.abort();
+    this.#die();
+    return never;
+  }
+
+  #clock(): Clock {
+    const { time } = this.#parts;
+    return {
+      now: () => time.now(),
+      random: this.#random,
+      every: (milliseconds, run) => {
+        let cancel: () => void = () => undefined;
+        const again = (): void => {
+          cancel = time.after(milliseconds, () => {
+            if (this.isDead) return;
+            again();
+            run();
+          });
+        };
+        again();
+        return () => cancel();
+      },
+      sleep: (milliseconds, signal) =>
+        new Promise((resolve, reject) => {
+          if (signal?.aborted) return reject(signal.reason as Error);
+          const stop = () => {
+            cancel();
+            reject(signal?.reason as Error);
+          };
+          const cancel = time.after(milliseconds, () => {
+            signal?.removeEventListener("abort", stop);
+            if (!this.isDead) resolve();
+          });
+          signal?.addEventListener("abort", stop, { once: true });
+        }),
+    };
+  }
+
+  /** What a dead process does on the disk no longer happens. */
+  #mortal(intents: Intents): Intents {
+    const { wire } = this.#parts;
+    return new Proxy(intents, {
+      get: (target, name) => {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== "function") return member;
+        return (...args: unknown[]): unknown => {
+          if (this.isDead) return never;
+          const result: unknown = Reflect.apply(member, target, args);
+          return result instanceof Promise ? wire.writing(result) : result;
+        };
+      },
+    });
+  }
+}
+
+const paths = [...operationsById.values()].map(({ id, method, path }) => ({
+  id,
+  method,
+  pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
+}));
+
+/** Which operation a request is for. */
+function operationOf({ method, url }: Sent): string {
+  const { pathname } = new URL(url);
+  return paths.find((one) => one.method === method && one.pattern.test(pathname))?.id ?? "";
+}
+
+function resourceOf(type: string): Resource {
+  const resource = resources[type];
+  if (!resource) throw new Error(`no resource type ${type}`);
+  return resource;
+}
