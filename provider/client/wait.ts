@@ -115,6 +115,11 @@ export async function shown(api: Api, key: MachineKey, { fresh }: Pick<WaitOptio
   }
 }
 
+/** Whether something was made, by whichever run, so short a time ago that the service may not show it yet (F13). */
+export const isJustMade = (createdAt: string | undefined, now: number): boolean =>
+  // Times of the service are whole seconds.
+  Math.abs(now - Date.parse(createdAt ?? "")) < lateVisibility + 1000;
+
 /** The Machine as it is, if it answers soon. */
 const lookNow = (api: Api, key: MachineKey): Promise<Machine | undefined> =>
   api

@@ -2,7 +2,7 @@
 import { isObject } from "../../api/schema.ts";
 import { findMachine } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
-import { versionOf, type Machine } from "../client/wait.ts";
+import { isJustMade, shown, versionOf, type Machine } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
 import { diff } from "../core/diff.ts";
 import { pathId } from "../core/ids.ts";
@@ -95,10 +95,13 @@ export const machine: Resource = defineResource({
   async read({ id, state, api }) {
     // A Machine that destroyed itself as told has done its work: it is not gone, and not made again.
     const done = state?.config?.autoDestroy === true && state.recreate !== true && state.machineId !== undefined;
+    const key = { appName: id.app, machineId: id.machineId };
     try {
-      const live = await findMachine(api, id.app, id.machineId);
+      const live = await findMachine(api, id.app, id.machineId).catch((error: unknown) => {
+        if (!isNotFound(error) || !isJustMade(state?.createdAt, api.clock.now())) throw error;
+        return shown(api, key, { fresh: true });
+      });
       if (live.state === "destroyed" && !done) return undefined;
-      const key = { appName: id.app, machineId: id.machineId };
       return { ...toLive(id.app, live, state), memoryLimitMb: await memoryOf(api, key, live, state?.memoryLimitMb) };
     } catch (error) {
       if (!done || !isNotFound(error)) throw error;
@@ -151,8 +154,8 @@ export const machine: Resource = defineResource({
     const options = { config: state.config, force: state.forceDestroy === true };
     try {
       await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
-        // Whoever held the lease before us may have started, stopped or destroyed it.
-        await destroyGracefully(call, key, lease, await api.machines.get(key), options);
+        // Whoever held the lease before us may have started, stopped or destroyed it. What has a lease is there, shown or not.
+        await destroyGracefully(call, key, lease, await shown(api, key, { fresh: true }), options);
         lease.letGo();
       });
     } catch (error) {

@@ -2,7 +2,7 @@
 // on their own, and never over the head of somebody who changed the Machine since we last looked.
 import { settledByLooking } from "../client/doubt.ts";
 import type { Lease } from "../client/lease.ts";
-import { latestExit, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import { latestExit, shown, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { keepMemory } from "./machineMemory.ts";
@@ -37,7 +37,8 @@ export async function applyChanges(
   toLive: (live: Machine) => Record<string, unknown>,
 ): Promise<Machine> {
   const { api } = call;
-  const before = await api.machines.get(key);
+  // What has a lease is there, shown or not.
+  const before = await shown(api, key, { fresh: true });
   // With a lease that was lost and taken again, part of the change may be in place already.
   let [changed, nudged] = [lease.isAgain, false];
   if (before.state === "destroyed")

@@ -136,6 +136,22 @@ describe("F13 a Machine that nobody knows yet", () => {
     expect(asked.length).toBeLessThan(15);
   });
 
+  test.each(["read", "update", "delete"] as const)(
+    "F13 nor by the %s of another run soon after: nothing is forgotten",
+    async (verb) => {
+      const program = { app: await newApp(), config: { image } };
+      const made = await handled("Machine", service, { jump: true }).create(program);
+      for (const operation of ["machines.list", "machines.get"] as const) service.fail({ operation, hiddenForMs: 500 });
+      const type = handled("Machine", service, { jump: false });
+      if (verb === "read") expect(await type.read(made)).toMatchObject({ state: "started" });
+      if (verb === "update")
+        expect(await type.update(made, { ...program, cordoned: true })).toMatchObject({ cordoned: true });
+      if (verb === "delete") await type.delete(made);
+      service.service.faults.clear();
+      expect(await machines()).toHaveLength(verb === "delete" ? 0 : 1);
+    },
+  );
+
   test("F13 a 404 later on is the end of it, and asked for once", async () => {
     const type = handled("Machine", service, { jump: true });
     const made = await type.create({ app: await newApp(), config: { image } });
@@ -149,7 +165,8 @@ describe("F13 a Machine that nobody knows yet", () => {
       body: { error: "not found" },
     });
     const before = service.requests.length;
-    expect(await type.read(made)).toBeUndefined();
+    const madeLongAgo = { ...made, state: { ...made.state, createdAt: "2026-01-01T00:00:00Z" } };
+    expect(await type.read(madeLongAgo)).toBeUndefined();
     expect(service.requests.slice(before).filter((seen) => seen.operation === "machines.get")).toHaveLength(1);
   });
 });
