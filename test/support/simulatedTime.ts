@@ -24,7 +24,8 @@ export class SimulatedTime implements Clock {
   }
 
   after(ms: number, run: () => void): () => void {
-    const due = { at: this.#now + Math.max(0, ms), run };
+    // Clocks tell whole milliseconds.
+    const due = { at: this.#now + Math.max(0, Math.ceil(ms)), run };
     this.#due.add(due);
     return () => void this.#due.delete(due);
   }

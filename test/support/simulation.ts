@@ -66,6 +66,8 @@ export interface ProviderProcess {
 export interface Simulation {
   readonly time: SimulatedTime;
   readonly service: TestService<SimulatedTime>;
+  /** What the service logged as mistakes of its own. */
+  readonly mistakes: readonly string[];
   /** Starts the provider as an engine does; what an earlier one had in memory is forgotten. */
   start(options?: {
     readonly death?: Death;
@@ -101,7 +103,10 @@ function json<T>(value: T): T {
 /** Starts a service in simulated time. The same seed gives the same run. */
 export async function simulate(seed: string, options: ServiceOptions = {}): Promise<Simulation> {
   const time = new SimulatedTime();
-  const service = await startService({ delays: "believable", random: seededRandom(seed), ...options, clock: time });
+  const mistakes: string[] = [];
+  const log = { write: (line: string) => void (line.startsWith('{"level":50') && mistakes.push(line)) };
+  const random = seededRandom(seed);
+  const service = await startService({ delays: "believable", random, log, ...options, clock: time });
   const home = mkdtempSync(join(disk, "simulation-"));
   const watching = new AsyncLocalStorage<Watched>();
   const wire = new Wire(service, time);
@@ -110,6 +115,7 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
   return {
     time,
     service,
+    mistakes,
     isOpen(owner) {
       const intents = openIntents(() => undefined, home);
       return (intents.find(owner) ?? intents.handed(owner)) !== undefined;

@@ -1,0 +1,10 @@
+// A part of the fault campaign with every run of the tests; `npm run test:faults` makes more of it.
+import { expect, test } from "vitest";
+import { campaign, told } from "./campaign.ts";
+
+const seed = 20_260_101;
+
+test("whatever goes wrong: no duplicate, no loss, no secret told, and in the end everything comes right", async () => {
+  const { failure } = await campaign({ runs: 50, seed });
+  expect(failure && told(seed, failure)).toBeUndefined();
+}, 120_000);

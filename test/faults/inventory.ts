@@ -1,0 +1,65 @@
+// What there is on the service, and what a state says there is: both as sorted lines that can be compared.
+import type { Kept, Stack } from "../support/modelEngine.ts";
+import { firstDatabase, firstUser } from "../../provider/resources/postgresCredentials.ts";
+import type { Service } from "../../service/index.ts";
+
+const gone =
+  "('scheduling_destroy', 'pending_destroy', 'fork_cleanup', 'waiting_for_detach', 'destroying', 'destroyed')";
+const live = "JOIN clusters c ON c.id = cluster AND c.status NOT IN ('deleting', 'deleted')";
+
+/** One question for everything of a type; each row is what tells it from others. */
+const questions: Readonly<Record<string, string>> = {
+  App: "SELECT name AS what FROM apps WHERE deleting = 0",
+  Machine: "SELECT id AS what FROM machines WHERE destroyed_at IS NULL AND state <> 'destroying'",
+  Volume: `SELECT id AS what FROM volumes WHERE state NOT IN ${gone}`,
+  Secret: "SELECT a.name || '/' || s.name AS what FROM secrets s JOIN apps a ON a.id = s.app",
+  SecretKey: "SELECT a.name || '/' || s.name AS what FROM secret_keys s JOIN apps a ON a.id = s.app",
+  IpAssignment: "SELECT a.name || '/' || i.ip AS what FROM ips i JOIN apps a ON a.id = i.app",
+  AcmeCertificate:
+    "SELECT a.name || '/' || hostname AS what FROM hostnames h JOIN apps a ON a.id = h.app WHERE acme_requested = 1",
+  CustomCertificate:
+    "SELECT a.name || '/' || hostname AS what FROM hostnames h JOIN apps a ON a.id = h.app WHERE custom_chain IS NOT NULL",
+  PostgresCluster: "SELECT id AS what FROM clusters WHERE status NOT IN ('deleting', 'deleted')",
+  PostgresDatabase: `SELECT cluster || '/' || d.name AS what FROM databases d ${live} WHERE d.name <> '${firstDatabase}'`,
+  PostgresUser: `SELECT cluster || '/' || u.name AS what FROM database_users u ${live} WHERE u.name <> '${firstUser}'`,
+  PostgresExtension: `SELECT cluster || '/' || database || '/' || e.name AS what FROM extensions e ${live}`,
+  PostgresAttachment: `SELECT cluster || '/' || a.name AS what FROM attachments t JOIN apps a ON a.id = t.app ${live}`,
+};
+
+/** Everything there is on the service. */
+export const onService = ({ world }: Service): string[] =>
+  Object.entries(questions)
+    .flatMap(([kind, sql]) => world.store.all<{ what: string }>(sql).map(({ what }) => `${kind} ${what}`))
+    .sort();
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** What one resource of a state says there is. */
+const said: Readonly<Record<string, (kept: Kept) => readonly string[]>> = {
+  App: ({ id }) => [`App ${id}`],
+  Machine: ({ state }) => [`Machine ${text(state["machineId"])}`],
+  Volume: ({ state }) => [`Volume ${text(state["volumeId"])}`],
+  Secret: ({ id }) => [`Secret ${id}`],
+  AppSecrets: ({ id, state }) => Object.keys(state["digests"] ?? {}).map((name) => `Secret ${id}/${name}`),
+  PostgresAttachment: ({ id, state }) => [
+    `PostgresAttachment ${id}`,
+    ...(state["secretName"] === undefined ? [] : [`Secret ${text(state["app"])}/${text(state["secretName"])}`]),
+  ],
+  SecretKey: ({ id }) => [`SecretKey ${id}`],
+  IpAssignment: ({ state }) =>
+    text(state["ip"])
+      .split(",")
+      .map((ip) => `IpAssignment ${text(state["app"])}/${ip}`),
+  AcmeCertificate: ({ id }) => [`AcmeCertificate ${id}`],
+  CustomCertificate: ({ id }) => [`CustomCertificate ${id}`],
+  PostgresCluster: ({ id }) => [`PostgresCluster ${id}`],
+  PostgresDatabase: ({ id }) => [`PostgresDatabase ${id.replace("/database/", "/")}`],
+  PostgresUser: ({ id }) => [`PostgresUser ${id.replace("/user/", "/")}`],
+  PostgresExtension: ({ id }) => [`PostgresExtension ${id.replace("/extension/", "/")}`],
+};
+
+/** Everything a state says there is. */
+export const inState = ({ resources }: Stack): string[] =>
+  [
+    ...new Set(resources.filter(({ mark }) => mark !== "replacing").flatMap((kept) => said[kept.type]?.(kept) ?? [])),
+  ].sort();

@@ -1,0 +1,365 @@
+// Programs by chance: a few resources of all types, each with a life of several versions. What is drawn is small data, so
+// that a failure can be shrunk; what it means is said here.
+import fc from "fast-check";
+import type { Values } from "../../provider/core/resource.ts";
+import { makeCertificate } from "../support/certificates.ts";
+import type { Declared, Reference } from "../support/modelEngine.ts";
+
+/** Versions a program can have. */
+export const versions = 4;
+
+/** One resource through all versions of a program. */
+export interface Slot {
+  readonly kind: string;
+  /** Decides among several parents, and among kinds of its kind. */
+  readonly pick: number;
+  /** For each version which of its variants it is; null where it is not in the program. */
+  readonly life: readonly (number | null)[];
+}
+
+/** A text that no message may hold. */
+export const canary = "canary-3b7f1c";
+
+/** A slot in one version, as its inputs are made of it. */
+interface Here {
+  readonly slot: Slot;
+  /** Tells it from all others. */
+  readonly index: number;
+  readonly version: number;
+  readonly variant: number;
+  /** Versions up to this one in which it was another variant than 0. */
+  readonly grown: number;
+  /** Versions up to this one in which it got another name: one that may still be there on its way out never comes back. */
+  readonly renamed: number;
+  /** The slots that are in this version, by the name of their resource. */
+  readonly others: ReadonlyMap<string, Slot>;
+  readonly names: ReadonlyMap<Slot, string>;
+}
+
+type Inputs = Values | undefined;
+
+const id = (name: string): Reference => ({ $of: name, get: "id" });
+const output = (name: string, get: string): Reference => ({ $of: name, get });
+const firstApp = "app";
+
+/** The parent of a kind that a slot has picked, if that is in this version. */
+function parentOf({ slot, index, others, names }: Here, kind: string, fits: (parent: Slot) => boolean = () => true) {
+  const all = [...names.keys()].slice(0, index).filter((other) => other.kind === kind && fits(other));
+  const parent = all[slot.pick % Math.max(1, all.length)];
+  const name = parent && names.get(parent);
+  return name !== undefined && others.has(name) ? name : undefined;
+}
+
+/** The App of what may be in any. */
+const appOf = (here: Here): string => (here.slot.pick % 3 === 0 ? (parentOf(here, "App") ?? firstApp) : firstApp);
+
+/** Inputs of what needs a parent, which is undefined without. */
+const within = (parent: string | undefined, make: (parent: string) => Inputs): Inputs =>
+  parent === undefined ? undefined : make(parent);
+
+const certificates = new Map<string, { fullchain: string; privateKey: string }>();
+/** One of two certificates of a hostname. */
+function certificateFor(host: string, which: number) {
+  const key = `${which} ${host}`;
+  const known = certificates.get(key);
+  if (known) return known;
+  const { fullchain, private_key: privateKey } = makeCertificate({ hosts: [host] });
+  const made = { fullchain, privateKey };
+  certificates.set(key, made);
+  return made;
+}
+
+const bytes = (text: string, length: number): string => Buffer.from(text.padEnd(length, ".")).toString("base64");
+const image = "registry.example.com/web";
+
+/** Whether a Machine is the first one to pick its volume; which it then mounts in all versions. */
+function isMounter(here: Here): boolean {
+  const pickedBy = (slot: Slot, index: number): Slot | undefined => {
+    if (slot.kind !== "Machine" || slot.pick % 2 === 0) return undefined;
+    const volumes = [...here.names.keys()].slice(0, index).filter(({ kind }) => kind === "Volume");
+    return volumes[slot.pick % Math.max(1, volumes.length)];
+  };
+  const mine = pickedBy(here.slot, here.index);
+  const first = [...here.names.keys()].find((slot, index) => pickedBy(slot, index) === mine);
+  return mine !== undefined && first === here.slot;
+}
+
+const volumeOf = (here: Here): string | undefined => (isMounter(here) ? parentOf(here, "Volume") : undefined);
+
+function machineInputs(here: Here): Inputs {
+  const { slot, variant, version, names, index } = here;
+  const volume = volumeOf(here);
+  // One that is on its way out may still hold a volume that it is about to lose: it never comes back without and with it.
+  if (volume === undefined && isMounter(here)) return undefined;
+  const app = volume === undefined ? appOf(here) : firstApp;
+  const secrets = parentOf(here, "AppSecrets", (one) => one.pick % 3 !== 0);
+  // What others run in it, or change of it while it is at rest, needs one that runs.
+  const mustRun = [...names.keys()].slice(index).some(({ kind }) => kind === "MachineCommand");
+  const config: Values = {
+    image: `${image}:1`,
+    env: { TOKEN: canary },
+    guest: { cpus: 1, memoryMb: 256 },
+    mounts: volume === undefined ? [] : [{ volume: id(volume), path: "/data" }],
+  };
+  const inputs = { app: id(app), region: "ams", config };
+  const changes: readonly Values[] = [
+    {},
+    { config: { ...config, image: `${image}:2` } },
+    { config: { ...config, env: { TOKEN: canary, A: String(version) } } },
+    { cordoned: true },
+    mustRun ? { memoryLimitMb: 150 } : { state: "stopped" },
+    volume === undefined ? { region: "fra" } : { config: { ...config, guest: { cpus: 2, memoryMb: 512 } } },
+    { config: { ...config, metadata: { role: `v${version}` } } },
+    {
+      config: {
+        ...config,
+        services: [
+          {
+            protocol: "tcp",
+            internalPort: 8080,
+            ports: [{ port: 80, handlers: ["http"] }],
+            checks: [{ type: "tcp", interval: "60s" }],
+          },
+        ],
+      },
+    },
+    { memoryLimitMb: 200 },
+    secrets === undefined || app !== firstApp
+      ? { forceDestroy: true }
+      : { minSecretsVersion: output(secrets, "version") },
+    { restart: { triggers: { config: String(version) } } },
+    mustRun ? { onUpdateFailure: "rollback" } : { state: "suspended" },
+    {
+      name: `fixed-${slot.pick}-${index}`,
+      ...(volume === undefined ? { region: version % 2 === 0 ? "lhr" : "fra" } : {}),
+    },
+    { reload: { triggers: { config: String(version) } }, config: { ...config, env: { TOKEN: canary, B: "1" } } },
+  ];
+  return { ...inputs, ...changes[variant % changes.length] };
+}
+
+const ipTypes = ["v6", "v4", "private_v6", "shared_v4", "egress_pair"] as const;
+const extensionNames = ["pg_trgm", "citext", "hstore", "vector", "unaccent"] as const;
+
+/** Whether a slot is the first of its kind for something, of which there can be but one. */
+const isFirst = (here: Here, of: (here: Here) => unknown): boolean => {
+  const mine = of(here);
+  return ![...here.names.keys()]
+    .slice(0, here.index)
+    .some((slot, index) => slot.kind === here.slot.kind && of({ ...here, slot, index }) === mine);
+};
+
+/** How the inputs of each kind are made; undefined where it lacks a parent in this version. */
+const kinds: Readonly<Record<string, (here: Here) => Inputs>> = {
+  App: ({ variant, index }) => [{}, { forceDestroy: true }, { name: `named-${index}` }, {}][variant % 4],
+  Machine: machineInputs,
+  Volume: ({ variant, version, grown }) => ({
+    app: id(firstApp),
+    region: "ams",
+    sizeGb: 1 + grown,
+    ...[
+      {},
+      { restartOnExtend: true },
+      { snapshotRetention: 10 + version },
+      { autoBackupEnabled: false },
+      { name: `other_${version}`, allowDataLoss: true },
+      { finalSnapshot: true },
+    ][variant % 6],
+  }),
+  Secret: (here) => ({
+    app: id(appOf(here)),
+    name: `S${here.index}_${here.renamed}`,
+    value: `${canary}-${here.variant}`,
+  }),
+  AppSecrets: (here) => {
+    const appFor = (one: Here) => (one.slot.pick % 3 === 0 ? appOf(one) : firstApp);
+    if (!isFirst(here, appFor)) return undefined;
+    const values = { A: `${canary}-a`, B: `${canary}-b${here.variant}`, C: `${canary}-c` };
+    const { A, ...without } = values;
+    return { app: id(appFor(here)), values: here.variant % 3 === 2 ? { D: A, ...without } : values };
+  },
+  SecretKey: ({ slot, index, variant }) => ({
+    app: id(firstApp),
+    name: `K${index}`,
+    type: slot.pick % 2 === 0 ? "xaes256gcm" : "hs256",
+    allowDataLoss: true,
+    ...(variant % 2 === 0 ? {} : { value: bytes(`${canary}-${variant}`, 32) }),
+  }),
+  Ciphertext: (here) =>
+    within(
+      parentOf(here, "SecretKey", ({ pick }) => pick % 2 === 0),
+      (key) => ({
+        app: id(firstApp),
+        key: id(key),
+        plaintext: bytes(`${canary}-${here.variant}`, 20),
+        keyUpdatedAt: output(key, "updatedAt"),
+      }),
+    ),
+  Signature: (here) =>
+    within(
+      parentOf(here, "SecretKey", ({ pick }) => pick % 2 === 1),
+      (key) => ({
+        app: id(firstApp),
+        key: id(key),
+        plaintext: bytes(`${canary}-${here.variant}`, 20),
+        keyUpdatedAt: output(key, "updatedAt"),
+      }),
+    ),
+  IpAssignment: (here) => {
+    const type = ipTypes[here.slot.pick % ipTypes.length];
+    const shared = (one: Here) => ipTypes[one.slot.pick % ipTypes.length] === "shared_v4";
+    if (shared(here) && !isFirst(here, shared)) return undefined;
+    const inRegion = type !== "private_v6" && type !== "shared_v4" && here.variant % 2 === 1;
+    return { app: id(firstApp), type, ...(inRegion ? { region: "fra" } : {}) };
+  },
+  DeployToken: ({ variant }) => ({ app: id(firstApp), expiry: "720h", rotationTriggers: { month: String(variant) } }),
+  MachineMetadata: (here) =>
+    within(parentOf(here, "Machine"), (machine) =>
+      isFirst(here, (one) => parentOf(one, "Machine"))
+        ? { app: output(machine, "app"), machine: id(machine), values: { team: `t${here.variant}` } }
+        : undefined,
+    ),
+  MachineCommand: (here) =>
+    within(parentOf(here, "Machine"), (machine) => ({
+      app: output(machine, "app"),
+      machine: id(machine),
+      create: ["echo", "hello"],
+      triggers: { release: String(here.variant) },
+    })),
+  VolumeSnapshot: (here) =>
+    within(parentOf(here, "Volume"), (volume) => ({
+      app: id(firstApp),
+      volume: id(volume),
+      triggers: { release: String(here.variant) },
+    })),
+  AcmeCertificate: ({ index }) => ({ app: id(firstApp), hostname: `h${index}.example.com` }),
+  CertificateValidation: (here) =>
+    within(parentOf(here, "AcmeCertificate"), (certificate) =>
+      isFirst(here, (one) => parentOf(one, "AcmeCertificate"))
+        ? { app: id(firstApp), hostname: output(certificate, "hostname"), triggers: { t: String(here.variant) } }
+        : undefined,
+    ),
+  CustomCertificate: ({ index, variant }) => {
+    const hostname = `own${index}.example.com`;
+    return { app: id(firstApp), hostname, ...certificateFor(hostname, variant % 2) };
+  },
+  PostgresCluster: ({ variant }) => ({
+    region: "fra",
+    plan: variant % 4 === 3 ? "starter" : "basic",
+    deletionProtection: false,
+  }),
+  PostgresDatabase: (here) =>
+    within(parentOf(here, "PostgresCluster"), (cluster) => ({
+      cluster: id(cluster),
+      name: `db${here.index}_${here.renamed}`,
+      allowDataLoss: true,
+    })),
+  PostgresUser: (here) =>
+    within(parentOf(here, "PostgresCluster"), (cluster) => ({
+      cluster: id(cluster),
+      username: `u${here.index}`,
+      role: here.variant % 2 === 0 ? "writer" : "reader",
+      ...(here.variant % 3 === 2 ? { rotationTriggers: { t: String(here.version) } } : {}),
+    })),
+  PostgresExtension: (here) => {
+    const nameOf = ({ index }: Here) => extensionNames[index % extensionNames.length];
+    const isOne = isFirst(here, (one) => `${nameOf(one)} ${parentOf(one, "PostgresDatabase")}`);
+    return within(isOne ? parentOf(here, "PostgresDatabase") : undefined, (database) => ({
+      cluster: output(database, "cluster"),
+      database: id(database),
+      name: nameOf(here),
+    }));
+  },
+  PostgresBackup: (here) =>
+    within(parentOf(here, "PostgresCluster"), (cluster) => ({
+      cluster: id(cluster),
+      triggers: { t: String(here.variant) },
+    })),
+  PostgresAttachment: (here) =>
+    within(parentOf(here, "PostgresCluster"), (cluster) =>
+      isFirst(here, (one) => parentOf(one, "PostgresCluster"))
+        ? { cluster: id(cluster), app: id(firstApp), secretName: `DB_${here.index}_${here.variant % 2}` }
+        : undefined,
+    ),
+};
+
+/** All types there are programs of. */
+export const kindNames: readonly string[] = Object.keys(kinds);
+
+/** What a kind cannot be without; of several, one that fits is put before it. */
+const needed: Readonly<Record<string, string>> = {
+  Ciphertext: "SecretKey",
+  Signature: "SecretKey",
+  MachineMetadata: "Machine",
+  MachineCommand: "Machine",
+  VolumeSnapshot: "Volume",
+  CertificateValidation: "AcmeCertificate",
+  PostgresDatabase: "PostgresCluster",
+  PostgresUser: "PostgresCluster",
+  PostgresExtension: "PostgresDatabase",
+  PostgresBackup: "PostgresCluster",
+  PostgresAttachment: "PostgresCluster",
+};
+
+const steady: readonly (number | null)[] = Array.from({ length: versions }, () => 0);
+
+/** The slots with everything they need before them. */
+function completed(slots: readonly Slot[]): Slot[] {
+  const all: Slot[] = [];
+  const add = (slot: Slot): void => {
+    const parent = needed[slot.kind];
+    const fits = (other: Slot) => other.kind === parent && (parent !== "SecretKey" || other.pick % 2 === keyPick(slot));
+    if (parent !== undefined && !all.some(fits)) add({ kind: parent, pick: keyPick(slot), life: steady });
+    all.push(slot);
+  };
+  slots.forEach(add);
+  return all;
+}
+
+const keyPick = ({ kind }: Slot): number => (kind === "Signature" ? 1 : 0);
+
+/** The program of a version. */
+export function programOf(slots: readonly Slot[], version: number): Declared[] {
+  const all = completed(slots);
+  const names = new Map(all.map((slot, index) => [slot, `${slot.kind.toLowerCase()}${index}`]));
+  const others = new Map<string, Slot>();
+  const program: Declared[] = [{ type: "App", name: firstApp, inputs: {} }];
+  for (const [index, slot] of all.entries()) {
+    const variant = slot.life[version] ?? null;
+    const name = names.get(slot) ?? "";
+    if (variant === null) continue;
+    const so = slot.life.slice(0, version + 1).filter((one) => one !== null);
+    const grown = so.filter((one) => one > 0).length;
+    const renamed = so.filter((one) => one % 4 === 3).length;
+    const inputs = kinds[slot.kind]?.({ slot, index, version, variant, grown, renamed, others, names });
+    if (inputs === undefined) continue;
+    others.set(name, slot);
+    program.push({ type: slot.kind, name, inputs });
+  }
+  return program;
+}
+
+const weights: Readonly<Record<string, number>> = {
+  Machine: 10,
+  Volume: 6,
+  App: 2,
+  Secret: 3,
+  AppSecrets: 3,
+  IpAssignment: 4,
+};
+
+const kind: fc.Arbitrary<string> = fc.oneof(
+  ...kindNames.map((name) => ({ arbitrary: fc.constant(name), weight: weights[name] ?? 1 })),
+);
+
+const life = fc.array(fc.oneof({ arbitrary: fc.nat(13), weight: 6 }, { arbitrary: fc.constant(null), weight: 1 }), {
+  minLength: versions,
+  maxLength: versions,
+});
+
+/** Slots of a program. */
+export const slotsArbitrary: fc.Arbitrary<Slot[]> = fc.array(fc.record({ kind, pick: fc.nat(11), life }), {
+  minLength: 1,
+  maxLength: 8,
+  size: "max",
+});
