@@ -18,6 +18,7 @@ export interface Ran {
   /** Standard output and error as they came. */
   readonly output: string;
   readonly stdout: string;
+  readonly stderr: string;
 }
 
 /** How the CLI is run, where it is not as usual. */
@@ -178,14 +179,17 @@ export class Stack {
       env: { ...this.env, ...env },
       stdio: ["ignore", "pipe", "pipe"],
     });
-    let [output, stdout] = ["", ""];
+    let [output, stdout, stderr] = ["", "", ""];
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       output += text;
       stdout += text;
     });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (output += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      stderr += text;
+    });
     const ended = new Promise<Ran>((resolve, reject) => {
-      child.on("error", reject).on("close", (code) => resolve({ code: code ?? -1, output, stdout }));
+      child.on("error", reject).on("close", (code) => resolve({ code: code ?? -1, output, stdout, stderr }));
     });
     return { pid: child.pid ?? 0, ended };
   }
