@@ -93,7 +93,7 @@ function machineInputs(here: Here): Inputs {
   if (volume === undefined && isMounter(here)) return undefined;
   const app = volume === undefined ? appOf(here) : firstApp;
   const secrets = parentOf(here, "AppSecrets", (one) => one.pick % 3 !== 0);
-  // What others run in it, or change of it while it is at rest, needs one that runs.
+  // A command needs one that runs, whoever has stopped it.
   const mustRun = [...names.keys()].slice(index).some(({ kind }) => kind === "MachineCommand");
   const config: Values = {
     image: `${image}:1`,
@@ -101,7 +101,7 @@ function machineInputs(here: Here): Inputs {
     guest: { cpus: 1, memoryMb: 256 },
     mounts: volume === undefined ? [] : [{ volume: id(volume), path: "/data" }],
   };
-  const inputs = { app: id(app), region: "ams", config };
+  const inputs = { app: id(app), region: "ams", config, ...(mustRun ? { state: "started" } : {}) };
   const changes: readonly Values[] = [
     {},
     { config: { ...config, image: `${image}:2` } },

@@ -382,8 +382,7 @@ class Run {
   async #meddle({ what, pick, seconds }: Meddling): Promise<void> {
     const machines = this.#stack.resources.filter(({ type }) => type === "Machine");
     const chosen = machines[pick % Math.max(1, machines.length)];
-    // What a command is run in must run.
-    if (!chosen || (what === "stop" && this.#scenario.slots.some(({ kind }) => kind === "MachineCommand"))) return;
+    if (!chosen) return;
     const [app = "", machine = ""] = chosen.id.split("/");
     const path = `/v1/apps/${app}/machines/${machine}`;
     if (what === "lease") await this.#asOther("POST", `${path}/lease`, { ttl: seconds, description: "mine" });
