@@ -169,10 +169,11 @@ function readJournals(dir: string): Pick<Journaled, "intents" | "handed"> {
   const gone = new Set(journals.flatMap((journal) => journal.gone));
   const open = ({ intents }: Journaled) => intents.filter(({ op }) => !settled.has(op));
   const there = ({ handed }: Journaled) => handed.filter(({ op }) => !gone.has(op));
-  const kept = journals.filter((one) => one.alive || open(one).length > 0 || there(one).length > 0);
-  const spokenOf = new Set(kept.flatMap(({ intents, handed }) => [...intents, ...handed].map(({ op }) => op)));
-  for (const { path, ...said } of journals.filter((journal) => !kept.includes(journal))) {
-    if ([...said.settled, ...said.gone].some((op) => spokenOf.has(op))) continue;
+  const kept = needed(
+    journals,
+    journals.filter((one) => one.alive || open(one).length > 0 || there(one).length > 0),
+  );
+  for (const { path } of journals.filter((journal) => !kept.includes(journal))) {
     try {
       rmSync(path, { force: true });
     } catch {
@@ -181,6 +182,15 @@ function readJournals(dir: string): Pick<Journaled, "intents" | "handed"> {
   }
   const ended = journals.filter(({ alive }) => !alive);
   return { intents: ended.flatMap(open), handed: ended.flatMap(there) };
+}
+
+/** Journals that stay, and those that say of what is in them that it is settled or gone: without these it would come back. */
+function needed(journals: readonly Journaled[], staying: readonly Journaled[]): readonly Journaled[] {
+  const spokenOf = new Set(staying.flatMap(({ intents, handed }) => [...intents, ...handed].map(({ op }) => op)));
+  const more = journals.filter(
+    (one) => !staying.includes(one) && [...one.settled, ...one.gone].some((op) => spokenOf.has(op)),
+  );
+  return more.length === 0 ? staying : needed(journals, [...staying, ...more]);
 }
 
 /** A journal is at work while its process and the engine that started it are: what is in it is on its way into a state. */

@@ -311,6 +311,20 @@ describe("creating a Machine exactly once", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
+  test("what is settled stays so, however many processes have spoken of one another since", async () => {
+    const intent = (owner: string, op: string) => ({ owner, op, endpoint: service.url, place: app, name: "web" });
+    // Its journal stays for what is open in it.
+    const first = restarted();
+    await first.write(intent("owner0", "open"));
+    await first.write(intent("owner1", "first"));
+    const second = restarted();
+    second.settle("owner1");
+    await second.write(intent("owner1", "second"));
+    restarted().settle("owner1");
+    expect([1, 2, 3].map(() => restarted().find("owner1"))).toEqual([undefined, undefined, undefined]);
+    expect(restarted().find("owner0")?.op).toBe("open");
+  });
+
   test("a folder that cannot be written is said once, and the create goes on", async () => {
     const intents = openIntents((message) => said.push(message), "/dev/null");
     await (
