@@ -129,16 +129,13 @@ export function createApi(parts: ClientParts): Api {
   return bind({ at: Number.POSITIVE_INFINITY, allowed: "no limit" });
 }
 
-/** Requests one operation may send: far more than any needs, and an end to one that would go on for ever. */
-const most = 5000;
-
-function counter({ at, allowed }: Deadline): () => void {
+function counter({ requests = Number.POSITIVE_INFINITY, allowed }: Deadline): () => void {
   let sent = 0;
   return () => {
-    if (at === Number.POSITIVE_INFINITY || ++sent <= most) return;
+    if (++sent <= requests) return;
     throw new MachinesError(
       "wait-timeout",
-      `${most} requests were sent in the ${allowed} this operation may take, and it did not come to an end; the next up goes on from here`,
+      `${requests} requests were sent in the ${allowed} this operation may take, and it did not come to an end; the next up goes on from here`,
     );
   };
 }
@@ -184,7 +181,7 @@ async function attempts(
   let garbled = false;
   for (let attempt = 0; ; attempt++) {
     if (clock.now() + shared.pace.delay(lane) >= deadline.at && clock.now() < deadline.at)
-      throw noTurn(operation, lane, deadline);
+      throw noTurn(operation, lane, deadline, attempt);
     await shared.pace.turn(lane, deadline, ticket);
     // What is cancelled sends nothing more; what was sent is heard out, unless it is a read.
     deadline.signal?.throwIfAborted();
@@ -225,7 +222,7 @@ async function attempts(
       if (clock.now() + verdict.afterMs < deadline.at) continue;
     }
     if (verdict.kind === "again" && clock.now() + verdict.afterMs < deadline.at)
-      if (await shared.outage.mayRepeat(attempting, verdict.afterMs, deadline.signal)) continue;
+      if (await shared.outage.mayRepeat(attempting, verdict.afterMs, deadline)) continue;
     if (operation.repeat !== "read") forgetLists(shared, args);
     if (outcome.kind !== "answer")
       throw unreachable(operation, url + path, outcome, verdict.kind === "ambiguous", deadline);
@@ -255,13 +252,15 @@ async function attempts(
         `${operation.id}: ${operation.method} ${url + path} shows version ${machine.version} of Machine ${machine.id}, and not the later one this run has made; try again`,
       );
     await clock.sleep(behindPause, deadline.signal);
+    // Nothing failed: what may be repeated after a failure is not used up by it.
+    attempt--;
   }
 }
 
-const noTurn = (operation: Operation, lane: string, { allowed }: Deadline): MachinesError =>
+const noTurn = (operation: Operation, lane: string, { allowed }: Deadline, attempt: number): MachinesError =>
   new MachinesError(
     "wait-timeout",
-    `${operation.id}: the service's rate limit for ${lane} leaves it no turn within the ${allowed} this operation may take. Nothing was sent; run again later, or with customTimeouts that allow more.`,
+    `${operation.id}: the service's rate limit for ${lane} leaves it no turn within the ${allowed} this operation may take. ${attempt === 0 ? "Nothing was sent; run" : "Run"} again later, or with customTimeouts that allow more.`,
   );
 
 /** Milliseconds a read may be behind what was written (spec 4.6 rule 2), and between two looks. */

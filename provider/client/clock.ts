@@ -93,6 +93,8 @@ export interface Deadline {
   /** What was allowed, for messages: "10m". */
   readonly allowed: string;
   readonly signal?: AbortSignal | undefined;
+  /** Requests that may be sent; any number when left out. */
+  readonly requests?: number;
   /** What to do when the time was not enough, as a sentence; the advice for an up when left out. */
   readonly advice?: string | undefined;
 }

@@ -55,7 +55,7 @@ export function withLease<T>(
 ): Promise<T> {
   const ttl = ttlSeconds === undefined ? {} : { ttl: ttlSeconds };
   const api = apiOf(client, { timeoutSeconds: 300, ...limits });
-  return leased(api, keyOf(machine), { description, progress: onProgress, ...ttl }, work);
+  return leased(api, keyOf(machine), { description, progress: onProgress, rounds: 1, ...ttl }, work);
 }
 
 /**

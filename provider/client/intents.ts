@@ -1,10 +1,11 @@
 // What a provider was about to create, on disk before it is sent: a process that is killed in between leaves a trace by
 // which the next run finds what it made, instead of making it again. And what it made and handed over: an engine that is
 // killed may not have written that down. Holds no secrets.
+import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { fdatasync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { isObject } from "../../api/schema.ts";
 
@@ -39,6 +40,10 @@ export interface Intents {
   find(owner: string | undefined): Intent | undefined;
   /** Writes an intent down. It is on the disk when this resolves. */
   write(intent: Intent): Promise<void>;
+  /** The unsettled intents of a place, oldest first. */
+  openIn(place: string): readonly Intent[];
+  /** What was made for an owner in a place is nobody else's: no other intent of the place takes it for its own. */
+  notTheirs(owner: string | undefined, place: string, keys: readonly string[]): void;
   /** Forgets the intent of an owner: the `id` is about to be handed to the engine, or nothing was made. */
   settle(owner: string | undefined, id?: string): void;
   /** What an earlier run, which ended within a day, made for an owner and handed over, and nobody deleted since. */
@@ -67,9 +72,10 @@ export function openIntents(
   const known = new Map(found.intents.map((intent) => [intent.owner, intent]));
   const handed = new Map(found.handed.map((one) => [one.owner, one]));
   const told = new Map<string, Handed>();
-  // Whoever started us is the engine. When it is gone, nobody will write down the id that we return.
-  const engine = process.ppid;
-  const journal = openJournal(dir, (error) =>
+  // When the engine is gone, nobody will write down the id that we return.
+  const parent = process.ppid;
+  const engine = engineOf(parent);
+  const journal = openJournal(dir, engine, (error) =>
     warn(`${dir} cannot be used, so a create that is cut off now could not be found again: ${String(error)}`),
   );
   return {
@@ -80,8 +86,17 @@ export function openIntents(
       known.set(intent.owner, intent);
       return journal.begin(intent);
     },
+    openIn: (place) =>
+      [...known.values()].filter((intent) => intent.place === place).sort((a, b) => (a.at ?? 0) - (b.at ?? 0)),
+    notTheirs(owner, place, keys) {
+      for (const intent of [...known.values()].filter((one) => one.place === place && one.owner !== owner)) {
+        known.set(intent.owner, { ...intent, before: [...(intent.before ?? []), ...keys] });
+        journal.seen(intent.op, keys);
+      }
+    },
     settle(owner, id) {
-      const intent = owner === undefined || process.ppid !== engine ? undefined : known.get(owner);
+      const isOrphaned = process.ppid !== parent || !isAlive(engine);
+      const intent = owner === undefined || isOrphaned ? undefined : known.get(owner);
       if (!intent) return;
       known.delete(intent.owner);
       const { op, endpoint } = intent;
@@ -103,13 +118,14 @@ interface Journal {
   begin(intent: Intent): Promise<void>;
   end(op: string, made: Handed | undefined): void;
   forget(op: string): void;
+  seen(op: string, keys: readonly string[]): void;
 }
 
 /**
  * One file a process, to which lines are added: an intent; the `op` of one that is settled, with the id where there is one;
  * the `op` of what is gone. Whoever wrote the others.
  */
-function openJournal(dir: string, failed: (error: unknown) => void): Journal {
+function openJournal(dir: string, engine: number, failed: (error: unknown) => void): Journal {
   const sync = promisify(fdatasync);
   let file: number | undefined;
   let warned = false;
@@ -124,7 +140,7 @@ function openJournal(dir: string, failed: (error: unknown) => void): Journal {
   const add = (line: object): void =>
     attempt(() => {
       mkdirSync(dir, { recursive: true, mode: 0o700 });
-      file ??= openSync(join(dir, `${process.pid}-${process.ppid}-${randomUUID()}.jsonl`), "ax", 0o600);
+      file ??= openSync(join(dir, `${process.pid}-${engine}-${randomUUID()}.jsonl`), "ax", 0o600);
       writeSync(file, `${JSON.stringify(line)}\n`);
     });
   let running: Promise<void> = Promise.resolve();
@@ -144,6 +160,7 @@ function openJournal(dir: string, failed: (error: unknown) => void): Journal {
     },
     end: (op, made) => add({ settled: op, ...made }),
     forget: (op) => add({ gone: op }),
+    seen: (op, keys) => add({ seen: op, keys }),
   };
 }
 
@@ -159,6 +176,8 @@ interface Journaled {
   readonly settled: readonly string[];
   /** What is gone, by `op`. */
   readonly gone: readonly string[];
+  /** What others have made since, by the `op` it is not of. */
+  readonly seen: readonly { readonly op: string; readonly keys: readonly string[] }[];
   readonly alive: boolean;
 }
 
@@ -167,7 +186,14 @@ function readJournals(dir: string): Pick<Journaled, "intents" | "handed"> {
   const journals = listed(dir).map((name) => readJournal(join(dir, name), name.split("-").map(Number)));
   const settled = new Set(journals.flatMap((journal) => journal.settled));
   const gone = new Set(journals.flatMap((journal) => journal.gone));
-  const open = ({ intents }: Journaled) => intents.filter(({ op }) => !settled.has(op));
+  const seen = journals.flatMap((journal) => journal.seen);
+  const open = ({ intents }: Journaled) =>
+    intents
+      .filter(({ op }) => !settled.has(op))
+      .map((intent) => {
+        const others = seen.filter(({ op }) => op === intent.op).flatMap(({ keys }) => keys);
+        return others.length === 0 ? intent : { ...intent, before: [...(intent.before ?? []), ...others] };
+      });
   const there = ({ handed }: Journaled) => handed.filter(({ op }) => !gone.has(op));
   const kept = needed(
     journals,
@@ -188,7 +214,9 @@ function readJournals(dir: string): Pick<Journaled, "intents" | "handed"> {
 function needed(journals: readonly Journaled[], staying: readonly Journaled[]): readonly Journaled[] {
   const spokenOf = new Set(staying.flatMap(({ intents, handed }) => [...intents, ...handed].map(({ op }) => op)));
   const more = journals.filter(
-    (one) => !staying.includes(one) && [...one.settled, ...one.gone].some((op) => spokenOf.has(op)),
+    (one) =>
+      !staying.includes(one) &&
+      [...one.settled, ...one.gone, ...one.seen.map(({ op }) => op)].some((op) => spokenOf.has(op)),
   );
   return more.length === 0 ? staying : needed(journals, [...staying, ...more]);
 }
@@ -213,6 +241,11 @@ function readJournal(path: string, [pid = 0, engine = 0]: readonly number[]): Jo
     handed: isRecent(path) ? lines.filter(isHanded) : [],
     settled: under("settled"),
     gone: under("gone"),
+    seen: lines.flatMap((line) =>
+      isObject(line) && typeof line["seen"] === "string" && Array.isArray(line["keys"])
+        ? [{ op: line["seen"], keys: line["keys"].map(String) }]
+        : [],
+    ),
     alive: pid !== process.pid && isAlive(pid) && isAlive(engine),
   };
 }
@@ -230,6 +263,26 @@ function textOf(path: string): string {
     return readFileSync(path, "utf8");
   } catch {
     return "";
+  }
+}
+
+/** Pulumi's host of dynamic resources is started by a shell script, and the engine is what started that. */
+function engineOf(parent: number): number {
+  const [name = "", above = parent] = processOf(parent);
+  return /^(ba|da|z)?sh$/.test(name) ? above : parent;
+}
+
+/** Name and parent of a process, where the computer tells. */
+function processOf(pid: number): [string, number] | [] {
+  try {
+    const args = ["-o", "ppid=,comm=", "-p", String(pid)];
+    const told = textOf(`/proc/${pid}/stat`) || execFileSync("ps", args, { encoding: "utf8" });
+    const [, linux, above] = /^\d+ \((.*)\) \S (\d+) /s.exec(told) ?? [];
+    if (linux !== undefined) return [linux, Number(above)];
+    const [, ppid, command = ""] = /^\s*(\d+)\s+(.*?)\s*$/s.exec(told) ?? [];
+    return ppid === undefined ? [] : [basename(command).replace(/^-/, ""), Number(ppid)];
+  } catch {
+    return [];
   }
 }
 

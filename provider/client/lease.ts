@@ -1,5 +1,5 @@
 // Leases (bodies 6): short, renewed while we work, always given back, and no write once ours may have expired.
-import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf } from "../core/errors.ts";
+import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf, PartialStateError } from "../core/errors.ts";
 import type { Api } from "./api.ts";
 import { everyTenSeconds } from "./clock.ts";
 import type { MachineKey } from "./wait.ts";
@@ -7,8 +7,6 @@ import type { MachineKey } from "./wait.ts";
 /** Seconds a lease lasts when nobody renews it: how long a killed provider holds up the next run. */
 const defaultTtl = 13;
 const askAgainEvery = 1000;
-/** Times a lease is taken for one piece of work: it may be lost to a network that fails, or a computer that sleeps. */
-const rounds = 3;
 
 /** How a lease is taken. */
 export interface LeaseOptions {
@@ -17,6 +15,8 @@ export interface LeaseOptions {
   readonly progress: (message: string) => void;
   /** Seconds it lasts when nobody renews it. */
   readonly ttl?: number;
+  /** Times it is taken at most, when it is lost while the work runs; 3 when left out. */
+  readonly rounds?: number;
 }
 
 /** A lease while it is held. */
@@ -43,9 +43,9 @@ export async function withLease<T>(
   options: LeaseOptions,
   work: (lease: Lease) => Promise<T>,
 ): Promise<T> {
-  const { ttl = defaultTtl } = options;
+  const { ttl = defaultTtl, rounds = 3 } = options;
   for (let [round, loss] = [1, undefined as unknown]; ; round++) {
-    const held = await acquire(api, key, { ttl, ...options }, round > 1).catch((error: unknown) => {
+    const held = await acquire(api, key, { ...options, ttl }, round > 1).catch((error: unknown) => {
       throw round === 1 ? error : notAgain(key, loss, error);
     });
     const stopRenewing = api.clock.every((ttl * 1000) / 3, () => void held.renew());
@@ -62,15 +62,19 @@ export async function withLease<T>(
   }
 }
 
-const notAgain = (key: MachineKey, loss: unknown, error: unknown): MachinesError =>
-  new MachinesError(
+function notAgain(key: MachineKey, loss: unknown, error: unknown): unknown {
+  // A Machine that is gone has no lease, and what that means is for others to say.
+  if (isNotFound(error)) return error;
+  const failed = new MachinesError(
     "lease-held",
     `the lease of Machine ${key.machineId} was lost while we worked (${messageOf(loss)}), and could not be taken again: ${messageOf(error)} What was written before is in place.`,
     { cause: error },
   );
+  return loss instanceof PartialStateError ? new PartialStateError(loss.live, failed) : failed;
+}
 
 /** Whether work ended because of its lease: before a request was sent, or because the service refused it. */
-function isLost(error: unknown): boolean {
+export function isLost(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const isRefused =
     error instanceof ApiError &&
@@ -88,7 +92,7 @@ interface HeldLease extends Lease {
 async function acquire(
   api: Api,
   key: MachineKey,
-  { description, progress, ttl }: Required<LeaseOptions>,
+  { description, progress, ttl }: LeaseOptions & { readonly ttl: number },
   isAgain: boolean,
 ): Promise<HeldLease> {
   const say = everyTenSeconds(api.clock, progress, 0);

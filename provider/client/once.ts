@@ -13,6 +13,9 @@ const attempts = 3;
 /** What a run that was cut off has made was made no longer than this after it was begun; the clocks' difference included. */
 const madeWithin = 5 * 60_000;
 
+/** Of what tells no time of its own: how long a run that was cut off is believed to have made what is there. */
+const believedFor = 60 * 60_000;
+
 /** How one thing without a tag is made and found. */
 export interface Making<Item, Made> {
   /** The thing in words, for messages: `volume data`. */
@@ -27,11 +30,13 @@ export interface Making<Item, Made> {
   /** Those that are there now; of what has a name of its own, that one alone is enough. */
   readonly list: () => Promise<readonly Item[]>;
   readonly keyOf: (item: Item) => string;
+  /** Keys of what was made, of what has no name of its own. */
+  readonly keysOf?: (made: Made) => readonly string[];
   /** Asks for it; answers what was made where the service tells. */
   readonly send: () => Promise<Made | undefined>;
   /** What was made, among the items that were not there before; undefined while it does not show. */
   readonly pick: (fresh: readonly Item[]) => Made | undefined;
-  /** RFC 3339 time of creation, of what has no name of its own: what is older or newer than the request is not taken over. */
+  /** RFC 3339 time of creation, where it is told: what is older or newer than the request is not taken over. */
   readonly createdAt?: (item: Item) => string | undefined;
   /** Why what is there already is not taken over; the service decides when left out. */
   readonly taken?: (item: Item) => MachinesError | undefined;
@@ -46,7 +51,24 @@ export interface Making<Item, Made> {
  * looking, and a request is repeated only after a look that shows nothing.
  */
 export const makeOnce = <Item, Made>(call: Pick<Call, "api" | "warn">, thing: Making<Item, Made>): Promise<Made> =>
-  thing.unique ? make(call, thing) : inTurn(call.api.shared, thing.place, () => make(call, thing));
+  thing.unique ? make(call, thing) : inTurn(call.api.shared, thing.place, () => makeOwn(call, thing));
+
+/** Makes one among others that look like it: what one of them has made is never taken for another one's. */
+async function makeOwn<Item, Made>(call: Pick<Call, "api" | "warn">, thing: Making<Item, Made>): Promise<Made> {
+  const { shared } = call.api;
+  const ours = own.get(shared) ?? new Set<string>();
+  own.set(shared, ours);
+  const keyIn = (key: string) => `${thing.place}/${key}`;
+  const list = async () => (await thing.list()).filter((item) => !ours.has(keyIn(thing.keyOf(item))));
+  const made = await make(call, { ...thing, list });
+  const keys = thing.keysOf?.(made) ?? [];
+  for (const key of keys) ours.add(keyIn(key));
+  shared.intents.notTheirs(thing.owner, thing.place, keys);
+  return made;
+}
+
+/** What this process has made, by place. */
+const own = new WeakMap<Shared, Set<string>>();
 
 async function make<Item, Made>(call: Pick<Call, "api" | "warn">, thing: Making<Item, Made>): Promise<Made> {
   const { api } = call;
@@ -98,8 +120,13 @@ async function leftBehind<Item, Made>(
   left: Intent,
 ): Promise<Made | undefined> {
   const { before = [], at = 0 } = left;
-  const isOfThen = (item: Item) => Math.abs(Date.parse(thing.createdAt?.(item) ?? "") - at) < madeWithin;
-  const pick: typeof thing.pick = (fresh) => thing.pick(thing.createdAt ? fresh.filter(isOfThen) : fresh);
+  const now = api.clock.now();
+  const isOfThen = (item: Item) =>
+    thing.createdAt ? Math.abs(Date.parse(thing.createdAt(item) ?? "") - at) < madeWithin : now - at < believedFor;
+  // Where things are made one after the other, what the next create that was cut off has found there was made by then.
+  const next = thing.unique ? undefined : api.shared.intents.openIn(thing.place).find((one) => (one.at ?? 0) > at);
+  const wasThere = (item: Item) => next === undefined || (next.before ?? []).includes(thing.keyOf(item));
+  const pick: typeof thing.pick = (fresh) => thing.pick(fresh.filter((item) => isOfThen(item) && wasThere(item)));
   const isSame = left.place === thing.place && left.name === thing.name;
   if (isSame) {
     const made = await look(api, { ...thing, pick }, before, at + shownWithin - api.clock.now());

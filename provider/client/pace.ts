@@ -77,7 +77,7 @@ export class Pace {
     lane.moving = true;
     for (let first = lane.queue[0]; first; first = lane.queue[0]) {
       // Who is cancelled meanwhile waits no longer, and takes nobody's turn.
-      const cancelled = await this.#clock.sleep(Math.max(0, lane.next - this.#clock.now()), first.signal).then(
+      const cancelled = await this.#reached(lane, first.signal).then(
         () => false,
         () => true,
       );
@@ -87,6 +87,12 @@ export class Pace {
       waiter.go();
     }
     lane.moving = false;
+  }
+
+  /** Resolves when the lane's next request may be sent; the service may put that off meanwhile. */
+  async #reached(lane: Lane, signal: AbortSignal | undefined): Promise<void> {
+    do await this.#clock.sleep(Math.max(0, lane.next - this.#clock.now()), signal);
+    while (this.#clock.now() < lane.next);
   }
 
   #forgetIdle(): void {

@@ -89,7 +89,8 @@ export async function reached(
             { cause: error },
           );
         } else if (!endedEarly(error)) throw error;
-        if (isFailure(error)) await api.clock.sleep(failurePause(), api.deadline.signal);
+        if (isFailure(error))
+          await api.clock.sleep(Math.min(failurePause(), api.deadline.at - api.clock.now()), api.deadline.signal);
       }
       // Whoever ends a hold at once is not asked again at once.
       const took = api.clock.now() - asked;

@@ -97,8 +97,7 @@ async function reportLeftover(resource: Resource, owner: string | undefined, { a
   const found = await ifThere(() =>
     resource.read({ api, warn, progress: () => undefined, id: resource.id.parse(left.id), state: undefined }),
   ).catch(() => left);
-  if (found === undefined) return intents.forget(owner, left.id);
-  if (found !== left)
+  if (found !== undefined && found !== left)
     warn(
       `${resource.name} ${left.id} was made for this resource by an earlier run and is there still. Unless this run replaces it, no state may know of it: ` +
         "npx pulumi-machines orphans tells; import it or delete it.",
@@ -278,6 +277,8 @@ function callOf(
   const deadline: Deadline = {
     at: caller.api.clock.now() + seconds * 1000,
     allowed: formatDuration(seconds * 1e9),
+    // Far more than any operation needs, and an end to one that would go on for ever.
+    requests: Math.ceil(1000 + 4 * seconds),
     signal: caller.signal,
   };
   return { api: caller.api.within(deadline), progress: caller.progress, warn: caller.warn };

@@ -15,6 +15,8 @@ export const hide = (leaves: Iterable<Leaf>, text: string, shortest: number): st
 function without(leaf: Leaf, text: string, shortest: number): string {
   const shown = "[secret]";
   if (typeof leaf === "number") {
+    // A number of few digits stands for anything.
+    if (String(leaf).length < shortest - 2) return text;
     const digits = String(leaf).replace(/[.+]/g, "\\$&");
     return text.replace(new RegExp(`(?<![\\w.])${digits}(?!\\w|\\.\\d)`, "g"), shown);
   }

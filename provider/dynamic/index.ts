@@ -241,8 +241,14 @@ async function withoutNoise<T>(cleaned: Clean, work: () => Promise<T>): Promise<
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     if (error instanceof InitializationFailed) Object.assign(error, { reasons: error.reasons.map(cleaned) });
-    error.message = cleaned(error instanceof InitializationFailed ? error.message : toldOf(error));
+    // One failure may be that of many: what they all wait for is asked once.
+    if (!told.has(error)) error.message = error instanceof InitializationFailed ? error.message : toldOf(error);
+    told.add(error);
+    error.message = cleaned(error.message);
     error.stack = "";
     throw error;
   }
 }
+
+/** Errors whose message names where to read on. */
+const told = new WeakSet<Error>();

@@ -86,7 +86,9 @@ export const app = defineResource({
         if (!late || api.clock.now() >= until)
           throw new PartialStateError({ name: appName, organization, network }, error);
         say(`waiting for App ${appName} to show`);
-        await api.clock.sleep(pause(), api.deadline.signal);
+        await api.clock.sleep(pause(), api.deadline.signal).catch((cancelled: unknown) => {
+          throw new PartialStateError({ name: appName, organization, network }, cancelled);
+        });
       }
     }
   },

@@ -60,9 +60,10 @@ export const customCertificate = defineResource({
 
   async create({ inputs: { app, hostname, ...files }, owner, ...call }) {
     const { api } = call;
-    const send = () => upload(api, app, { hostname, ...files });
+    const send = () => api.certificates.createCustom({ appName: app, body: { hostname, ...files } });
     const made = await makeOnce(call, {
       ...ofKind(api, "CustomCertificate", { appName: app, hostname }),
+      createdAt: (found) => entryOf(found, "custom")?.createdAt,
       owner,
       send,
       // What the run that was cut off has uploaded may have been another one.

@@ -147,6 +147,7 @@ function assign(call: Call, owner: string | undefined, wanted: Inputs): Promise<
     unique: false,
     list: () => askIps(api, appName),
     keyOf: ({ ip }) => ip,
+    keysOf: (made) => made.map(({ ip }) => ip),
     createdAt: ({ createdAt }) => createdAt,
     send: async () => {
       const { ip, ipPair, ...answer } = await api.ipAssignments.assign({ appName, body: { ...rest, orgSlug } });

@@ -7,6 +7,7 @@ import type { Intent } from "../client/intents.ts";
 import { withLease } from "../client/lease.ts";
 import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
+import { idInState } from "../core/memory.ts";
 import type { Call } from "../core/resource.ts";
 import { fromService, sameVersion, type Config } from "./machineSettings.ts";
 
@@ -138,6 +139,10 @@ const discard = ({ api, progress }: Call, key: MachineKey): Promise<void> =>
     lease.letGo();
   });
 
+/** Whether a Machine was to start, or to be there stopped: one that has started at some time shows it in its events. */
+const wasLaunched = ({ state, events = [] }: Machine): boolean =>
+  !["created", "stopped"].includes(state) || events.some(({ type }) => type === "start" || type === "exit");
+
 /**
  * What a create that was cut off left behind; the engine cannot have its id. The same as wanted: it is the one. Otherwise
  * it is destroyed.
@@ -151,7 +156,8 @@ async function takeUp(
 ): Promise<Machine | undefined> {
   const { api, progress, warn } = call;
   const found = await theOneWith(call, left.place, left.op, left.at ?? 0);
-  if (!found) {
+  // What is in the state was handed over, whatever the note says: a computer that lost its power may have lost the end of it.
+  if (!found || idInState(left.owner) === `${left.place}/${found.id}`) {
     api.shared.intents.settle(left.owner);
     return undefined;
   }
@@ -159,6 +165,8 @@ async function takeUp(
     left.place === appName &&
     (body.name === undefined || body.name === found.name) &&
     (body.region === undefined || regionsOf(body, wanted).includes(found.region)) &&
+    (found.cordoned ?? false) === (body.skipServiceRegistration ?? false) &&
+    wasLaunched(found) === (body.skipLaunch !== true) &&
     found.config !== undefined &&
     sameVersion(fromService(found.config, wanted.config), wanted.config);
   if (fits) {

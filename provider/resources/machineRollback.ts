@@ -2,7 +2,7 @@
 import { formatDuration } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { settledByLooking } from "../client/doubt.ts";
-import type { Lease } from "../client/lease.ts";
+import { isLost, withLease, type Lease } from "../client/lease.ts";
 import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
@@ -72,12 +72,18 @@ async function goBack(attempt: Attempt, failed: Machine, why: MachinesError): Pr
   call.progress(`the new version of ${name} failed; going back to the configuration of before`);
   let back: Machine;
   try {
-    back = await postBefore(attempt, failed);
+    back = await postBefore(attempt, failed).catch((error: unknown) => {
+      if (!isLost(error)) throw error;
+      // The way back is not given up for a lease: it goes on under another one.
+      const options = { description: "rollback by pulumi", progress: call.progress };
+      return withLease(call.api, key, options, (lease) => postBefore({ ...attempt, lease }, failed));
+    });
   } catch (error) {
     throw new MachinesError(
       why.code,
       `the new version of ${name} failed: ${why.message} Going back to the configuration of before failed too: ${messageOf(error)}`,
-      { cause: error },
+      // Losing the lease in the end is no reason to begin all over.
+      isLost(error) ? {} : { cause: error },
     );
   }
   const does = before.state === "started" ? "runs" : "is in place";

@@ -113,6 +113,7 @@ async function begun(
         unique: false,
         list: () => backupsOf(call, cluster),
         keyOf: ({ id }) => id,
+        keysOf: ({ id }) => [id],
         createdAt: ({ startedAt }) => startedAt ?? undefined,
         send: async () => (await api.postgres.createBackup({ postgresClusterId: cluster, body: { type } })).data,
         pick: (fresh) => fresh.find((backup) => backup.type === type),

@@ -230,6 +230,7 @@ async function begin(call: Call, owner: string | undefined, wanted: Inputs): Pro
     unique: true,
     list: async () => (await api.postgres.list({ orgSlug })).data,
     keyOf: (cluster) => cluster.id,
+    createdAt: ({ createdAt }) => createdAt,
     send: async () => (await post(api, orgSlug, wanted)).data,
     pick: (fresh) => fresh.find((cluster) => !isLeaving(cluster.status) && isAsWanted(cluster, wanted)),
   });

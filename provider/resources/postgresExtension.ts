@@ -64,7 +64,8 @@ export const postgresExtension = defineResource({
       },
       pick: (fresh) => (fresh.some((extension) => extension.name === name) ? key : undefined),
     });
-    const made = await find(call, key);
+    // It is made, whatever becomes of the look at it.
+    const made = await find(call, key).catch(() => undefined);
     return made ?? { ...key, schema };
   },
 

@@ -6,7 +6,7 @@ import { keyLengthProblem, secretKeyType } from "../../api/secretKeys.ts";
 import type { AnswerOf } from "../client/api.ts";
 import { ifThere } from "../client/absence.ts";
 import { makeOnce } from "../client/once.ts";
-import { ApiError, MachinesError, NetworkError } from "../core/errors.ts";
+import { ApiError, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
 
@@ -78,6 +78,7 @@ export const secretKey = defineResource({
       unique: true,
       list: async () => [await ifThere(() => api.secretKeys.get(key))].filter((found) => found !== undefined),
       keyOf: () => name,
+      createdAt: ({ createdAt, updatedAt }) => updatedAt ?? createdAt,
       send,
       pick: ([found]) => (found?.type === type ? found : undefined),
       taken: () => new MachinesError("refused", isThere(app, name)),
@@ -106,9 +107,9 @@ export const secretKey = defineResource({
   },
 });
 
-/** Setting a value is sent again by itself, so what is left of its failures is not called ambiguous. */
+/** Setting a value is sent again by itself: whatever ends that but a refusal leaves open whether it was set. */
 const mayHaveWorked = (error: unknown): boolean =>
-  error instanceof NetworkError || (error instanceof ApiError && (error.status === 408 || error.status >= 500));
+  !(error instanceof ApiError) || error.status === 408 || error.status >= 500;
 
 type Named = Partial<Record<"name" | "type", string | undefined>>;
 

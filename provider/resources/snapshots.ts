@@ -52,6 +52,7 @@ export const takeSnapshot = (call: Call, owner: string | undefined, key: VolumeK
       unique: false,
       list: () => list(call.api, key),
       keyOf: ({ id }) => id,
+      keysOf: ({ id }) => [id],
       createdAt: ({ createdAt }) => createdAt,
       send: async () => {
         await call.api.volumes.createSnapshot(key);

@@ -35,6 +35,7 @@ export function begin(call: Call, owner: string | undefined, appName: string, bo
       unique: false,
       list: () => call.api.volumes.list({ appName }),
       keyOf: ({ id }) => id,
+      keysOf: ({ id }) => [id],
       createdAt: ({ createdAt }) => createdAt,
       send: () => call.api.volumes.create({ appName, body: asked }),
       pick: (fresh) => theOnly(fresh, appName, asked),

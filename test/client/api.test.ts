@@ -82,21 +82,22 @@ describe("failures of the service", () => {
     test("ends for who is cancelled while another one tries", async () => {
       const outage = new Outage(jumpingClock());
       for (const _ of many) outage.failed();
-      expect(await outage.mayRepeat({}, 1000, undefined)).toBe(true);
+      expect(await outage.mayRepeat({}, 1000, { at: Number.POSITIVE_INFINITY, allowed: "1h" })).toBe(true);
       const cancel = new AbortController();
-      const waiting = outage.mayRepeat({}, 1000, cancel.signal);
+      const { signal } = cancel;
+      const waiting = outage.mayRepeat({}, 1000, { at: Number.POSITIVE_INFINITY, allowed: "1h", signal });
       cancel.abort(new Error("cancelled"));
       await expect(waiting).rejects.toThrow("cancelled");
     });
   });
 
   test("one operation cannot go on sending for ever", async () => {
-    const bound = api.within({ at: Number.MAX_SAFE_INTEGER, allowed: "1h" });
+    const bound = api.within({ at: Number.MAX_SAFE_INTEGER, allowed: "1h", requests: 500 });
     const asking = async () => {
       for (;;) await bound.apps.get({ appName: "app" });
     };
-    await expect(asking()).rejects.toThrow(/5000 requests were sent in the 1h/);
-    expect(sent).toHaveLength(5000);
+    await expect(asking()).rejects.toThrow(/500 requests were sent in the 1h/);
+    expect(sent).toHaveLength(500);
   });
 
   test.each([400, 401, 403, 404, 409, 412, 422])("%d is final", async (status) => {

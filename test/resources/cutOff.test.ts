@@ -287,3 +287,109 @@ describe("what came to be since a run was cut off, and may not be its", () => {
     rmSync(home, { recursive: true });
   });
 });
+
+describe("several of a kind in one place", () => {
+  let service: TestService;
+  let home: string;
+  let place = "";
+  let count = 0;
+  beforeAll(async () => (service = await startService()));
+  afterAll(() => service.close());
+  beforeEach(async () => {
+    home = mkdtempSync(join(tmpdir(), "siblings-"));
+    place = await makeApp(service, `siblings-${++count}`);
+  });
+  afterEach(() => {
+    service.service.faults.clear();
+    rmSync(home, { recursive: true });
+  });
+
+  /** A process of its own, and how it makes an address for an owner. */
+  const started = (dies?: (made: number) => boolean) => {
+    let [made, died] = [0, (): void => undefined];
+    const dead = new Promise<void>((resolve) => (died = resolve));
+    const { api } = jumpingClient(
+      service,
+      openIntents(() => undefined, home),
+      {
+        dies({ method, url }, moment) {
+          if (moment !== "after" || !/^POST .*\/ip_assignments$/.test(`${method} ${url}`)) return false;
+          const isEnd = dies?.(++made) === true;
+          if (isEnd) died();
+          return isEnd;
+        },
+      },
+    );
+    const said: string[] = [];
+    const caller = { api, progress: () => undefined, warn: (message: string) => void said.push(message) };
+    const address = (owner: string) =>
+      create(resourceOf("IpAssignment"), { app: place, type: "v6", [CONTEXT]: { owner } }, caller);
+    return { address, said, dead };
+  };
+  const there = async () =>
+    (await send<{ ips: { ip: string }[] }>(service, "GET", `/v1/apps/${place}/ip_assignments`)).ips.length;
+
+  test("what one has made is not what another one, which failed before, is thought to have made", async () => {
+    const first = started();
+    service.fail({ operation: "ipAssignments.assign", when: "before", status: 503, times: 3 });
+    const [failed, made] = await Promise.allSettled([first.address("one"), first.address("two")]);
+    expect([failed.status, made.status]).toEqual(["rejected", "fulfilled"]);
+    const again = started();
+    const { id } = await again.address("one");
+    expect(made.status === "fulfilled" && made.value.id).not.toBe(id);
+    expect(again.said.join()).not.toMatch(/taken over/);
+    expect(await there()).toBe(2);
+  });
+
+  test("whoever comes first after a kill, each gets what was made for it", async () => {
+    const killed = started(() => true);
+    void killed.address("one");
+    await killed.dead;
+    const again = started();
+    const two = await again.address("two");
+    const one = await again.address("one");
+    expect(one.id).not.toBe(two.id);
+    expect(again.said).toEqual([expect.stringMatching(/is taken over/)]);
+    expect(await there()).toBe(2);
+  });
+
+  test("several that were made and not handed over are told apart by what each one found", async () => {
+    const intents = openIntents(() => undefined, home);
+    const begun = (owner: string, before: readonly string[]) =>
+      intents.write({
+        ...{ owner, op: owner, endpoint: service.url, place: `addresses of App ${place}`, name: "v6" },
+        ...{ before, at: Date.now() + before.length },
+      });
+    const made = async () =>
+      (await send<{ ip: string }>(service, "POST", `/v1/apps/${place}/ip_assignments`, { type: "v6" })).ip;
+    await begun("one", []);
+    const first = await made();
+    await begun("two", [first]);
+    const second = await made();
+    const again = started();
+    expect((await again.address("one")).id).toBe(`${place}/${first}`);
+    expect((await again.address("two")).id).toBe(`${place}/${second}`);
+    expect(await there()).toBe(2);
+  });
+});
+
+test("a secret key that others have made long after is left alone, whatever a note says", async () => {
+  const service = await startService();
+  const home = mkdtempSync(join(tmpdir(), "theirs-"));
+  const place = await makeApp(service, "theirs");
+  const intents = openIntents(() => undefined, home);
+  await intents.write({
+    ...{ owner: "owner1", op: "op1", endpoint: service.url, place: `secret keys of App ${place}`, name: "SIGN" },
+    ...{ before: [], at: Date.now() - 3600_000 },
+  });
+  const theirs = await send(service, "POST", `/v1/apps/${place}/secretkeys/SIGN/generate`, { type: "nacl_sign" });
+  const { api } = jumpingClient(service, intents);
+  const caller = { api, progress: () => undefined, warn: () => undefined };
+  const value = Buffer.alloc(32, 7).toString("base64");
+  const inputs = { app: place, name: "SIGN", type: "nacl_sign", value, [CONTEXT]: { owner: "owner1" } };
+  await expect(create(resourceOf("SecretKey"), inputs, caller)).rejects.toThrow(/has a secret key SIGN already/);
+  const live = await send(service, "GET", `/v1/apps/${place}/secretkeys/SIGN`);
+  expect(live["public_key"]).toBe(theirs["public_key"]);
+  rmSync(home, { recursive: true });
+  await service.close();
+});

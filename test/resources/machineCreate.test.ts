@@ -164,6 +164,18 @@ describe("creating a Machine exactly once", () => {
     expect(await machines()).toHaveLength(2);
   });
 
+  test.each([{ skipServiceRegistration: true }, { skipLaunch: true }])(
+    "so is one that was made with %j, which is not what is wanted now",
+    async (otherwise) => {
+      const { api } = jumpingClient(service, restarted());
+      const call = { api, progress: () => undefined, warn: (message: string) => void said.push(message) };
+      const { id } = await createOnce(call, "owner1", app, { config: written, ...otherwise }, { config: written });
+      const second = (await (await create()).made).id;
+      expect(second).not.toBe(id);
+      expect((await machines()).map((machine) => machine.id)).toEqual([second]);
+    },
+  );
+
   test("another owner's and another endpoint's are none of ours", async () => {
     const { id } = await (await create()).made;
     expect((await (await create({ owner: "owner2" })).made).id).not.toBe(id);

@@ -10,6 +10,8 @@ export const noIntents: Intents = {
   find: () => undefined,
   write: () => Promise.resolve(),
   settle: () => undefined,
+  openIn: () => [],
+  notTheirs: () => undefined,
   handed: () => undefined,
   forget: () => undefined,
 };
