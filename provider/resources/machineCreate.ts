@@ -2,7 +2,8 @@
 // answer that was lost is settled by looking for the tag, and a create that was cut off is found again by the next run.
 import { randomBytes } from "node:crypto";
 import type { Api } from "../client/api.ts";
-import { growingPause } from "../client/clock.ts";
+import { ifThere } from "../client/absence.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import type { Intent } from "../client/intents.ts";
 import { withLease } from "../client/lease.ts";
 import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
@@ -55,10 +56,12 @@ export async function createOnce(
   const [region, ...others] = regionsOf(body, wanted);
   for (let [attempt, place] = [1, region]; ; attempt++) {
     try {
-      return await api.machines.create({ appName, body: { ...tagged, region: place } });
+      return await onceLetGo(call, appName, () => api.machines.create({ appName, body: { ...tagged, region: place } }));
     } catch (error) {
-      // A second request is refused for its name, or for the room it takes, when the first one was applied after all.
-      const refusedAsDouble = attempt > 1 && ((error instanceof ApiError && error.status === 409) || lacksRoom(error));
+      // A second request is refused for its name, its volume or the room it takes, when the first one was applied after all.
+      const refusedAsDouble =
+        attempt > 1 &&
+        (claimant(error) !== undefined || (error instanceof ApiError && error.status === 409) || lacksRoom(error));
       const made =
         isAmbiguous(error) || refusedAsDouble ? await theOneWith(call, appName, op, api.clock.now()) : undefined;
       if (made) return made;
@@ -79,6 +82,32 @@ export async function createOnce(
     }
   }
 }
+
+/** Sends a request again while it is refused for a volume whose Machine is gone: that is let go a moment later (bodies 1.2). */
+async function onceLetGo<T>({ api, progress }: Call, appName: string, send: () => Promise<T>): Promise<T> {
+  const say = everyTenSeconds(api.clock, progress);
+  const pause = growingPause(100, 1000);
+  for (;;) {
+    try {
+      return await send();
+    } catch (error) {
+      const machineId = claimant(error);
+      if (machineId === undefined) throw error;
+      const holder = await ifThere(() => api.machines.get({ appName, machineId }));
+      const isLeaving = holder === undefined || holder.state === "destroyed" || holder.state === "destroying";
+      const wait = pause();
+      if (!isLeaving || api.clock.now() + wait >= api.deadline.at) throw error;
+      say(`waiting for a volume to be let go by Machine ${machineId}, which is gone`);
+      await api.clock.sleep(wait, api.deadline.signal);
+    }
+  }
+}
+
+/** The Machine that holds a volume a request was refused for. */
+const claimant = (error: unknown): string | undefined =>
+  error instanceof ApiError && error.status === 412
+    ? /volume already claimed by machine (\w+)/.exec(error.reason)?.[1]
+    : undefined;
 
 const regionsOf = ({ region }: Body, { fallbackRegions = [] }: Wanted): (string | undefined)[] => [
   region,

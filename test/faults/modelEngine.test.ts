@@ -110,6 +110,19 @@ describe("the model of the engine", () => {
       ]);
     }));
 
+  test("what replaces a Machine with a volume waits until that is let go", () =>
+    simulated(async (simulation) => {
+      const stack = emptyStack();
+      const program = (name: string) => [app, volume(), machine({}, { name })];
+      await ran(simulation, (host) => up(stack, program("first"), host));
+      expect(told(await ran(simulation, (host) => up(stack, program("second"), host)))).toEqual([
+        "same web",
+        "same data",
+        "delete one",
+        "create one",
+      ]);
+    }));
+
   test("what fails stops what needs it, and the next up goes on; what was made and failed is updated", () =>
     simulated(async (simulation) => {
       const stack = emptyStack();
