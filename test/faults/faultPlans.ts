@@ -150,13 +150,13 @@ const slow: fc.Arbitrary<Slow> = fc
     nth,
     times,
     ms: fc.constantFrom(500, 5000, 14_000, 40_000, 90_000),
-    when: moment as fc.Arbitrary<"before" | "after">,
+    when: moment,
   })
   .map(({ operation: id, ...rest }) => (id === undefined ? rest : { ...rest, operation: id }));
 
 const death: fc.Arbitrary<Death> = fc.record({
   request: fc.integer({ min: 1, max: 30 }),
-  when: moment as fc.Arbitrary<"before" | "after">,
+  when: moment,
 });
 
 const meddling: fc.Arbitrary<Meddling> = fc.record({

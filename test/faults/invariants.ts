@@ -45,7 +45,7 @@ export function judgeReport(
     if (error instanceof Broken) throw error;
     if (error instanceof CheckFailed) throw new Broken(`inputs were refused: ${error.message}`);
     if (error instanceof NotThere) continue;
-    if (!(error instanceof MachinesError)) throw error;
+    if (!(error instanceof MachinesError)) throw error as Error;
     if (error instanceof ApiError && !error.message.includes(String(error.status)))
       throw new Broken(`a message lacks the status: ${error.message}`);
     if (error instanceof ApiError && !error.message.includes(error.operation))

@@ -1,7 +1,7 @@
 // One run of the campaign: programs by chance, brought up, refreshed, imported and destroyed while things go wrong; then
 // nothing goes wrong any more, and everything must come right. What must hold all the while is in invariants.ts.
 import fc from "fast-check";
-import { MachinesError } from "../../provider/core/errors.ts";
+import { MachinesError, messageOf } from "../../provider/core/errors.ts";
 import { bareId } from "../../provider/core/values.ts";
 import { resources } from "../../provider/resources/index.ts";
 import { addToken } from "../../service/store/tokens.ts";
@@ -261,10 +261,10 @@ class Run {
         const asked = watched.requests.map(({ operation, status }) => `${operation} ${status ?? "lost"}`);
         if (step.verb !== "check" || error !== undefined)
           this.#log.push(
-            `    ${step.verb} ${step.type} ${step.name}: ${ms} ms; ${asked.join(", ")}${error === undefined ? "" : `\n      ${String(error)}`}`,
+            `    ${step.verb} ${step.type} ${step.name}: ${ms} ms; ${asked.join(", ")}${error === undefined ? "" : `\n      ${messageOf(error)}`}`,
           );
         judgeStep(step, ms, watched.requests.length);
-        if (error !== undefined) throw error;
+        if (error !== undefined) throw error as Error;
         return undefined as never;
       },
     };

@@ -156,7 +156,7 @@ class Run {
     const tasks = new Map<string, Promise<boolean>>();
     for (const declared of program) {
       const needs = namesIn(declared.inputs);
-      const before = Promise.all(needs.map((name) => tasks.get(name)));
+      const before = Promise.all(needs.map(async (name) => tasks.get(name)));
       const task = before.then(async (all) => {
         if (!all.every((isMade) => isMade === true)) return false;
         const kept = await this.#register(declared, resolved(declared.inputs, made) as Values, needs);

@@ -288,7 +288,7 @@ class Process implements ProviderProcess {
         const result = await work;
         return this.isDead ? await never : result;
       } catch (error) {
-        return this.isDead ? await never : Promise.reject(error as Error);
+        return this.isDead ? await never : Promise.reject(error);
       }
     };
     return {
