@@ -165,10 +165,19 @@ const meddling: fc.Arbitrary<Meddling> = fc.record({
   seconds: fc.integer({ min: 1, max: 60 }),
 });
 
-/** What goes wrong in one run. */
-export const troubleArbitrary: fc.Arbitrary<Trouble> = fc.record({
+const trouble: fc.Arbitrary<Trouble> = fc.record({
   faults: fc.array(fault, { maxLength: 3, size: "max" }),
   slow: fc.array(slow, { maxLength: 1 }),
   death: fc.option(death, { nil: undefined, freq: 2 }),
   others: fc.array(meddling, { maxLength: 1 }),
 });
+
+/** What goes wrong in one run; now and then nothing does. */
+export const troubleArbitrary: fc.Arbitrary<Trouble> = fc.oneof(
+  { arbitrary: trouble, weight: 3 },
+  { arbitrary: fc.constant(noTrouble), weight: 1 },
+);
+
+/** Whether anything goes wrong. */
+export const isTrouble = ({ faults, slow: late, death: end, others }: Trouble): boolean =>
+  faults.length > 0 || late.length > 0 || end !== undefined || others.length > 0;

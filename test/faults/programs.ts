@@ -216,7 +216,7 @@ const kinds: Readonly<Record<string, (here: Here) => Inputs>> = {
   MachineMetadata: (here) =>
     within(parentOf(here, "Machine"), (machine) =>
       isFirst(here, (one) => parentOf(one, "Machine"))
-        ? { app: output(machine, "app"), machine: id(machine), values: { team: `t${here.variant}` } }
+        ? { app: output(machine, "app"), machine: id(machine), values: { team: `t${here.variant}` }, adopt: true }
         : undefined,
     ),
   MachineCommand: (here) =>

@@ -22,7 +22,7 @@ import {
   type Step,
 } from "../support/modelEngine.ts";
 import { simulate, type ProviderProcess, type Simulation } from "../support/simulation.ts";
-import { noTrouble, troubleArbitrary, type Meddling, type Trouble } from "./faultPlans.ts";
+import { isTrouble, noTrouble, troubleArbitrary, type Meddling, type Trouble } from "./faultPlans.ts";
 import { inState, onService } from "./inventory.ts";
 import { Broken, judgeAudit, judgeReport, judgeStep } from "./invariants.ts";
 import { programOf, slotsArbitrary, versions, type Slot } from "./programs.ts";
@@ -115,6 +115,8 @@ class Run {
   #lost: Kept[] = [];
   /** Whether the state may say what is true no longer, which an up by itself cannot know. */
   #stale = false;
+  /** Whether nothing has gone wrong yet. */
+  #calmSoFar = true;
   /** Steps of which nobody knows whether they were done. */
   readonly #cutOff: Pick<Step, "verb" | "type">[] = [];
   /** Warnings of what no state may know of. */
@@ -218,6 +220,7 @@ class Run {
     await wait(betweenRuns);
     this.#log.push(`--- ${name} ${JSON.stringify(trouble)}`);
     service.fail(...trouble.faults);
+    this.#calmSoFar &&= !isTrouble(trouble);
     const { death, slow } = trouble;
     const process = start({ slow, settings, ...(death ? { death } : {}) });
     const report = await process.run(() => work(this.#host(process)));
@@ -234,6 +237,7 @@ class Run {
       return undefined;
     }
     judgeReport(report, process.said, service);
+    if (this.#calmSoFar) this.#demand(name, report);
     this.#steps += report.length;
     this.#failed += failures(report).length;
     this.#cutOff.push(...failures(report));
