@@ -10,6 +10,7 @@ import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts
 import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
 import { idInState } from "../core/memory.ts";
 import type { Call } from "../core/resource.ts";
+import { isJob } from "./machinePower.ts";
 import { fromService, sameVersion, type Config } from "./machineSettings.ts";
 
 type Body = Parameters<Api["machines"]["create"]>[0]["body"];
@@ -168,9 +169,15 @@ const discard = ({ api, progress }: Call, key: MachineKey): Promise<void> =>
     lease.letGo();
   });
 
-/** Whether a Machine was to start, or to be there stopped: one that has started at some time shows it in its events. */
-const wasLaunched = ({ state, events = [] }: Machine): boolean =>
-  !["created", "stopped"].includes(state) || events.some(({ type }) => type === "start" || type === "exit");
+/** Whether a Machine is at rest and cordoned as one that is made now would be; a job may have ended since. */
+function isMadeSo(
+  { state, cordoned = false }: Machine,
+  { skipLaunch = false, skipServiceRegistration = false }: Body,
+  { config }: Wanted,
+): boolean {
+  const rests = ["created", "stopped", "suspended"].includes(state);
+  return cordoned === skipServiceRegistration && (skipLaunch ? rests : isJob(config) || !rests || state === "created");
+}
 
 /**
  * What a create that was cut off left behind; the engine cannot have its id. The same as wanted: it is the one. Otherwise
@@ -194,8 +201,7 @@ async function takeUp(
     left.place === appName &&
     (body.name === undefined || body.name === found.name) &&
     (body.region === undefined || regionsOf(body, wanted).includes(found.region)) &&
-    (found.cordoned ?? false) === (body.skipServiceRegistration ?? false) &&
-    wasLaunched(found) === (body.skipLaunch !== true) &&
+    isMadeSo(found, body, wanted) &&
     found.config !== undefined &&
     sameVersion(fromService(found.config, wanted.config), wanted.config);
   if (fits) {
