@@ -19,7 +19,7 @@ new machines.Machine("store", {
 const victims = ["the CLI alone", "the CLI and everything it started"];
 const cases = bindings.flatMap((binding) => victims.map((what) => [what, binding] as const));
 
-describe.each(cases)("kill -9 of %s during a create on %s", (what, binding) => {
+describe.each(cases)("F18: kill -9 of %s during a create on %s", (what, binding) => {
   let service: TestService;
   let stack: Stack;
 

@@ -4,37 +4,80 @@ import { send } from "./around.ts";
 import { counts, type Stack } from "./stack.ts";
 import type { TestService } from "./startService.ts";
 
+const appsOf = async (service: TestService): Promise<string[]> =>
+  (await send<{ apps: { name: string }[] }>(service, "GET", "/v1/apps?org_slug=personal")).apps.map(({ name }) => name);
+
 interface There {
   readonly id: string;
   readonly state: string;
 }
 
-const appsOf = async (service: TestService): Promise<string[]> =>
-  (await send<{ apps: { name: string }[] }>(service, "GET", "/v1/apps?org_slug=personal")).apps.map(({ name }) => name);
+const over: readonly string[] = ["destroyed", "destroying", "pending_destroy"];
 
-/** Ids, as programs know them, of all that a service holds of Apps, Machines and volumes. */
-async function held(service: TestService): Promise<string[]> {
-  const inside = async (app: string): Promise<string[]> => {
-    const list = async (what: "machines" | "volumes", over: readonly string[]): Promise<string[]> =>
-      (await send<There[]>(service, "GET", `/v1/apps/${app}/${what}`))
-        .filter(({ state }) => !over.includes(state))
-        .map(({ id }) => `${app}/${id}`);
-    const machines = await list("machines", ["destroyed", "destroying"]);
-    for (const id of machines) {
-      const lease = send(service, "GET", `/v1/apps/${id.replace("/", "/machines/")}/lease`);
+/** Ids of what an App holds, by kind, as programs know them. */
+const inApp: Readonly<Record<string, (service: TestService, app: string) => Promise<string[]>>> = {
+  async Machine(service, app) {
+    const all = await send<There[]>(service, "GET", `/v1/apps/${app}/machines`);
+    const machines = all.filter(({ state }) => !over.includes(state));
+    for (const { id } of machines) {
+      const lease = send(service, "GET", `/v1/apps/${app}/machines/${id}/lease`);
       await expect(lease, `a lease of Machine ${id} that nobody gave back`).rejects.toThrow(/404/);
     }
-    return [app, ...machines, ...(await list("volumes", ["pending_destroy", "destroying", "destroyed"]))];
+    return machines.map(({ id }) => id);
+  },
+  async Volume(service, app) {
+    const all = await send<There[]>(service, "GET", `/v1/apps/${app}/volumes`);
+    return all.filter(({ state }) => !over.includes(state)).map(({ id }) => id);
+  },
+  async VolumeSnapshot(service, app) {
+    const volumes = (await inApp["Volume"]?.(service, app)) ?? [];
+    const of = async (volume: string) =>
+      (await send<{ id: string }[]>(service, "GET", `/v1/apps/${app}/volumes/${volume}/snapshots`)).map(
+        ({ id }) => `${volume}/${id}`,
+      );
+    return (await Promise.all(volumes.map(of))).flat();
+  },
+  IpAssignment: async (service, app) =>
+    (await send<{ ips: { ip: string }[] }>(service, "GET", `/v1/apps/${app}/ip_assignments`)).ips.map(({ ip }) => ip),
+  SecretKey: async (service, app) =>
+    (await send<{ secret_keys: { name: string }[] }>(service, "GET", `/v1/apps/${app}/secretkeys`)).secret_keys.map(
+      ({ name }) => name,
+    ),
+  Certificate: async (service, app) =>
+    (
+      await send<{ certificates: { hostname: string }[] }>(service, "GET", `/v1/apps/${app}/certificates`)
+    ).certificates.map(({ hostname }) => hostname),
+};
+
+/** Kinds and ids of all that a service holds of what only one create may make. */
+async function held(service: TestService): Promise<string[]> {
+  const inside = async (app: string): Promise<string[]> => {
+    const kinds = Object.entries(inApp).map(async ([kind, list]) =>
+      (await list(service, app)).map((id) => `${kind} ${app}/${id}`),
+    );
+    return [`App ${app}`, ...(await Promise.all(kinds)).flat()];
   };
-  return (await Promise.all((await appsOf(service)).map(inside))).flat();
+  return [...(await Promise.all((await appsOf(service)).map(inside))).flat(), ...(await clustersOf(service))];
 }
 
-/** The same of what stacks have in their state. */
-async function managed(stacks: readonly Stack[]): Promise<string[]> {
-  const states = await Promise.all(stacks.map((stack) => stack.state()));
-  return states.flatMap((state) =>
-    Object.values(state).flatMap(({ id, type }) => (/:(App|Machine|Volume)$/.test(type) ? [id] : [])),
-  );
+async function clustersOf(service: TestService): Promise<string[]> {
+  const path = "/v1/postgres?org_slug=personal";
+  const { data } = await send<{ data: { id: string; status: string }[] }>(service, "GET", path);
+  return data.filter(({ status }) => status !== "deleted").map(({ id }) => `PostgresCluster ${id}`);
+}
+
+const compared = new RegExp(`:(?:Acme|Custom)?(App|PostgresCluster|${Object.keys(inApp).join("|")})$`);
+
+/** The same of what a stack has in its state. */
+const managed = async (stack: Stack): Promise<string[]> =>
+  Object.values(await stack.state()).flatMap(({ id, type }) => {
+    const [, kind] = compared.exec(type) ?? [];
+    return kind === undefined ? [] : [`${kind} ${id}`];
+  });
+
+/** Asserts that the service holds just what the state of a stack says, and no lease. */
+export async function expectNothingTwice(service: TestService, stack: Stack): Promise<void> {
+  expect((await held(service)).sort()).toEqual((await managed(stack)).sort());
 }
 
 /**
@@ -42,7 +85,7 @@ async function managed(stacks: readonly Stack[]): Promise<string[]> {
  * write nothing.
  */
 export async function expectSettled(service: TestService, stack: Stack): Promise<void> {
-  expect((await held(service)).sort()).toEqual((await managed([stack])).sort());
+  await expectNothingTwice(service, stack);
   const before = service.service.audit.last;
   expect(Object.keys(counts(await stack.up())), "a second up").toEqual(["unchanged"]);
   expect(Object.keys(counts(await stack.refresh())), "a refresh").toEqual(["unchanged"]);
@@ -56,7 +99,7 @@ export async function expectEmptied(service: TestService, ...stacks: readonly St
     await stack.destroy();
     expect(await stack.state()).toEqual({});
   }
-  expect(await appsOf(service)).toEqual([]);
+  expect(await held(service)).toEqual([]);
   const past = service.service.audit.after(0).filter(({ lease, status }) => lease === "other" && status === 200);
   expect(past, "a write past a lease").toEqual([]);
 }

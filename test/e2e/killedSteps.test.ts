@@ -1,0 +1,143 @@
+// kill -9 of a run at every one of its requests, before the request is applied and after it (F18): the next up converges,
+// nothing is there twice, nothing is lost. `KILL_EVERY=1` tries all of them, which takes an hour; CI tries one of each story.
+import { afterEach, describe, expect, inject, test } from "vitest";
+import { currentCertificate } from "../support/certificates.ts";
+import { expectEmptied, expectNothingTwice, expectSettled } from "../support/invariants.ts";
+import { family, kill } from "../support/processes.ts";
+import { bindings, counts, Stack, type Binding } from "../support/stack.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+/** Runs that are killed one after the other: what each is about to do, and the program that says so. */
+interface Story {
+  /** Program before the first of them. */
+  readonly from: string;
+  readonly stages: readonly (readonly [what: string, program: string])[];
+}
+
+const nothing = "export {};\n";
+const head = `
+import * as machines from "pulumi-machines";
+const image = "registry.example.com/shop:1";
+const app = new machines.App("shop", { name: "killed-shop" });
+`;
+const { fullchain, private_key: privateKey } = currentCertificate({ hosts: ["own.example.com"] });
+
+/** One of every kind that is made by a request which cannot be repeated. */
+const kinds: Readonly<Record<string, string>> = {
+  data: 'const data = new machines.Volume("data", { app: app.id, region: "ams" });',
+  snapshot: 'new machines.VolumeSnapshot("snapshot", { app: app.id, volume: data.id });',
+  address: 'new machines.IpAssignment("address", { app: app.id, type: "v6" });',
+  secret: 'new machines.Secret("secret", { app: app.id, name: "ONE", value: "hush-hush" });',
+  secrets: 'new machines.AppSecrets("secrets", { app: app.id, values: { TWO: "hush-hush" } });',
+  key: 'new machines.SecretKey("key", { app: app.id, name: "KEY", type: "es256" });',
+  issued: 'new machines.AcmeCertificate("issued", { app: app.id, hostname: "www.example.com" });',
+  own: `new machines.CustomCertificate("own", ${JSON.stringify({ app: "killed-shop", hostname: "own.example.com", fullchain, privateKey })}, { dependsOn: app });`,
+  web: 'const web = new machines.Machine("web", { app: app.id, config: { image } });',
+  cluster:
+    'const cluster = new machines.PostgresCluster("cluster", { region: "fra", plan: "basic", deletionProtection: false });',
+  database: 'new machines.PostgresDatabase("database", { cluster: cluster.id, name: "shop", allowDataLoss: true });',
+  user: 'new machines.PostgresUser("user", { cluster: cluster.id, username: "shop", role: "writer" });',
+};
+
+const volume = `${head}${kinds["data"]}\n`;
+const store = (name: string, greeting: string): string =>
+  `${volume}new machines.Machine("store", { app: app.id, name: "${name}", region: "ams", config: { image, env: { GREETING: "${greeting}" }, mounts: [{ volume: data.id, path: "/data" }] } });\n`;
+
+const stories: Readonly<Record<string, Story>> = {
+  "a Machine with a volume": {
+    from: volume,
+    stages: [
+      ["its create", store("one", "hello")],
+      ["its update", store("one", "hi")],
+      ["its replacement", store("two", "hi")],
+      ["its deletion", volume],
+    ],
+  },
+  "one of every kind": {
+    from: nothing,
+    stages: [
+      ["their creates", `${head}${Object.values(kinds).join("\n")}\n`],
+      ["their deletions", nothing],
+    ],
+  },
+};
+
+/** Requests of the longest stage, and a few more. */
+const longest = 60;
+const every = Number(process.env["KILL_EVERY"] ?? 0);
+const moments = ["before", "after"] as const;
+const steps = Array.from({ length: longest }, (_, i) => moments.map((moment) => ({ nth: i + 1, moment }))).flat();
+/** Those that are tried: every so many, or where the most can go wrong, at a request in the middle of each stage. */
+const tried = (story: number, binding: number) =>
+  every > 0
+    ? steps.filter((_, i) => i % every === 0)
+    : [{ nth: story === 0 ? 3 + binding : 9 + 5 * binding, moment: moments[(story + binding + 1) % 2] ?? "after" }];
+
+const cases = Object.entries(stories).flatMap(([story, told], i) =>
+  bindings.map((binding, j) => ({ story, ...told, binding, steps: tried(i, j) })),
+);
+
+describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from, stages, binding, steps: chosen }) => {
+  const open: TestService[] = [];
+  afterEach(() => Promise.all(open.splice(0).map((service) => service.close())));
+  let isOver = false;
+
+  async function begin(on: Binding): Promise<{ service: TestService; stack: Stack }> {
+    const service = await startService();
+    open.push(service);
+    const stack = new Stack(inject("installed"), "steps", on);
+    stack.program(from);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await stack.up();
+    return { service, stack };
+  }
+
+  test.each(chosen)("$moment request $nth of each run is applied", { timeout: 600_000 }, async ({ nth, moment }) => {
+    // No stage has so many requests.
+    if (isOver) return;
+    const { service, stack } = await begin(binding);
+    isOver = true;
+    for (const [what, program] of stages) {
+      stack.program(program);
+      if (!(await killedAt(service, stack, nth, moment))) continue;
+      isOver = false;
+      await stack.ok("cancel", "--yes");
+      // As if the lease of the killed run had been waited for.
+      service.service.world.clock.advance(13_000);
+      const { code, output } = await stack.run(["up", "--yes", "--skip-preview"]);
+      expect(code, `${what}: ${output}`).toBe(0);
+      await expectNothingTwice(service, stack);
+      expect(Object.keys(counts(await stack.up())), what).toEqual(["unchanged"]);
+    }
+    await expectSettled(service, stack);
+    await expectEmptied(service, stack);
+  });
+});
+
+/** Runs up, and kills all of it at a request; false when it ended before it came to so many. */
+async function killedAt(
+  { service }: TestService,
+  stack: Stack,
+  nth: number,
+  moment: (typeof moments)[number],
+): Promise<boolean> {
+  const { faults } = service;
+  const before = faults.met;
+  // Held until everybody who could want the answer is gone; what was to be applied after that never is.
+  const [fault = ""] = faults.add({
+    nth,
+    when: moment,
+    delayMs: 3000,
+    ...(moment === "before" ? { status: "reset" } : {}),
+  });
+  const { pid, ended } = stack.start(["up", "--yes", "--skip-preview", "--parallel", "1"]);
+  let isEnded = false;
+  void ended.then(() => (isEnded = true));
+  await expect.poll(() => isEnded || faults.met > before, { timeout: 60_000, interval: 5 }).toBe(true);
+  const isMet = faults.met > before;
+  if (isMet) kill(family(pid));
+  const { code, output } = await ended;
+  faults.remove(fault);
+  if (!isMet) expect(code, output).toBe(0);
+  return isMet;
+}
