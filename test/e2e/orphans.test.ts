@@ -176,7 +176,7 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
 
   test.runIf(isPlugin)("one that was made on another computer is imported in the place that waits for it", async () => {
     await killDuring("later", "{ parent: tier }");
-    rmSync(join(inject("installed"), ".pulumi-home/machines"), { recursive: true });
+    rmSync(join(stack.env["PULUMI_HOME"] ?? "", "machines"), { recursive: true });
     expect(await orphans("--import", "later.json")).toMatchObject({ code: 1 });
     const [found] = (await report()).orphans;
     expect(found?.remark).toMatch(/whose creation was cut off\.$/);
