@@ -60,7 +60,7 @@ describe.each(bindings)("bad configuration on %s", (binding) => {
     const { output, code } = await up(service.url, "wrong-token-canary");
     expect(code).not.toBe(0);
     expect(output).toMatch(
-      /apps\.create answered 401: .*token.*The token from MACHINES_TOKEN is missing, wrong or expired/,
+      /apps\.get answered 401: .*token.*The token from MACHINES_TOKEN is missing, wrong or expired/,
     );
     expect(output).not.toContain("wrong-token-canary");
   });
@@ -73,7 +73,7 @@ describe.each(bindings)("bad configuration on %s", (binding) => {
     const { output, code } = await up(`http://127.0.0.1:${port}`);
     expect(code).not.toBe(0);
     expect(output).toMatch(
-      new RegExp(`no answer from POST http://127.0.0.1:${port}/v1/apps: .*ECONNREFUSED.*does the service run\\?`),
+      new RegExp(`no answer from GET http://127.0.0.1:${port}/v1/apps/.*: .*ECONNREFUSED.*does the service run\\?`),
     );
   });
 
@@ -81,7 +81,7 @@ describe.each(bindings)("bad configuration on %s", (binding) => {
     const { port } = html.address() as AddressInfo;
     const { output, code } = await up(`http://127.0.0.1:${port}`);
     expect(code).not.toBe(0);
-    expect(output).toMatch(/apps\.create: .*answered 200 with something that is not JSON.*<!doctype html>/);
+    expect(output).toMatch(/apps\.get: .*answered 200 with something that is not JSON.*<!doctype html>/);
   });
 
   test("a trailing /v1 is understood, a path is a prefix", async () => {
