@@ -1,6 +1,9 @@
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+
+// By default it would be one less, and most tests wait more than they compute.
+const maxWorkers = Math.max(2, availableParallelism());
 
 export default defineConfig({
   test: {
@@ -11,6 +14,7 @@ export default defineConfig({
           include: [
             "test/{api,client,commands,core,dynamic,faults,functions,generated,plugin,resources,service,tools}/**/*.test.ts",
           ],
+          maxWorkers,
           testTimeout: 30_000,
           // A condition that a test waits for may take its time on a busy computer.
           expect: { poll: { timeout: 10_000 } },
@@ -31,6 +35,7 @@ export default defineConfig({
         test: {
           name: "built",
           include: ["test/service/spec/**/*.test.ts"],
+          maxWorkers,
           testTimeout: 30_000,
         },
       },
