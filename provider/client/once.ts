@@ -70,6 +70,10 @@ async function makeOwn<Item, Made>(call: Pick<Call, "api" | "warn">, thing: Maki
 /** What this process has made, by place. */
 const own = new WeakMap<Shared, Set<string>>();
 
+/** Something is gone from a place, and what gets the same key next is another one: addresses are given out again. */
+export const isFree = (shared: Shared, place: string, key: string): void =>
+  void own.get(shared)?.delete(`${place}/${key}`);
+
 async function make<Item, Made>(call: Pick<Call, "api" | "warn">, thing: Making<Item, Made>): Promise<Made> {
   const { api } = call;
   const { owner, place, name, unclear = isAmbiguous } = thing;

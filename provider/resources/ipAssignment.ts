@@ -6,7 +6,7 @@ import { appName, regionCode } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { askIps, listIps, type Ip } from "../client/inventory.ts";
-import { makeOnce } from "../client/once.ts";
+import { isFree, makeOnce } from "../client/once.ts";
 import { isNotFound, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { computed, defineResource, type Call, type Problem } from "../core/resource.ts";
@@ -89,6 +89,7 @@ export const ipAssignment = defineResource({
     for (const ip of addresses) {
       try {
         await api.ipAssignments.release({ appName: id.app, ip });
+        isFree(api.shared, placeOf(id.app), ip);
       } catch (error) {
         // Half of a pair may be gone already; the other half still has to go.
         if (!isNotFound(error) || addresses.length === 1) throw error;
@@ -100,6 +101,8 @@ export const ipAssignment = defineResource({
 });
 
 const noProblem = Promise.resolve(undefined);
+
+const placeOf = (appName: string): string => `addresses of App ${appName}`;
 
 /** What kind of address a list shows; half of a pair is shown as an address of its own. */
 function typeOf({ ip, shared, egress, network }: Ip): Type {
@@ -142,7 +145,7 @@ function assign(call: Call, owner: string | undefined, wanted: Inputs): Promise<
   return makeOnce<Ip, readonly Ip[]>(call, {
     what: `a ${wanted.type} of App ${appName}`,
     owner,
-    place: `addresses of App ${appName}`,
+    place: placeOf(appName),
     name: wanted.type,
     unique: false,
     list: () => askIps(api, appName),
