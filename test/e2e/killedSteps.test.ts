@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, inject, test } from "vitest";
 import { currentCertificate } from "../support/certificates.ts";
 import { expectEmptied, expectNothingTwice, expectSettled } from "../support/invariants.ts";
-import { family, kill } from "../support/processes.ts";
+import { family, kill, providersOf } from "../support/processes.ts";
 import { bindings, counts, Stack, type Binding } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -66,12 +66,24 @@ const stories: Readonly<Record<string, Story>> = {
 const longest = 60;
 const every = Number(process.env["KILL_EVERY"] ?? 0);
 const moments = ["before", "after"] as const;
-const steps = Array.from({ length: longest }, (_, i) => moments.map((moment) => ({ nth: i + 1, moment }))).flat();
+/** Who is killed: everything that runs, or our code alone, so that the engine goes on without it. */
+const victims = { everything: family, "the provider": providersOf } as const;
+type Victim = keyof typeof victims;
+const whom = Object.keys(victims) as Victim[];
+const steps = Array.from({ length: longest }, (_, i) =>
+  moments.flatMap((moment) => whom.map((victim) => ({ nth: i + 1, moment, victim }))),
+).flat();
 /** Those that are tried: every so many, or where the most can go wrong, at a request in the middle of each stage. */
 const tried = (story: number, binding: number) =>
   every > 0
     ? steps.filter((_, i) => i % every === 0)
-    : [{ nth: story === 0 ? 3 + binding : 9 + 5 * binding, moment: moments[(story + binding + 1) % 2] ?? "after" }];
+    : [
+        {
+          nth: story === 0 ? 3 + binding : 9 + 5 * binding,
+          moment: moments[(story + binding + 1) % 2] ?? "after",
+          victim: whom[(story + binding) % 2] ?? "everything",
+        },
+      ];
 
 const cases = Object.entries(stories).flatMap(([story, told], i) =>
   bindings.map((binding, j) => ({ story, ...told, binding, steps: tried(i, j) })),
@@ -92,14 +104,14 @@ describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from
     return { service, stack };
   }
 
-  test.each(chosen)("$moment request $nth of each run is applied", { timeout: 600_000 }, async ({ nth, moment }) => {
+  test.each(chosen)("of $victim $moment request $nth of each run is applied", { timeout: 600_000 }, async (step) => {
     // No stage has so many requests.
     if (isOver) return;
     const { service, stack } = await begin(binding);
     isOver = true;
     for (const [what, program] of stages) {
       stack.program(program);
-      if (!(await killedAt(service, stack, nth, moment))) continue;
+      if (!(await killedAt(service, stack, step))) continue;
       isOver = false;
       await stack.ok("cancel", "--yes");
       // As if the lease of the killed run had been waited for.
@@ -118,8 +130,7 @@ describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from
 async function killedAt(
   { service }: TestService,
   stack: Stack,
-  nth: number,
-  moment: (typeof moments)[number],
+  { nth, moment, victim }: (typeof steps)[number],
 ): Promise<boolean> {
   const { faults } = service;
   const before = faults.met;
@@ -135,7 +146,7 @@ async function killedAt(
   void ended.then(() => (isEnded = true));
   await expect.poll(() => isEnded || faults.met > before, { timeout: 60_000, interval: 5 }).toBe(true);
   const isMet = faults.met > before;
-  if (isMet) kill(family(pid));
+  if (isMet) kill(victims[victim](pid));
   const { code, output } = await ended;
   faults.remove(fault);
   if (!isMet) expect(code, output).toBe(0);
