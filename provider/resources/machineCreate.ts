@@ -11,7 +11,7 @@ import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../core/errors
 import { idInState } from "../core/memory.ts";
 import type { Call } from "../core/resource.ts";
 import { isJob } from "./machinePower.ts";
-import { fromService, sameVersion, type Config } from "./machineSettings.ts";
+import { fromService, sameMetadata, sameVersion, type Config } from "./machineSettings.ts";
 
 type Body = Parameters<Api["machines"]["create"]>[0]["body"];
 
@@ -203,7 +203,8 @@ async function takeUp(
     (body.region === undefined || regionsOf(body, wanted).includes(found.region)) &&
     isMadeSo(found, body, wanted) &&
     found.config !== undefined &&
-    sameVersion(fromService(found.config, wanted.config), wanted.config);
+    sameVersion(fromService(found.config, wanted.config), wanted.config) &&
+    sameMetadata(fromService(found.config, wanted.config), wanted.config);
   if (fits) {
     warn(`Machine ${found.id} was made by a run that was cut off; it is taken over`);
     return found;

@@ -156,6 +156,14 @@ describe("creating a Machine exactly once", () => {
     expect(await machines()).toHaveLength(1);
   });
 
+  test("so is one whose metadata is not what is wanted now", async () => {
+    const { id } = await (await create({ config: { ...written, metadata: { ours: "1" } } as typeof written })).made;
+    const second = (await (await create({ config: { ...written, metadata: { ours: "2" } } as typeof written })).made)
+      .id;
+    expect(second).not.toBe(id);
+    expect((await machines()).map((machine) => machine.id)).toEqual([second]);
+  });
+
   test("once its id was handed over it is never taken up again", async () => {
     const { id } = await (await create()).made;
     restarted().settle("owner1");
