@@ -4,11 +4,9 @@ import { randomBytes } from "node:crypto";
 import { ApiError, isAmbiguous, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import type { Api, Shared } from "./api.ts";
-import { growingPause } from "./clock.ts";
 import type { Intent } from "./intents.ts";
+import { lookUntil, shownWithin } from "./visibility.ts";
 
-/** What was just made may show up this much later (spec 4.6 rule 2). */
-const shownWithin = 10_000;
 const attempts = 3;
 /** What a run that was cut off has made was made no longer than this after it was begun; the clocks' difference included. */
 const madeWithin = 5 * 60_000;
@@ -109,7 +107,7 @@ async function make<Item, Made>(call: Pick<Call, "api" | "warn">, thing: Making<
     }
     const isLast = failure === undefined || !unclear(failure) || attempt === attempts;
     // Where a double is refused, sending again is as good as waiting for it to show.
-    const made = await look(api, thing, before, thing.unique && !isLast ? 0 : shownWithin);
+    const made = await look(api, thing, before, api.clock.now() + (thing.unique && !isLast ? 0 : shownWithin));
     if (made !== undefined) return made;
     if (failure === undefined)
       throw new MachinesError("api", `${thing.what} was made and does not show within ${shownWithin / 1000} s`);
@@ -133,7 +131,7 @@ async function leftBehind<Item, Made>(
   const pick: typeof thing.pick = (fresh) => thing.pick(fresh.filter((item) => isOfThen(item) && wasThere(item)));
   const isSame = left.place === thing.place && left.name === thing.name;
   if (isSame) {
-    const made = await look(api, { ...thing, pick }, before, at + shownWithin - api.clock.now());
+    const made = await look(api, { ...thing, pick }, before, at + shownWithin);
     if (made !== undefined) {
       warn(`${thing.what} was made by a run that was cut off; it is taken over`);
       return thing.takeUp ? thing.takeUp(made) : made;
@@ -158,20 +156,13 @@ const suspects = (
 const notLookedFor = ({ what }: Pick<Making<unknown, unknown>, "what">, { name, place }: Intent): string =>
   `a run was cut off while it made ${name} among the ${place}. That is no longer what is wanted, and ${what} is made in its stead; npx pulumi-machines orphans shows whether it is there.`;
 
-async function look<Item, Made>(
+const look = <Item, Made>(
   api: Api,
   { list, keyOf, pick }: Making<Item, Made>,
   before: readonly string[],
-  milliseconds: number,
-): Promise<Made | undefined> {
-  const until = Math.min(api.deadline.at, api.clock.now() + milliseconds);
-  const pause = growingPause(100, 2000);
-  for (;;) {
-    const made = pick((await list()).filter((item) => !before.includes(keyOf(item))));
-    if (made !== undefined || api.clock.now() >= until) return made;
-    await api.clock.sleep(pause(), api.deadline.signal);
-  }
-}
+  until: number,
+): Promise<Made | undefined> =>
+  lookUntil(api, until, async () => pick((await list()).filter((item) => !before.includes(keyOf(item)))));
 
 const turns = new WeakMap<Shared, Map<string, Promise<unknown>>>();
 

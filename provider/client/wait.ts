@@ -2,6 +2,7 @@
 import { ApiError, isNotFound, MachinesError, NetworkError } from "../core/errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { everyTenSeconds, growingPause } from "./clock.ts";
+import { shownWithin } from "./visibility.ts";
 
 /** A Machine as programs see it. */
 export type Machine = AnswerOf<"machines", "get">;
@@ -18,8 +19,6 @@ export interface MachineKey {
 }
 
 const longestHold = 60;
-/** The service may show a new Machine a little late (spec 4.6 rule 2). */
-const lateVisibility = 10_000;
 
 /** How a Machine is waited for. */
 export interface WaitOptions {
@@ -79,7 +78,7 @@ export async function reached(
         return { state: live.state, version: version ?? versionOf(live) };
       } catch (error) {
         if (isNotFound(error)) {
-          const late = options.fresh === true && api.clock.now() - since < lateVisibility;
+          const late = options.fresh === true && api.clock.now() - since < shownWithin;
           if (!late && states.includes("destroyed")) return { state: "destroyed", version: options.version };
           if (!late) throw error;
         } else if (error instanceof ApiError && error.reason.includes("currently replaced")) {
@@ -104,7 +103,7 @@ export async function reached(
 
 /** The Machine; one that was made just now may show up a little late, also when it was seen before (F13). */
 export async function shown(api: Api, key: MachineKey, { fresh }: Pick<WaitOptions, "fresh">): Promise<Machine> {
-  const until = api.clock.now() + lateVisibility;
+  const until = api.clock.now() + shownWithin;
   const pause = growingPause(100, 1000);
   for (;;) {
     try {
@@ -119,7 +118,7 @@ export async function shown(api: Api, key: MachineKey, { fresh }: Pick<WaitOptio
 /** Whether something was made, by whichever run, so short a time ago that the service may not show it yet (F13). */
 export const isJustMade = (createdAt: string | undefined, now: number): boolean =>
   // Times of the service are whole seconds.
-  Math.abs(now - Date.parse(createdAt ?? "")) < lateVisibility + 1000;
+  Math.abs(now - Date.parse(createdAt ?? "")) < shownWithin + 1000;
 
 /** The Machine as it is, if it answers soon. */
 const lookNow = (api: Api, key: MachineKey): Promise<Machine | undefined> =>

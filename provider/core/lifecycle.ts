@@ -94,10 +94,10 @@ async function reportLeftover(resource: Resource, owner: string | undefined, { a
   if (!left || left.endpoint !== api.config.endpoint || resource.noImport !== undefined) return;
   if (left.id === idInState(owner)) return;
   // A create must not fail for what is only told; what cannot be asked now is asked by the next one.
-  const found = await ifThere(() =>
-    resource.read({ api, warn, progress: () => undefined, id: resource.id.parse(left.id), state: undefined }),
-  ).catch(() => left);
-  if (found !== undefined && found !== left)
+  const found = await resource
+    .read({ api, warn, progress: () => undefined, id: resource.id.parse(left.id), state: undefined })
+    .catch(() => undefined);
+  if (found !== undefined)
     warn(
       `${resource.name} ${left.id} was made for this resource by an earlier run and is there still. Unless this run replaces it, no state may know of it: ` +
         "npx pulumi-machines orphans tells; import it or delete it.",

@@ -6,6 +6,7 @@ import { ifThere } from "../client/absence.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import type { Intent } from "../client/intents.ts";
 import { withLease } from "../client/lease.ts";
+import { lookUntil, shownWithin } from "../client/visibility.ts";
 import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
 import { idInState } from "../core/memory.ts";
@@ -19,8 +20,6 @@ type Body = Parameters<Api["machines"]["create"]>[0]["body"];
 export const opTag = "pulumi-op";
 /** Tag of a Machine that tells whose it is. */
 export const ownerTag = "pulumi-owner";
-/** What was just made may show up this much later (spec 4.6 rule 2). */
-const shownWithin = 10_000;
 const attempts = 3;
 
 /** What is wanted beside the body that is sent. */
@@ -144,11 +143,9 @@ const noneWithoutApp = (error: unknown): Machine[] => {
 };
 
 /** The Machine with the tag, once it shows; what was begun so long ago shows at once or never. Of several, made by a request that was sent again, the oldest stays. */
-async function theOneWith(call: Call, appName: string, op: string, begun: number): Promise<Machine | undefined> {
+function theOneWith(call: Call, appName: string, op: string, begun: number): Promise<Machine | undefined> {
   const { api, warn } = call;
-  const until = Math.min(api.deadline.at, begun + shownWithin);
-  const pause = growingPause(100, 2000);
-  for (;;) {
+  return lookUntil(api, begun + shownWithin, async () => {
     const [first, ...rest] = (await tagged(api, appName, op)).sort((a, b) =>
       (a.createdAt ?? "") < (b.createdAt ?? "") ? -1 : 1,
     );
@@ -156,10 +153,8 @@ async function theOneWith(call: Call, appName: string, op: string, begun: number
       warn(`a repeated request made Machine ${extra.id} a second time; it is destroyed`);
       await discard(call, { appName, machineId: extra.id });
     }
-    if (first) return first;
-    if (api.clock.now() >= until) return undefined;
-    await api.clock.sleep(pause(), api.deadline.signal);
-  }
+    return first;
+  });
 }
 
 /** Destroys a Machine that was made for nothing, once whoever works on it has ended: a run that was killed may hold its lease. */
@@ -197,14 +192,15 @@ async function takeUp(
     api.shared.intents.settle(left.owner);
     return undefined;
   }
+  const config = found.config && fromService(found.config, wanted.config);
   const fits =
     left.place === appName &&
     (body.name === undefined || body.name === found.name) &&
     (body.region === undefined || regionsOf(body, wanted).includes(found.region)) &&
     isMadeSo(found, body, wanted) &&
-    found.config !== undefined &&
-    sameVersion(fromService(found.config, wanted.config), wanted.config) &&
-    sameMetadata(fromService(found.config, wanted.config), wanted.config);
+    config !== undefined &&
+    sameVersion(config, wanted.config) &&
+    sameMetadata(config, wanted.config);
   if (fits) {
     warn(`Machine ${found.id} was made by a run that was cut off; it is taken over`);
     return found;
