@@ -5,7 +5,7 @@ import { bin, inRoot } from "./lib/paths.mjs";
 import { main, quiet, say, Stop } from "./lib/process.mjs";
 import { setup } from "./setup/index.mjs";
 
-const PACKAGES = ["sdk/nodejs", "sdk/nodejs-plugin", "service"];
+const PACKAGES = ["sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
 // The plugin is the same on all of them; an engine that downloads it asks for the archive of its own platform.
 const PLATFORMS = ["darwin-amd64", "darwin-arm64", "linux-amd64", "linux-arm64"];
 const { version } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs/package.json"), "utf8"));
@@ -34,13 +34,15 @@ await main(async () => {
   }
   const archives = await packPlugin(target, env);
   for (const file of [...files, ...archives]) console.log(file);
-  const [sdk, plugin, service] = files;
+  const [sdk, plugin, service, policy] = files;
   const here = `${process.platform}-${process.arch === "arm64" ? "arm64" : "amd64"}`;
   say(`
 In a TypeScript project of yours:
   npm install @pulumi/pulumi ${sdk} ${service}
 or, on the plugin:
   npm install @pulumi/pulumi ${plugin} ${service}
+the policies for it, for \`--policy-pack node_modules/pulumi-machines-policy\`:
+  npm install --save-dev ${policy}
 The plugin alone, for programs in any language:
   pulumi plugin install resource machines ${version} --file ${archives.find((file) => file.includes(here))}`);
 });

@@ -6,6 +6,7 @@ import { sdkGenerator } from "../setup/sdkGenerator.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
 import { coverage } from "./coverage.ts";
 import { examples } from "./examples.ts";
+import { policyResources } from "./policy.ts";
 import { packageSchema } from "./schema.ts";
 import { referencePages } from "./reference.ts";
 import { sdkFiles } from "./sdk.ts";
@@ -25,6 +26,7 @@ async function generate(): Promise<number> {
   for (const [path, text] of Object.entries(sdkFiles(schema))) files[`sdk/nodejs/${path}`] = text;
   for (const [path, text] of Object.entries(referencePages(schema, examples(root))))
     files[`docs/reference/${path}`] = text;
+  files["policy/resources.ts"] = policyResources(schema);
 
   files["docs/coverage.md"] = coverage(root);
   files["docs/service-coverage.md"] = serviceCoverage(root);

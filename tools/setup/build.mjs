@@ -6,8 +6,8 @@ import { withLock } from "../lib/lock.mjs";
 import { bin, cache, inRoot, state } from "../lib/paths.mjs";
 import { quiet, say, Stop, tail } from "../lib/process.mjs";
 
-const SOURCES = ["api", "provider", "sdk/nodejs", "sdk/nodejs-plugin", "service"];
-const PROJECTS = ["sdk/nodejs", "sdk/nodejs-plugin", "service"];
+const SOURCES = ["api", "provider", "sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
+const PROJECTS = ["sdk/nodejs", "sdk/nodejs-plugin", "service", "policy"];
 const OUTPUTS = new Set(["dist", "node_modules"]);
 const PLUGIN = "provider/dist/main.js";
 const MARKER = path.join(cache, "build");

@@ -46,6 +46,19 @@ for (const folder of ["api", "provider"]) {
   }
 }
 
+// Of what it is compiled from, the types of the package itself are all that anybody reads.
+const policy = inRoot("policy/dist");
+const policyBundles = await bundle({ index: inRoot("policy/index.ts"), main: inRoot("policy/main.ts") }, path.join(policy, "policy"), {
+  external: [/^@pulumi\//],
+  codeSplitting: { groups: [{ name: "shared", minShareCount: 2 }] },
+  chunkFileNames: "[name].js",
+});
+for (const entry of fs.readdirSync(policy, { recursive: true, withFileTypes: true })) {
+  const file = path.join(entry.parentPath, entry.name);
+  if (entry.isFile() && !policyBundles.includes(file) && !file.endsWith(".d.ts")) fs.rmSync(file);
+}
+for (const folder of ["api", "provider"]) fs.rmSync(path.join(policy, folder), { recursive: true, force: true });
+
 const dist = inRoot("provider/dist");
 fs.rmSync(dist, { recursive: true, force: true });
 // @grpc/proto-loader is read by a diagnostic service of grpc-js that nobody starts.

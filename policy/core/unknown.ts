@@ -1,0 +1,68 @@
+// Values that a preview does not know yet: said to be unknown, never taken for something, and checked at the update.
+
+/** What Pulumi's SDK throws when a policy reads an unknown value. */
+interface UnknownValue extends Error {
+  readonly unknownTypeSentinel: string;
+  /** The way to the value: names of properties and indexes. */
+  readonly props: readonly string[];
+}
+
+// The class is not exported, and there may be two copies of the SDK: what it carries tells it.
+const isUnknownValue = (error: unknown): error is UnknownValue =>
+  error instanceof Error && "unknownTypeSentinel" in error && "props" in error;
+
+/** Lets a check go on where a value is unknown, and tells of all of them in the end. */
+export class Unknowns {
+  readonly #found: UnknownValue[] = [];
+
+  /** Runs a part of a check. What it does not know is told in the end; the rest of the check goes on. */
+  readonly whenKnown = (check: () => void): void => {
+    try {
+      check();
+    } catch (error) {
+      this.#note(error);
+    }
+  };
+
+  /** Runs a part of a check for each item of a list or each value of a map, also where some of them are unknown. */
+  readonly each: Each = (
+    items: readonly unknown[] | { readonly [key: string]: unknown } | undefined | null,
+    check: (item: never, key: never) => void,
+  ): void => {
+    // By key: an iterator would end at the first item that is unknown.
+    const read = items as Record<string | number, unknown> | undefined | null;
+    if (read === undefined || read === null) return;
+    const keys = Array.isArray(read) ? [...read.keys()] : Object.keys(read);
+    for (const key of keys) this.whenKnown(() => check(read[key] as never, key as never));
+  };
+
+  /** Runs the whole of a check. @throws what tells Pulumi, and the user, what is unknown */
+  async run(check: () => Promise<void> | void): Promise<void> {
+    try {
+      await check();
+    } catch (error) {
+      this.#note(error);
+    }
+    const [first] = this.#found;
+    if (first === undefined) return;
+    const paths = [...new Set(this.#found.map(({ props }) => pathText(props)))];
+    const [is, it] = paths.length > 1 ? ["are", "they are"] : ["is", "it is"];
+    first.message = `${paths.join(" and ")} ${is} known only at the update; ${it} checked then, before anything is made of ${paths.length > 1 ? "them" : "it"}`;
+    throw first;
+  }
+
+  #note(error: unknown): void {
+    if (!isUnknownValue(error)) throw error as Error;
+    this.#found.push(error);
+  }
+}
+
+/** Runs a part of a check for each item of a list, or each value of a map. */
+export interface Each {
+  <T>(items: readonly T[] | undefined | null, check: (item: T, index: number) => void): void;
+  <T>(values: { readonly [key: string]: T } | undefined | null, check: (value: T, key: string) => void): void;
+}
+
+/** A path as programs write it: `config.services[0].ports`. */
+export const pathText = (path: readonly (string | number)[]): string =>
+  path.map((part, at) => (/^\d+$/.test(`${part}`) ? `[${part}]` : at === 0 ? `${part}` : `.${part}`)).join("");

@@ -1,0 +1,101 @@
+// Typed checks of one type of resource, the same for both bindings.
+import type {
+  PolicyResource,
+  ReportViolation,
+  ResourceRemediation,
+  ResourceValidation,
+  ResourceValidationArgs,
+  StackValidation,
+  StackValidationArgs,
+} from "@pulumi/policy";
+import type { ResourceName, ResourceTypes } from "../resources.ts";
+import { Unknowns, type Each } from "./unknown.ts";
+
+/** What a check is given beside the resource: what Pulumi gives every policy, and two ways to go on past unknown values. */
+export interface CheckArgs extends ResourceValidationArgs {
+  /**
+   * Runs a part of the check for each item of a list, or each value of a map; nothing where there is none. What a preview
+   * does not know of an item is told in the end, and the other items are checked all the same.
+   */
+  readonly each: Each;
+  /** Runs a part of the check; where it reads what a preview does not know, that is told in the end and the check goes on. */
+  readonly whenKnown: (check: () => void) => void;
+}
+
+/**
+ * Checks a resource before it is created or changed.
+ * @param resource its inputs, as the program declares them with the defaults filled in, secret values in clear: never
+ *   put a value into a message that may be one. Reading a value that a preview does not know ends the check, and says so;
+ *   the update makes it again, with every value known, before it changes anything
+ * @param args name, type, URN and options of the resource, and the policy's configuration
+ * @param report tells a violation; how grave it is follows from the configuration of the policy
+ */
+export type Check<Name extends ResourceName> = (
+  resource: ResourceTypes[Name]["inputs"],
+  args: CheckArgs,
+  report: (message: string) => void,
+) => Promise<void> | void;
+
+/**
+ * Repairs a resource before it is checked, by changing its inputs in place.
+ * @returns whether anything was changed
+ */
+export type Repair<Name extends ResourceName> = (
+  resource: ResourceTypes[Name]["inputs"],
+  args: ResourceValidationArgs,
+) => boolean;
+
+/** The name of a type of ours, `Machine`, whichever binding a resource comes from; undefined for others. */
+export const resourceName = (type: string): string | undefined =>
+  /^(?:pulumi-nodejs:dynamic\/machines|machines:index):(\w+)$/.exec(type)?.[1];
+
+/** A function that makes a policy's `validateResource` for one type of resource. */
+export const validating =
+  <Name extends ResourceName>(name: Name) =>
+  (check: Check<Name>): ResourceValidation =>
+  async (args, report) => {
+    if (resourceName(args.type) !== name) return args.notApplicable(`it is about each ${name}`);
+    const unknowns = new Unknowns();
+    const { each, whenKnown } = unknowns;
+    await unknowns.run(() =>
+      check(args.props as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown }, (message) => report(message)),
+    );
+  };
+
+/** A function that makes a policy's `remediateResource` for one type of resource. */
+export const remediating =
+  <Name extends ResourceName>(name: Name) =>
+  (repair: Repair<Name>): ResourceRemediation =>
+  (args) => {
+    if (resourceName(args.type) !== name) return args.notApplicable(`it is about each ${name}`);
+    return repair(args.props as ResourceTypes[Name]["inputs"], args) ? args.props : undefined;
+  };
+
+/** A resource of a stack, with what the stack holds of it. */
+export interface StackResource<Name extends ResourceName> extends PolicyResource {
+  readonly props: ResourceTypes[Name]["outputs"];
+}
+
+/** What a check of a whole stack is given. */
+export interface StackCheckArgs extends StackValidationArgs {
+  /** The resources of one type. */
+  readonly all: <Name extends ResourceName>(name: Name) => StackResource<Name>[];
+  /** As in {@link CheckArgs}. */
+  readonly each: Each;
+  /** As in {@link CheckArgs}. */
+  readonly whenKnown: (check: () => void) => void;
+}
+
+/**
+ * Makes a policy's `validateStack`. It runs at the end of the preview, and of the update.
+ * @param check gets the whole stack; `report` takes the URN of the resource it is about
+ */
+export const validateStack =
+  (check: (args: StackCheckArgs, report: ReportViolation) => Promise<void> | void): StackValidation =>
+  async (args, report) => {
+    const unknowns = new Unknowns();
+    const { each, whenKnown } = unknowns;
+    const all = <Name extends ResourceName>(name: Name) =>
+      args.resources.filter(({ type }) => resourceName(type) === name) as StackResource<Name>[];
+    await unknowns.run(() => check({ ...args, all, each, whenKnown }, report));
+  };

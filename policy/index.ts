@@ -1,0 +1,15 @@
+// pulumi-machines-policy: the policies, and what policies of your own are written with.
+export { baselines, type BaselineName } from "./baselines.ts";
+export { withExceptions, type Exception } from "./core/exceptions.ts";
+export type { Each } from "./core/unknown.ts";
+export {
+  resourceName,
+  validateStack,
+  type Check,
+  type CheckArgs,
+  type Repair,
+  type StackCheckArgs,
+  type StackResource,
+} from "./core/validate.ts";
+export { machinesPolicies } from "./policies/index.ts";
+export * from "./resources.ts";

@@ -1,0 +1,47 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { z } from "zod";
+import { defineSettings } from "../core/settings.ts";
+import type { CheckArgs } from "../core/validate.ts";
+import { validateIpAssignment, validateMachine, validatePostgresCluster, validateVolume } from "../resources.ts";
+
+const settings = defineSettings({
+  regions: z.array(z.string().min(1)).default([]).describe("Codes of the regions that may be used, for example `ams`. Empty: any."),
+});
+
+type Report = (message: string) => void;
+
+function check(region: string | undefined, path: string, args: CheckArgs, report: Report): void {
+  const { regions } = settings.of(args);
+  if (regions.length === 0) return;
+  const allowed = `Allowed ${regions.length === 1 ? "is" : "are"} ${regions.join(", ")}.`;
+  if (region === undefined) report(`${path} is left out, and the service may pick any. ${allowed}`);
+  else if (!regions.includes(region)) report(`${path} is one that is not allowed. ${allowed}`);
+}
+
+/** Data and work stay in the regions that are allowed. */
+export const allowedRegions: ResourceValidationPolicy = {
+  name: "allowed-regions",
+  description: "Machines, volumes, clusters and addresses are in regions that are allowed.",
+  severity: "high",
+  remediationSteps: "Set `region` to one that is allowed, or add the region to `regions`.",
+  configSchema: settings.schema,
+  validateResource: [
+    validateMachine((machine, args, report) => {
+      args.whenKnown(() => check(machine.region, "region", args, report));
+      args.each(machine.fallbackRegions, (region, i) => check(region, `fallbackRegions[${i}]`, args, report));
+    }),
+    validateVolume((volume, args, report) => {
+      // A copy without a region goes where its source is, which was allowed.
+      if (volume.region === undefined && (volume.snapshotId ?? volume.sourceVolumeId) !== undefined) return;
+      check(volume.region, "region", args, report);
+    }),
+    validatePostgresCluster((cluster, args, report) => {
+      if (cluster.region === undefined && (cluster.restore ?? cluster.fork) !== undefined) return;
+      check(cluster.region, "region", args, report);
+    }),
+    validateIpAssignment((address, args, report) => {
+      // Left out, or `global`, it leads to all regions of the App, which are checked at its Machines.
+      if (address.region !== undefined && address.region !== "global") check(address.region, "region", args, report);
+    }),
+  ],
+};

@@ -1,0 +1,23 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { defineSettings } from "../core/settings.ts";
+import { validateMachine } from "../resources.ts";
+
+const settings = defineSettings({});
+
+/** Outside production, what nobody uses costs nothing. */
+export const autostop: ResourceValidationPolicy = {
+  name: "autostop",
+  description: "Machines with services stop when nobody uses them, and start with the next request.",
+  severity: "low",
+  remediationSteps: 'Set autostop: "stop" (or "suspend") and autostart: true on each service.',
+  configSchema: settings.schema,
+  validateResource: validateMachine(({ config }, args, report) => {
+    settings.of(args);
+    args.each(config.services, (service, i) => {
+      if (["stop", "suspend", true].includes(service.autostop ?? "off")) {
+        if (service.autostart === false)
+          report(`config.services[${i}].autostart is false: once stopped, no request starts it. Leave it out.`);
+      } else report(`config.services[${i}] never stops. Set autostop: "stop" and autostart: true.`);
+    });
+  }),
+};

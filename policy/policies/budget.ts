@@ -1,0 +1,96 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { z } from "zod";
+import { guestOf } from "../core/machine.ts";
+import { defineSettings } from "../core/settings.ts";
+import type { CheckArgs } from "../core/validate.ts";
+import defaults from "../prices.json";
+import {
+  validateIpAssignment,
+  validateMachine,
+  validatePostgresCluster,
+  validateVolume,
+  type MachineInputs,
+  type PostgresClusterInputs,
+} from "../resources.ts";
+
+const price = z.number().min(0);
+const table = z.strictObject({
+  currency: z.string().optional().describe("What the prices are in; it is told, and nothing is converted."),
+  sharedCpu: price.optional().describe("A shared CPU."),
+  performanceCpu: price.optional().describe("A performance CPU."),
+  memoryGb: price.optional().describe("A GB of a Machine's memory."),
+  gpu: z.record(z.string(), price).optional().describe("A GPU, by its kind."),
+  volumeGb: price.optional().describe("A GB of a volume."),
+  address: z.record(z.string(), price).optional().describe("An address, by its type."),
+  postgres: z.record(z.string(), price).optional().describe("A Postgres cluster, by its plan."),
+  postgresDiskGb: price.optional().describe("A GB of a cluster's disk."),
+});
+
+const settings = defineSettings({
+  monthly: z.number().positive().optional().describe("What the stack may cost a month, in the currency of the prices. Left out: anything."),
+  prices: table.default({}).describe("Prices a month, in place of those in prices.json, one by one."),
+});
+
+/** Prices of a month, all of them. */
+type Prices = typeof defaults & {
+  readonly gpu: Readonly<Record<string, number>>;
+  readonly address: Readonly<Record<string, number>>;
+  readonly postgres: Readonly<Record<string, number>>;
+};
+
+function pricesOf(given: z.infer<typeof table>): Prices {
+  const { gpu, address, postgres, ...rest } = given;
+  return {
+    ...defaults,
+    ...rest,
+    gpu: { ...defaults.gpu, ...gpu },
+    address: { ...defaults.address, ...address },
+    postgres: { ...defaults.postgres, ...postgres },
+  } as Prices;
+}
+
+function machineCost({ config, state }: MachineInputs, prices: Prices): number {
+  // One that is kept stopped costs nothing while it is; one that stops when idle is counted as if it never did.
+  if (state === "stopped" || state === "suspended") return 0;
+  const { kind, cpus, memoryMb } = guestOf(config.guest, config.size);
+  const { gpuKind, gpus = gpuKind === undefined ? 0 : 1 } = config.guest ?? {};
+  const cpu = kind === "performance" ? prices.performanceCpu : prices.sharedCpu;
+  return cpus * cpu + (memoryMb / 1024) * prices.memoryGb + gpus * (prices.gpu[gpuKind ?? ""] ?? 0);
+}
+
+const clusterCost = ({ plan = "", diskSizeGb = 10 }: PostgresClusterInputs, prices: Prices): number =>
+  (prices.postgres[plan.toLowerCase()] ?? 0) + diskSizeGb * prices.postgresDiskGb;
+
+/** What is spent is decided, and known before it is. */
+export function budget(): ResourceValidationPolicy {
+  // By resource: the stack is checked one by one, and the one that goes too far is told before it is made.
+  const costs = new Map<string, number>();
+
+  function check(args: CheckArgs, report: (message: string) => void, cost: (prices: Prices) => number): void {
+    const { monthly, prices: given } = settings.of(args);
+    if (monthly === undefined) return;
+    const prices = pricesOf(given);
+    const own = cost(prices);
+    costs.set(args.urn, own);
+    const total = [...costs.values()].reduce((sum, each) => sum + each, 0);
+    const money = (amount: number): string => `${amount.toFixed(2)} ${prices.currency}`;
+    if (own > 0 && total > monthly)
+      report(
+        `By estimate it costs ${money(own)} a month and takes the stack to ${money(total)}; ${money(monthly)} are allowed. The estimate counts what is declared as if it ran all month.`,
+      );
+  }
+
+  return {
+    name: "budget",
+    description: "The stack stays within what it may cost a month, by estimate.",
+    severity: "medium",
+    remediationSteps: "Make Machines, volumes or clusters smaller or fewer, or raise `monthly`. `prices` takes the prices of your contract.",
+    configSchema: settings.schema,
+    validateResource: [
+      validateMachine((machine, args, report) => check(args, report, (prices) => machineCost(machine, prices))),
+      validateVolume(({ sizeGb = 3 }, args, report) => check(args, report, ({ volumeGb }) => sizeGb * volumeGb)),
+      validateIpAssignment(({ type }, args, report) => check(args, report, ({ address }) => address[type] ?? 0)),
+      validatePostgresCluster((cluster, args, report) => check(args, report, (prices) => clusterCost(cluster, prices))),
+    ],
+  };
+}

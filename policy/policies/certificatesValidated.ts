@@ -1,0 +1,23 @@
+import type { StackValidationPolicy } from "@pulumi/policy";
+import { defineSettings } from "../core/settings.ts";
+import { refersTo } from "../core/references.ts";
+import { validateStack } from "../core/validate.ts";
+
+const settings = defineSettings({});
+
+/** A deploy knows that its hostnames answer. */
+export const certificatesValidated: StackValidationPolicy = {
+  name: "certificates-validated",
+  description: "Every certificate that is issued for you is waited for until it is valid.",
+  severity: "medium",
+  remediationSteps: "Add a CertificateValidation of the certificate's hostname: the deploy fails where it is never issued.",
+  configSchema: settings.schema,
+  validateStack: validateStack((args, report) => {
+    settings.of(args);
+    const validations = args.all("CertificateValidation");
+    args.each(args.all("AcmeCertificate"), (certificate) => {
+      if (!validations.some((validation) => refersTo(validation, "hostname", certificate)))
+        report("Nothing waits until it is valid. Add a CertificateValidation with its hostname.", certificate.urn);
+    });
+  }),
+};

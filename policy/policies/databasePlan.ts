@@ -1,0 +1,27 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { z } from "zod";
+import { defineSettings } from "../core/settings.ts";
+import { validatePostgresCluster } from "../resources.ts";
+
+const plans = ["basic", "starter", "launch", "scale", "performance"] as const;
+
+const settings = defineSettings({
+  minimum: z.enum(plans).default("starter").describe("The smallest plan a cluster may have."),
+});
+
+/** Production databases are large enough for production. */
+export const databasePlan: ResourceValidationPolicy = {
+  name: "database-plan",
+  description: "Postgres clusters have a plan that is large enough.",
+  severity: "medium",
+  remediationSteps:
+    "Set `plan` to a larger one. An existing cluster is replaced by that: fork or restore it as docs/postgres.md tells.",
+  configSchema: settings.schema,
+  validateResource: validatePostgresCluster(({ plan }, args, report) => {
+    const { minimum } = settings.of(args);
+    // Left out, it is that of the cluster this one is made from.
+    const given = plans.find((name) => name === plan?.toLowerCase());
+    if (given !== undefined && plans.indexOf(given) < plans.indexOf(minimum))
+      report(`plan is "${given}"; "${minimum}" is the smallest allowed.`);
+  }),
+};

@@ -1,0 +1,23 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { z } from "zod";
+import { parseDuration } from "../../api/schema.ts";
+import { defineSettings } from "../core/settings.ts";
+import { validateDeployToken } from "../resources.ts";
+
+const settings = defineSettings({
+  maxHours: z.number().positive().default(2160).describe("Hours a token may be good for at most."),
+});
+
+/** A token that leaks is good for a while, not for ever. */
+export const deployTokenExpiry: ResourceValidationPolicy = {
+  name: "deploy-token-expiry",
+  description: "Deploy tokens expire soon.",
+  severity: "high",
+  remediationSteps: "Set `expiry` to less, and make a new token in time with `rotationTriggers`.",
+  configSchema: settings.schema,
+  validateResource: validateDeployToken(({ expiry }, args, report) => {
+    const { maxHours } = settings.of(args);
+    const hours = (parseDuration(expiry) ?? Number.POSITIVE_INFINITY) / 3600e9;
+    if (hours > maxHours) report(`expiry is ${hours} h; at most ${maxHours} h are allowed: expiry: "${maxHours}h".`);
+  }),
+};

@@ -1,0 +1,35 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { z } from "zod";
+import { parseDuration } from "../../api/schema.ts";
+import { serves } from "../core/machine.ts";
+import { defineSettings } from "../core/settings.ts";
+import { validateMachine } from "../resources.ts";
+
+const settings = defineSettings({
+  minSeconds: z.number().min(0).max(300).default(10).describe("Least time a service gets to end its work, in seconds, up to 300."),
+});
+
+/** What serves may end its work before it is replaced. */
+export const gracefulStop: ResourceValidationPolicy = {
+  name: "graceful-stop",
+  description: "A Machine with services is asked to stop, and given the time to end what it does.",
+  severity: "medium",
+  remediationSteps: 'Set `config.stopConfig`, for example { signal: "SIGTERM", timeout: "30s" }.',
+  configSchema: settings.schema,
+  validateResource: validateMachine((machine, args, report) => {
+    const { minSeconds } = settings.of(args);
+    if (!serves(machine)) return;
+    const stop = machine.config.stopConfig;
+    args.whenKnown(() => {
+      if (stop?.signal === "SIGKILL")
+        report('config.stopConfig.signal is "SIGKILL", which ends every connection at once. Use "SIGTERM" or "SIGINT".');
+    });
+    const seconds = (parseDuration(stop?.timeout ?? "5s") ?? 0) / 1e9;
+    if (seconds < minSeconds)
+      report(
+        stop?.timeout === undefined
+          ? `config.stopConfig.timeout is left out, which is 5 s; at least ${minSeconds} s are wanted: timeout: "${minSeconds}s".`
+          : `config.stopConfig.timeout is ${seconds} s; at least ${minSeconds} s are wanted: timeout: "${minSeconds}s".`,
+      );
+  }),
+};

@@ -1,0 +1,31 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { defineSettings } from "../core/settings.ts";
+import { remediateMachine, validateMachine, type MachineServicePort } from "../resources.ts";
+
+const settings = defineSettings({});
+
+/** Plain HTTP on a public port that does not lead to HTTPS. */
+const isOpen = ({ handlers = [], forceHttps }: MachineServicePort): boolean =>
+  handlers.includes("http") && !handlers.includes("tls") && forceHttps !== true;
+
+/** Nobody talks to a public service unencrypted. */
+export const httpsForced: ResourceValidationPolicy = {
+  name: "https-forced",
+  description: "Public HTTP services lead every request to HTTPS.",
+  severity: "high",
+  remediationSteps: "Set `forceHttps: true` on the port, and serve HTTPS on another: { port: 443, handlers: [\"tls\", \"http\"] }.",
+  configSchema: settings.schema,
+  validateResource: validateMachine(({ config }, args, report) => {
+    settings.of(args);
+    args.each(config.services, ({ ports }, i) =>
+      args.each(ports, (port, k) => {
+        if (isOpen(port)) report(`config.services[${i}].ports[${k}] serves HTTP unencrypted. Add forceHttps: true.`);
+      }),
+    );
+  }),
+  remediateResource: remediateMachine(({ config }) => {
+    const open = (config.services ?? []).flatMap(({ ports = [] }) => ports.filter((port) => isOpen(port)));
+    for (const port of open) port.forceHttps = true;
+    return open.length > 0;
+  }),
+};

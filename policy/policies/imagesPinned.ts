@@ -1,0 +1,26 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { defineSettings } from "../core/settings.ts";
+import { validateMachine } from "../resources.ts";
+
+const settings = defineSettings({});
+
+const isPinned = (image: string): boolean => /@sha256:[0-9a-f]{64}$/.test(image);
+
+/** Images are pinned by digest: what runs in production is what ran before it. */
+export const imagesPinned: ResourceValidationPolicy = {
+  name: "images-pinned",
+  description: "Images are pinned by their digest, so that every Machine runs what was tested.",
+  severity: "high",
+  remediationSteps:
+    "Write the image as name@sha256:… with the digest that the registry tells (`docker buildx imagetools inspect IMAGE`), also behind a tag: name:1.2.3@sha256:…",
+  configSchema: settings.schema,
+  validateResource: validateMachine((machine, args, report) => {
+    settings.of(args);
+    const check = (image: string | undefined, path: string): void => {
+      if (image !== undefined && !isPinned(image))
+        report(`${path} has no digest: a tag may be moved to another image. Write it as name@sha256:…`);
+    };
+    args.whenKnown(() => check(machine.config.image, "config.image"));
+    args.each(machine.config.containers, ({ image }, i) => check(image, `config.containers[${i}].image`));
+  }),
+};

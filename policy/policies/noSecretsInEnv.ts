@@ -1,0 +1,42 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { z } from "zod";
+import { secretIn } from "../core/secretText.ts";
+import { defineSettings } from "../core/settings.ts";
+import { validateMachine } from "../resources.ts";
+
+const settings = defineSettings({
+  allow: z.array(z.string().min(1)).default([]).describe("Names of variables that may hold anything."),
+  names: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("More names of variables that hold secrets; `*` stands for any text, and case does not matter."),
+  entropy: z
+    .number()
+    .min(1)
+    .max(8)
+    .default(4.2)
+    .describe("Bits a character from which on a long text counts as random. Fewer find more, and more that is none."),
+});
+
+/** Secrets belong into App secrets: whoever may read a Machine reads its environment. */
+export const noSecretsInEnv: ResourceValidationPolicy = {
+  name: "no-secrets-in-env",
+  description: "No variable of an environment holds a secret: whoever may read the Machine reads it, in every version.",
+  severity: "critical",
+  remediationSteps:
+    "Put the value into AppSecrets or Secret under the same name: the Machine gets it as a variable of its environment, and nobody reads it back. A value that is no secret after all goes into `allow`.",
+  configSchema: settings.schema,
+  validateResource: validateMachine(({ config }, args, report) => {
+    const { allow, names, entropy } = settings.of(args);
+    const check = (env: { readonly [key: string]: string } | undefined, path: string): void =>
+      args.each(env, (value, name) => {
+        if (allow.includes(name)) return;
+        // Its value is never told, nor how long it is.
+        const why = secretIn(name, value, { names, entropy });
+        if (why) report(`${path}.${name} looks like a secret, by ${why}. Put it into AppSecrets under the same name.`);
+      });
+    args.whenKnown(() => check(config.env, "config.env"));
+    args.each(config.processes, ({ env }, i) => check(env, `config.processes[${i}].env`));
+    args.each(config.containers, ({ env }, i) => check(env, `config.containers[${i}].env`));
+  }),
+};

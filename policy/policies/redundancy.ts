@@ -1,0 +1,51 @@
+import type { StackValidationPolicy } from "@pulumi/policy";
+import { z } from "zod";
+import { refersTo } from "../core/references.ts";
+import { defineSettings } from "../core/settings.ts";
+import { validateStack, type StackResource } from "../core/validate.ts";
+import { isLike } from "../core/wildcard.ts";
+import { isJob } from "../core/machine.ts";
+
+const settings = defineSettings({
+  machines: z.int().min(1).default(2).describe("Machines an App of production has at least."),
+  regions: z.int().min(1).default(1).describe("Regions they are in at least."),
+  apps: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("Names of App resources of the program that are production; `*` stands for any text."),
+  mark: z
+    .record(z.string(), z.string())
+    .default({ environment: "production" })
+    .describe("Metadata by which an App is production: one of its Machines carries all of it."),
+});
+
+/** A Machine that is there for the App all the time: no job, no standby. One that stops when idle comes back when needed. */
+const isThere = ({ props }: StackResource<"Machine">): boolean =>
+  !isJob(props) && (props.config.standbys ?? []).length === 0;
+
+/** One Machine, or one region, may fail. */
+export const redundancy: StackValidationPolicy = {
+  name: "redundancy",
+  description: "Apps of production have several Machines, in several regions.",
+  severity: "high",
+  remediationSteps: "Add Machines of the App in other regions; jobs and standbys do not count.",
+  configSchema: settings.schema,
+  validateStack: validateStack((args, report) => {
+    const wanted = settings.of(args);
+    const marks = Object.entries(wanted.mark);
+    args.each(args.all("App"), (app) => {
+      const own = args.all("Machine").filter((machine) => refersTo(machine, "app", app));
+      const isMarked = ({ props }: StackResource<"Machine">): boolean =>
+        marks.length > 0 && marks.every(([key, value]) => props.config.metadata?.[key] === value);
+      if (!isLike(app.name, wanted.apps) && !own.some((machine) => isMarked(machine))) return;
+      const there = own.filter((machine) => isThere(machine));
+      if (there.length < wanted.machines)
+        report(`It has ${count(there.length, "Machine")}; at least ${wanted.machines} are wanted.`, app.urn);
+      const regions = new Set(there.map(({ props }) => props.placedRegion ?? props.region));
+      if (regions.size < wanted.regions)
+        report(`Its Machines are in ${count(regions.size, "region")}; at least ${wanted.regions} are wanted.`, app.urn);
+    });
+  }),
+};
+
+const count = (amount: number, what: string): string => `${amount} ${what}${amount === 1 ? "" : "s"}`;

@@ -1,0 +1,29 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { z } from "zod";
+import { defineSettings } from "../core/settings.ts";
+import { isLike } from "../core/wildcard.ts";
+import { validateMachine } from "../resources.ts";
+
+const settings = defineSettings({
+  metadata: z
+    .record(z.string(), z.string())
+    .default({})
+    .describe('Keys every Machine has, each with the values it may have: `*` stands for any text, `{ "team": "*" }` for any team.'),
+});
+
+/** Every Machine says whose it is. */
+export const requiredMetadata: ResourceValidationPolicy = {
+  name: "required-metadata",
+  description: "Machines carry the metadata that is required.",
+  severity: "low",
+  remediationSteps: "Add the key to `config.metadata`.",
+  configSchema: settings.schema,
+  validateResource: validateMachine(({ config }, args, report) => {
+    args.each(settings.of(args).metadata, (pattern, key) => {
+      const value = config.metadata?.[key];
+      if (value === undefined) report(`config.metadata.${key} is missing. Allowed is ${JSON.stringify(pattern)}.`);
+      else if (!isLike(value, [pattern]))
+        report(`config.metadata.${key} is not what is allowed: ${JSON.stringify(pattern)}.`);
+    });
+  }),
+};

@@ -1,0 +1,34 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { z } from "zod";
+import { defineSettings } from "../core/settings.ts";
+import { remediateVolume, validateVolume } from "../resources.ts";
+
+const settings = defineSettings({
+  minDays: z.int().min(1).max(60).default(7).describe("Days a snapshot has to be kept at least, up to 60."),
+});
+
+/** What is on a volume can be brought back. */
+export const volumeSnapshots: ResourceValidationPolicy = {
+  name: "volume-snapshots",
+  description: "Snapshots of volumes are taken every day, and kept long enough.",
+  severity: "high",
+  remediationSteps: "Leave out `autoBackupEnabled`, and set `snapshotRetention` to the days wanted.",
+  configSchema: settings.schema,
+  validateResource: validateVolume((volume, args, report) => {
+    const { minDays } = settings.of(args);
+    args.whenKnown(() => {
+      if (volume.autoBackupEnabled === false) report("autoBackupEnabled is false. Leave it out, or set it to true.");
+    });
+    const days = volume.snapshotRetention ?? 5;
+    if (days < minDays)
+      report(`snapshotRetention is ${days} days; at least ${minDays} are wanted: snapshotRetention: ${minDays}.`);
+  }),
+  remediateResource: remediateVolume((volume, args) => {
+    const { minDays } = settings.of(args);
+    const isShort = (volume.snapshotRetention ?? 5) < minDays;
+    const isOff = volume.autoBackupEnabled === false;
+    if (isShort) volume.snapshotRetention = minDays;
+    if (isOff) volume.autoBackupEnabled = true;
+    return isShort || isOff;
+  }),
+};

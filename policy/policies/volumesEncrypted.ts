@@ -1,0 +1,29 @@
+import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { defineSettings } from "../core/settings.ts";
+import { validateMachine, validateVolume } from "../resources.ts";
+
+const settings = defineSettings({});
+
+/** Data is encrypted where it lies. */
+export const volumesEncrypted: ResourceValidationPolicy = {
+  name: "volumes-encrypted",
+  description: "Volumes are encrypted.",
+  severity: "high",
+  remediationSteps:
+    "Leave out `encrypted`, or set it to true. An existing volume is replaced by that: move its data as docs/volumes.md tells.",
+  configSchema: settings.schema,
+  validateResource: [
+    validateVolume(({ encrypted }, args, report) => {
+      settings.of(args);
+      if (encrypted === false) report("encrypted is false. Leave it out, or set it to true.");
+    }),
+    validateMachine(({ config }, args, report) => {
+      settings.of(args);
+      // A volume that is made for its mount.
+      args.each(config.mounts, ({ volume, encrypted }, i) => {
+        if (volume === undefined && encrypted === false)
+          report(`config.mounts[${i}].encrypted is false. Leave it out, or set it to true.`);
+      });
+    }),
+  ],
+};
