@@ -12,7 +12,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: [
-            "test/{api,client,commands,core,dynamic,faults,functions,generated,plugin,resources,service,tools}/**/*.test.ts",
+            "test/{api,client,commands,core,dynamic,faults,functions,generated,plugin,policy,resources,service,tools}/**/*.test.ts",
           ],
           maxWorkers,
           testTimeout: 30_000,

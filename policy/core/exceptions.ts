@@ -1,5 +1,11 @@
 // Exceptions by resource, with a reason and a last day: for every policy of a pack, ours and others.
-import type { Policies, Policy, ReportViolation, ResourceValidationPolicy, StackValidationPolicy } from "@pulumi/policy";
+import type {
+  Policies,
+  Policy,
+  ReportViolation,
+  ResourceValidationPolicy,
+  StackValidationPolicy,
+} from "@pulumi/policy";
 import { isLike } from "./wildcard.ts";
 
 /** A resource that a policy does not hold for. */
@@ -61,7 +67,12 @@ export function withExceptions(policies: Policies, now: () => Date = () => new D
 
   /** Reports a violation, unless there is an exception for the resource. */
   const reporting =
-    (policy: Policy, args: { readonly getConfig: () => object }, own: string, report: ReportViolation): ReportViolation =>
+    (
+      policy: Policy,
+      args: { readonly getConfig: () => object },
+      own: string,
+      report: ReportViolation,
+    ): ReportViolation =>
     (message, urn = own) => {
       const { holds, ended } = urn === "" ? {} : find(args, urn);
       if (holds) used.set(`${policy.name} ${urn}`, { policy: policy.name, urn, exception: holds });
@@ -76,9 +87,9 @@ export function withExceptions(policies: Policies, now: () => Date = () => new D
     return {
       ...withSchema(policy),
       ...(policy.validateResource && {
-        validateResource: [validateResource].flat().map((validate) => (args, report) =>
-          validate(args, reporting(policy, args, args.urn, report)),
-        ),
+        validateResource: [validateResource]
+          .flat()
+          .map((validate) => (args, report) => validate(args, reporting(policy, args, args.urn, report))),
       }),
       ...(remediateResource && {
         remediateResource: (args) =>

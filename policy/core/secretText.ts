@@ -15,7 +15,10 @@ const formats: readonly (readonly [what: string, pattern: RegExp])[] = [
   ["a signed token", /^eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+$/],
   ["an access key", /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b/],
   ["a token of a code host", /\b(?:gh[pousr]_\w{36,}|github_pat_\w{50,}|glpat-[\w-]{20,})/],
-  ["a token of a service", /\b(?:sk|rk|pk)_(?:live|test)_\w{16,}|\bxox[abprs]-[\w-]{10,}|\bpul-[0-9a-f]{40}\b|\bnpm_\w{36}\b/],
+  [
+    "a token of a service",
+    /\b(?:sk|rk|pk)_(?:live|test)_\w{16,}|\bxox[abprs]-[\w-]{10,}|\bpul-[0-9a-f]{40}\b|\bnpm_\w{36}\b/,
+  ],
   ["a key of a service", /\bAIza[\w-]{35}\b|\bSG\.[\w-]{22}\.[\w-]{43}\b|\bsk-(?:ant-|proj-)?[\w-]{32,}/],
 ];
 
@@ -44,11 +47,20 @@ export function secretIn(
   value: string,
   { names: more, entropy }: { readonly names: readonly string[]; readonly entropy: number },
 ): string | undefined {
-  const upper = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toUpperCase().replace(/[^A-Z0-9]+/g, "_");
+  const upper = name
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .toUpperCase()
+    .replace(/[^A-Z0-9]+/g, "_");
   if (plain.test(value)) return undefined;
   const format = formats.find(([, pattern]) => pattern.test(value));
   if (format) return `its value, which has the format of ${format[0]}`;
-  if (isLike(name.toUpperCase(), more.map((pattern) => pattern.toUpperCase()))) return "its name";
+  if (
+    isLike(
+      name.toUpperCase(),
+      more.map((pattern) => pattern.toUpperCase()),
+    )
+  )
+    return "its name";
   if (names.test(upper) && !harmlessNames.test(upper)) return "its name";
   if (looksRandom(value, entropy)) return "its value, which looks random";
   return undefined;

@@ -68,8 +68,19 @@ export const remediating =
   (repair: Repair<Name>): ResourceRemediation =>
   (args) => {
     if (resourceName(args.type) !== name) return args.notApplicable(`it is about each ${name}`);
-    return repair(args.props as ResourceTypes[Name]["inputs"], args) ? args.props : undefined;
+    return repair(repairable(args.props) as ResourceTypes[Name]["inputs"], args) ? args.props : undefined;
   };
+
+/**
+ * Inputs that a repair changes in place. Pulumi's own view of them keeps secrets secret, and throws where a list is mapped or
+ * filtered: a new list is to be made by the class of the old one, which it wraps.
+ */
+function repairable<T>(value: T): T {
+  if (!(value instanceof Object) || typeof value === "function") return value;
+  return new Proxy(value, {
+    get: (target, key) => (key === "constructor" ? undefined : repairable(Reflect.get(target, key) as unknown)),
+  });
+}
 
 /** A resource of a stack, with what the stack holds of it. */
 export interface StackResource<Name extends ResourceName> extends PolicyResource {

@@ -1,5 +1,11 @@
 /** Whether a text is one of several patterns, in which `*` stands for any text. */
 export const isLike = (text: string, patterns: readonly string[]): boolean =>
   patterns.some((pattern) =>
-    new RegExp(`^${pattern.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&")).join(".*")}$`, "s").test(text),
+    new RegExp(
+      `^${pattern
+        .split("*")
+        .map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"))
+        .join(".*")}$`,
+      "s",
+    ).test(text),
   );

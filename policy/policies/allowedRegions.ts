@@ -5,7 +5,10 @@ import type { CheckArgs } from "../core/validate.ts";
 import { validateIpAssignment, validateMachine, validatePostgresCluster, validateVolume } from "../resources.ts";
 
 const settings = defineSettings({
-  regions: z.array(z.string().min(1)).default([]).describe("Codes of the regions that may be used, for example `ams`. Empty: any."),
+  regions: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("Codes of the regions that may be used, for example `ams`. Empty: any."),
 });
 
 type Report = (message: string) => void;

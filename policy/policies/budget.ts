@@ -27,7 +27,11 @@ const table = z.strictObject({
 });
 
 const settings = defineSettings({
-  monthly: z.number().positive().optional().describe("What the stack may cost a month, in the currency of the prices. Left out: anything."),
+  monthly: z
+    .number()
+    .positive()
+    .optional()
+    .describe("What the stack may cost a month, in the currency of the prices. Left out: anything."),
   prices: table.default({}).describe("Prices a month, in place of those in prices.json, one by one."),
 });
 
@@ -84,7 +88,8 @@ export function budget(): ResourceValidationPolicy {
     name: "budget",
     description: "The stack stays within what it may cost a month, by estimate.",
     severity: "medium",
-    remediationSteps: "Make Machines, volumes or clusters smaller or fewer, or raise `monthly`. `prices` takes the prices of your contract.",
+    remediationSteps:
+      "Make Machines, volumes or clusters smaller or fewer, or raise `monthly`. `prices` takes the prices of your contract.",
     configSchema: settings.schema,
     validateResource: [
       validateMachine((machine, args, report) => check(args, report, (prices) => machineCost(machine, prices))),

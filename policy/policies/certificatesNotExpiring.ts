@@ -16,7 +16,8 @@ export const certificatesNotExpiring = (now: () => Date): ResourceValidationPoli
   name: "certificates-not-expiring",
   description: "Certificates of your own are good for a while yet; nothing renews them for you.",
   severity: "high",
-  remediationSteps: "Get a new certificate and give it to the CustomCertificate, or use an AcmeCertificate, which is renewed by itself.",
+  remediationSteps:
+    "Get a new certificate and give it to the CustomCertificate, or use an AcmeCertificate, which is renewed by itself.",
   configSchema: settings.schema,
   validateResource: validateCustomCertificate(({ fullchain }, args, report) => {
     const { days } = settings.of(args);

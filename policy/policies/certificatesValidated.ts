@@ -10,7 +10,8 @@ export const certificatesValidated: StackValidationPolicy = {
   name: "certificates-validated",
   description: "Every certificate that is issued for you is waited for until it is valid.",
   severity: "medium",
-  remediationSteps: "Add a CertificateValidation of the certificate's hostname: the deploy fails where it is never issued.",
+  remediationSteps:
+    "Add a CertificateValidation of the certificate's hostname: the deploy fails where it is never issued.",
   configSchema: settings.schema,
   validateStack: validateStack((args, report) => {
     settings.of(args);

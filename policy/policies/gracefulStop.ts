@@ -6,7 +6,12 @@ import { defineSettings } from "../core/settings.ts";
 import { validateMachine } from "../resources.ts";
 
 const settings = defineSettings({
-  minSeconds: z.number().min(0).max(300).default(10).describe("Least time a service gets to end its work, in seconds, up to 300."),
+  minSeconds: z
+    .number()
+    .min(0)
+    .max(300)
+    .default(10)
+    .describe("Least time a service gets to end its work, in seconds, up to 300."),
 });
 
 /** What serves may end its work before it is replaced. */
@@ -22,7 +27,9 @@ export const gracefulStop: ResourceValidationPolicy = {
     const stop = machine.config.stopConfig;
     args.whenKnown(() => {
       if (stop?.signal === "SIGKILL")
-        report('config.stopConfig.signal is "SIGKILL", which ends every connection at once. Use "SIGTERM" or "SIGINT".');
+        report(
+          'config.stopConfig.signal is "SIGKILL", which ends every connection at once. Use "SIGTERM" or "SIGINT".',
+        );
     });
     const seconds = (parseDuration(stop?.timeout ?? "5s") ?? 0) / 1e9;
     if (seconds < minSeconds)

@@ -13,7 +13,8 @@ export const httpsForced: ResourceValidationPolicy = {
   name: "https-forced",
   description: "Public HTTP services lead every request to HTTPS.",
   severity: "high",
-  remediationSteps: "Set `forceHttps: true` on the port, and serve HTTPS on another: { port: 443, handlers: [\"tls\", \"http\"] }.",
+  remediationSteps:
+    'Set `forceHttps: true` on the port, and serve HTTPS on another: { port: 443, handlers: ["tls", "http"] }.',
   configSchema: settings.schema,
   validateResource: validateMachine(({ config }, args, report) => {
     settings.of(args);

@@ -22,6 +22,8 @@ export const productionProtected: ResourceValidationPolicy = {
   validateResource: [
     validateApp((_, args, report) => check(args, report)),
     validateVolume((_, args, report) => check(args, report)),
-    validatePostgresCluster(({ deletionProtection }, args, report) => check(args, report, deletionProtection !== false)),
+    validatePostgresCluster(({ deletionProtection }, args, report) =>
+      check(args, report, deletionProtection !== false),
+    ),
   ],
 };

@@ -8,7 +8,9 @@ const settings = defineSettings({
   metadata: z
     .record(z.string(), z.string())
     .default({})
-    .describe('Keys every Machine has, each with the values it may have: `*` stands for any text, `{ "team": "*" }` for any team.'),
+    .describe(
+      'Keys every Machine has, each with the values it may have: `*` stands for any text, `{ "team": "*" }` for any team.',
+    ),
 });
 
 /** Every Machine says whose it is. */

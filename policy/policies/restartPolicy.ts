@@ -18,7 +18,9 @@ export const restartPolicy: ResourceValidationPolicy = {
   validateResource: validateMachine((machine, args, report) => {
     settings.of(args);
     if (staysDown(machine))
-      report('config.restart.policy is "no": after a crash the service stays down. Set it to "on-failure" or "always".');
+      report(
+        'config.restart.policy is "no": after a crash the service stays down. Set it to "on-failure" or "always".',
+      );
   }),
   remediateResource: remediateMachine((machine) => {
     if (!staysDown(machine) || !machine.config.restart) return false;

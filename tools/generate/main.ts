@@ -1,6 +1,7 @@
 // Writes everything that is derived from the resource declarations and the contract; with --check only says what is stale.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { baselines } from "../../policy/baselines.ts";
 import { main } from "../lib/process.mjs";
 import { sdkGenerator } from "../setup/sdkGenerator.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
@@ -27,6 +28,8 @@ async function generate(): Promise<number> {
   for (const [path, text] of Object.entries(referencePages(schema, examples(root))))
     files[`docs/reference/${path}`] = text;
   files["policy/resources.ts"] = policyResources(schema);
+  for (const [name, levels] of Object.entries(baselines))
+    files[`policy/baselines/${name}.json`] = `${JSON.stringify(levels, null, 2)}\n`;
 
   files["docs/coverage.md"] = coverage(root);
   files["docs/service-coverage.md"] = serviceCoverage(root);

@@ -16,7 +16,10 @@ ${members(schema, { properties: spec.properties, required: spec.required }, fals
 `,
   );
   const helpers = resources.map(
-    ({ name, spec }) => `${doc("", { description: `Checks every ${name} of a stack before it is created or changed. ${spec.description}` })}export const validate${name} = validating("${name}");
+    ({
+      name,
+      spec,
+    }) => `${doc("", { description: `Checks every ${name} of a stack before it is created or changed. ${spec.description}` })}export const validate${name} = validating("${name}");
 /** Repairs every ${name} of a stack before it is checked, created or changed. */
 export const remediate${name} = remediating("${name}");
 `,

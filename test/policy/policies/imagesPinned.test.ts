@@ -1,0 +1,41 @@
+import { describe, expect, test } from "vitest";
+import { imagesPinned } from "../../../policy/policies/imagesPinned.ts";
+import { check, unknownText } from "../../support/policies.ts";
+
+const digest = `sha256:${"0123456789abcdef".repeat(4)}`;
+const machine = (image: string, containers: string[] = []) => ({
+  app: "shop",
+  config: { image, containers: containers.map((image, i) => ({ name: `c${i}`, image })) },
+});
+
+describe("images-pinned", () => {
+  test.each([`registry.example.com/shop@${digest}`, `shop:1.0.0@${digest}`])("lets %s pass", async (image) => {
+    expect(await check(imagesPinned, "Machine", machine(image, [image]))).toEqual({ violations: [] });
+  });
+
+  test.each(["shop", "shop:latest", "registry.example.com:5000/shop:1.0.0", "shop@sha256:0123"])(
+    "refuses %s, and does not quote it",
+    async (image) => {
+      const { violations } = await check(imagesPinned, "Machine", machine(image));
+      expect(violations).toEqual([
+        "config.image has no digest: a tag may be moved to another image. Write it as name@sha256:…",
+      ]);
+    },
+  );
+
+  test("names the container", async () => {
+    const { violations } = await check(imagesPinned, "Machine", machine(`shop@${digest}`, [`a@${digest}`, "b:1"]));
+    expect(violations).toEqual([expect.stringContaining("config.containers[1].image has no digest")]);
+  });
+
+  test("goes on past an image that is unknown, and says that it is", async () => {
+    expect(await check(imagesPinned, "Machine", machine(unknownText, ["b:1"]))).toEqual({
+      violations: [expect.stringContaining("config.containers[0].image")],
+      unknown: "config.image is known only at the update; it is checked then, before anything is made of it",
+    });
+  });
+
+  test("is about Machines alone", async () => {
+    expect(await check(imagesPinned, "App", {})).toMatchObject({ notApplicable: "it is about each Machine" });
+  });
+});
