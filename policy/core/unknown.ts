@@ -14,6 +14,12 @@ const isUnknownValue = (error: unknown): error is UnknownValue =>
 /** Lets a check go on where a value is unknown, and tells of all of them in the end. */
 export class Unknowns {
   readonly #found: UnknownValue[] = [];
+  readonly #when: string;
+
+  /** @param when when the check is made with the values known: "…, and are checked then, …" */
+  constructor(when: string) {
+    this.#when = when;
+  }
 
   /** Runs a part of a check. What it does not know is told in the end; the rest of the check goes on. */
   readonly whenKnown = (check: () => void): void => {
@@ -46,8 +52,8 @@ export class Unknowns {
     const [first] = this.#found;
     if (first === undefined) return;
     const paths = [...new Set(this.#found.map(({ props }) => pathText(props)))];
-    const [is, it] = paths.length > 1 ? ["are", "they are"] : ["is", "it is"];
-    first.message = `${paths.join(" and ")} ${is} known only at the update; ${it} checked then, before anything is made of ${paths.length > 1 ? "them" : "it"}`;
+    const is = paths.length > 1 ? "are" : "is";
+    first.message = `${paths.join(" and ")} ${is} known only at the update, and ${is} checked ${this.#when}`;
     throw first;
   }
 

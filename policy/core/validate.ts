@@ -55,7 +55,7 @@ export const validating =
   (check: Check<Name>): ResourceValidation =>
   async (args, report) => {
     if (resourceName(args.type) !== name) return args.notApplicable(`it is about each ${name}`);
-    const unknowns = new Unknowns();
+    const unknowns = new Unknowns(`then, before the ${name} is created or changed`);
     const { each, whenKnown } = unknowns;
     await unknowns.run(() =>
       check(args.props as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown }, (message) => report(message)),
@@ -104,7 +104,7 @@ export interface StackCheckArgs extends StackValidationArgs {
 export const validateStack =
   (check: (args: StackCheckArgs, report: ReportViolation) => Promise<void> | void): StackValidation =>
   async (args, report) => {
-    const unknowns = new Unknowns();
+    const unknowns = new Unknowns("at its end");
     const { each, whenKnown } = unknowns;
     const all = <Name extends ResourceName>(name: Name) =>
       args.resources.filter(({ type }) => resourceName(type) === name) as StackResource<Name>[];

@@ -23,6 +23,10 @@ const settings = defineSettings({
 const isThere = ({ props }: StackResource<"Machine">): boolean =>
   !isJob(props) && (props.config.standbys ?? []).length === 0;
 
+/** Where a Machine is: a preview knows it where the program leaves no choice. */
+const regionOf = ({ props }: StackResource<"Machine">): string | undefined =>
+  props.region !== undefined && (props.fallbackRegions ?? []).length === 0 ? props.region : props.placedRegion;
+
 /** One Machine, or one region, may fail. */
 export const redundancy: StackValidationPolicy = {
   name: "redundancy",
@@ -41,7 +45,7 @@ export const redundancy: StackValidationPolicy = {
       const there = own.filter((machine) => isThere(machine));
       if (there.length < wanted.machines)
         report(`It has ${count(there.length, "Machine")}; at least ${wanted.machines} are wanted.`, app.urn);
-      const regions = new Set(there.map(({ props }) => props.placedRegion ?? props.region));
+      const regions = new Set(there.map((machine) => regionOf(machine)));
       if (regions.size < wanted.regions)
         report(`Its Machines are in ${count(regions.size, "region")}; at least ${wanted.regions} are wanted.`, app.urn);
     });

@@ -143,7 +143,7 @@ export async function repair<Name extends ResourceName>(
   inputs: ResourceTypes[Name]["inputs"],
   how: CheckOptions = {},
 ): Promise<Record<string, unknown> | undefined> {
-  const props = unknownCheckingProxy(secretsPreservingProxy(inputs as object));
+  const props = unknownCheckingProxy(secretsPreservingProxy(inputs));
   const result = await policy.remediateResource?.(argsOf(policy, type, props, how));
   return result ? serializeProperties(result) : undefined;
 }

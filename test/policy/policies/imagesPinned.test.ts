@@ -31,7 +31,8 @@ describe("images-pinned", () => {
   test("goes on past an image that is unknown, and says that it is", async () => {
     expect(await check(imagesPinned, "Machine", machine(unknownText, ["b:1"]))).toEqual({
       violations: [expect.stringContaining("config.containers[0].image")],
-      unknown: "config.image is known only at the update; it is checked then, before anything is made of it",
+      unknown:
+        "config.image is known only at the update, and is checked then, before the Machine is created or changed",
     });
   });
 
