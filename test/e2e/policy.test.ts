@@ -1,0 +1,223 @@
+// The policy pack with the real CLI, on both bindings: a stack that breaks every policy, the same one mended, one that is
+// remediated, exceptions, and what a preview does not know.
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { baselines } from "../../policy/baselines.ts";
+import { send } from "../support/around.ts";
+import { leaks } from "../support/canaries.ts";
+import { currentCertificate } from "../support/certificates.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
+
+const installed = inject("installed");
+const pack = join(installed, "node_modules/pulumi-machines-policy");
+const executable = join(pack, "pulumi-analyzer-machines");
+const digest = `sha256:${"0123456789abcdef".repeat(4)}`;
+const hostname = "own.example.com";
+const day = 86_400_000;
+const canaries = {
+  image: "c4n4ry-image/in-a-registry",
+  env: "c4n4ry-Env-8f3kQz91LmW",
+  metadata: "c4n4ry-metadata-value",
+};
+
+/** Breaks every policy; what is secret is so in the program. */
+const broken = `
+import { readFileSync } from "node:fs";
+import * as pulumi from "@pulumi/pulumi";
+import * as machines from "pulumi-machines";
+const secret: Record<string, string> = JSON.parse(readFileSync("canaries.json", "utf8"));
+const app = new machines.App("shop", { forceDestroy: true });
+new machines.Volume("data", { app: app.id, region: "syd", encrypted: false, snapshotRetention: 1, allowDataLoss: true });
+new machines.Machine("web", {
+  app: app.id,
+  region: "syd",
+  config: {
+    image: pulumi.secret(secret.image),
+    guest: { cpuKind: "performance", cpus: 8, memoryMb: 65536 },
+    env: { API_TOKEN: pulumi.secret(secret.env) },
+    metadata: { team: pulumi.secret(secret.metadata) },
+    restart: { policy: "no" },
+    services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 80, handlers: ["http"] }, { port: 22, handlers: [] }] }],
+  },
+});
+new machines.IpAssignment("ipv4", { app: app.id, type: "v4" });
+new machines.AcmeCertificate("www", { app: app.id, hostname: "www.example.com" });
+new machines.CustomCertificate("own", {
+  app: app.id, hostname: "${hostname}", fullchain: secret.fullchain, privateKey: secret.privateKey,
+});
+new machines.PostgresCluster("db", { region: "fra", plan: "basic", deletionProtection: false });
+new machines.DeployToken("deploy", { app: app.id, expiry: "8760h" });
+`;
+
+/** The same, mended as the messages say. */
+const mended = `
+import { readFileSync } from "node:fs";
+import * as machines from "pulumi-machines";
+const secret: Record<string, string> = JSON.parse(readFileSync("canaries.json", "utf8"));
+const app = new machines.App("shop", {}, { protect: true });
+new machines.Volume("data", { app: app.id, region: "ams", snapshotRetention: 14 }, { protect: true });
+new machines.AppSecrets("secrets", { app: app.id, values: { API_TOKEN: secret.env } });
+for (const [name, region] of [["web", "ams"], ["web2", "fra"]]) {
+  new machines.Machine(name, {
+    app: app.id,
+    region,
+    config: {
+      image: "registry.example.com/shop@${digest}",
+      metadata: { team: "shop" },
+      stopConfig: { signal: "SIGTERM", timeout: "30s" },
+      services: [{
+        protocol: "tcp",
+        internalPort: 8080,
+        autostop: "stop",
+        ports: [{ port: 80, handlers: ["http"], forceHttps: true }, { port: 443, handlers: ["tls", "http"] }],
+        checks: [{ type: "http", path: "/healthz", interval: "15s", timeout: "2s" }],
+      }],
+    },
+  });
+}
+new machines.IpAssignment("ipv6", { app: app.id, type: "v6" });
+new machines.CustomCertificate("own", {
+  app: app.id, hostname: "${hostname}", fullchain: secret.fullchain, privateKey: secret.privateKey,
+});
+const db = new machines.PostgresCluster("db", { region: "fra", plan: "launch" });
+new machines.PostgresBackup("before-release", { cluster: db.id, type: "full" });
+new machines.DeployToken("deploy", { app: app.id, expiry: "168h" });
+`;
+
+/** Every policy at its gravest, those that want to be configured too. */
+const strict = {
+  ...baselines.strict,
+  "allowed-registries": { registries: ["registry.example.com"] },
+  "allowed-regions": { regions: ["ams", "fra"] },
+  "allowed-machine-sizes": { sizes: ["shared-cpu-1x"], maxMemoryMb: 2048 },
+  budget: { monthly: 400 },
+  "required-metadata": { metadata: { team: "shop" } },
+  autostop: "mandatory",
+};
+
+/** What the broken stack is told: by policy, the resource and a telling part of the message. */
+const told: readonly (readonly [policy: string, resource: string, message: RegExp])[] = [
+  ["images-pinned", "web", /config\.image has no digest.*Write it as name@sha256:…/],
+  ["allowed-registries", "web", /config\.image comes from a registry that is not allowed\. Allowed .*registry\.example\.com/],
+  ["allowed-regions", "web", /region is one that is not allowed\. Allowed are ams, fra/],
+  ["allowed-regions", "data", /region is one that is not allowed/],
+  ["allowed-machine-sizes", "web", /the size performance-8x, which is not allowed\. Allowed are shared-cpu-1x/],
+  ["allowed-machine-sizes", "web", /memoryMb is 65536; 2048 MiB are allowed/],
+  ["budget", "web", /By estimate it costs 488\.00 USD a month and takes the stack to [\d.]+ USD; 400\.00 USD are allowed/],
+  ["no-secrets-in-env", "web", /config\.env\.API_TOKEN looks like a secret, by its name\. Put it into AppSecrets/],
+  ["health-checks", "web", /config\.services\[0\] has no check\. Add checks/],
+  ["redundancy", "shop", /It has 1 Machine; at least 2 are wanted/],
+  ["redundancy", "shop", /Its Machines are in 1 region; at least 2 are wanted/],
+  ["restart-policy", "web", /config\.restart\.policy is "no".*Set it to "on-failure" or "always"/],
+  ["graceful-stop", "web", /config\.stopConfig\.timeout is left out.*timeout: "10s"/],
+  ["no-public-ipv4", "ipv4", /type is "v4", a public IPv4 address\. Allowed are "v6" and "private_v6"/],
+  ["https-forced", "web", /config\.services\[0\]\.ports\[0\] serves HTTP unencrypted\. Add forceHttps: true/],
+  ["known-ports", "web", /config\.services\[0\]\.ports\[1\] makes port 22 public\. Known are 80, 443/],
+  ["certificates-validated", "www", /Nothing waits until it is valid\. Add a CertificateValidation/],
+  ["certificates-not-expiring", "own", /fullchain expires on .*, in \d days; at least 30 are wanted/],
+  ["volumes-encrypted", "data", /encrypted is false\. Leave it out, or set it to true/],
+  ["volume-snapshots", "data", /snapshotRetention is 1 days?; at least 14 are wanted: snapshotRetention: 14/],
+  ["database-protection", "db", /deletionProtection is false\. Leave it out, or set it to true/],
+  ["database-plan", "db", /plan is "basic"; "launch" is the smallest allowed/],
+  ["database-backups", "db", /There is no backup of it\. Add a PostgresBackup/],
+  ["production-protected", "shop", /It is not protected.*Add \{ protect: true \}/],
+  ["production-protected", "data", /It is not protected/],
+  ["production-protected", "db", /It is not protected/],
+  ["no-data-loss-switches", "shop", /forceDestroy is true/],
+  ["no-data-loss-switches", "data", /allowDataLoss is true/],
+  ["required-metadata", "web", /config\.metadata\.team is not what is allowed: "shop"/],
+  ["deploy-token-expiry", "deploy", /expiry is 8760 h; at most 168 h are allowed: expiry: "168h"/],
+  ["autostop", "web", /config\.services\[0\] never stops\. Set autostop: "stop" and autostart: true/],
+];
+
+/** A violation the CLI tells: level, policy, resource and message. */
+interface Violation {
+  readonly level: string;
+  readonly policy: string;
+  readonly resource: string;
+  readonly message: string;
+}
+
+/** Violations in the output of a run. */
+const violationsIn = (output: string): Violation[] =>
+  [
+    ...output.matchAll(
+      /^ +- \[(advisory|mandatory|remediate)\](?: \[severity: \w+\])? +([\w-]+) +\(\S+: ([\w-]+)\)\n((?: {10}.*\n)+)/gm,
+    ),
+  ].map(([, level = "", policy = "", resource = "", message = ""]) => ({ level, policy, resource, message }));
+
+describe.each(bindings)("policies on %s", (binding) => {
+  let service: TestService;
+  let stack: Stack;
+
+  const set = (config: object): void => writeFileSync(join(stack.dir, "policy.json"), JSON.stringify(config));
+  const run = (...args: string[]) =>
+    stack.run([...args, "--policy-pack", executable, "--policy-pack-config", "policy.json"]);
+  const apps = () => send<{ total_apps: number }>(service, "GET", "/v1/apps?org_slug=personal");
+  const certificate = (days: number): void => {
+    const { fullchain, private_key } = currentCertificate({
+      hosts: [hostname],
+      until: new Date(Date.now() + days * day),
+    });
+    writeFileSync(
+      join(stack.dir, "canaries.json"),
+      JSON.stringify({ ...canaries, fullchain, privateKey: private_key }),
+    );
+  };
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(installed, "policies", binding);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+  });
+  afterAll(() => service.close());
+
+  test("a stack that breaks them all: each says what and how, at preview, and no secret", async () => {
+    stack.program(broken);
+    certificate(5);
+    set(strict);
+    const { code, output } = await run("preview");
+    expect(code).not.toBe(0);
+    const found = violationsIn(output);
+    for (const [policy, resource, message] of told)
+      expect(found, `${policy} of ${resource}`).toContainEqual({
+        level: "mandatory",
+        policy,
+        resource,
+        message: expect.stringMatching(message),
+      });
+    const ours = new Set(told.map(([policy]) => policy));
+    expect([...ours, "exceptions"].sort()).toEqual(Object.keys(baselines.strict).sort());
+    expect(found.filter(({ level }) => level === "mandatory")).toHaveLength(told.length);
+    expect(leaks(canaries, [{ what: "the output", text: output }])).toEqual([]);
+  });
+
+  test("nothing is made of it", async () => {
+    const from = service.requests.length;
+    const { code, output } = await run("up", "--yes", "--skip-preview");
+    expect(code).not.toBe(0);
+    expect(leaks(canaries, [{ what: "the output", text: output }])).toEqual([]);
+    expect(service.requests.slice(from).filter((request) => isWrite(request))).toEqual([]);
+    expect(await apps()).toMatchObject({ total_apps: 0 });
+  });
+
+  test("mended, it passes, and changes nothing the second time", async () => {
+    stack.program(mended);
+    certificate(90);
+    const made = await run("up", "--yes");
+    expect([made.code, violationsIn(made.output)], made.output).toEqual([0, []]);
+    expect(made.output).not.toContain("can't run policy");
+    const again = await run("up", "--yes", "--skip-preview");
+    const { unchanged = 0, ...rest } = counts(again.output);
+    expect([again.code, rest, violationsIn(again.output)]).toEqual([0, {}, []]);
+    expect(unchanged).toBeGreaterThan(10);
+    expect(counts(await stack.refresh())).toEqual({ unchanged });
+  });
+
+  test("what is in the state is checked without a program, too", async () => {
+    const { code, output } = await run("policy", "analyze");
+    expect([code, violationsIn(output)], output).toEqual([0, []]);
+  });
+});
