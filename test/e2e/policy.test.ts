@@ -1,6 +1,6 @@
 // The policy pack with the real CLI, on both bindings: a stack that breaks every policy, the same one mended, one that is
 // remediated, exceptions, and what a preview does not know.
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { baselines } from "../../policy/baselines.ts";
@@ -100,12 +100,20 @@ const strict = {
 /** What the broken stack is told: by policy, the resource and a telling part of the message. */
 const told: readonly (readonly [policy: string, resource: string, message: RegExp])[] = [
   ["images-pinned", "web", /config\.image has no digest.*Write it as name@sha256:…/],
-  ["allowed-registries", "web", /config\.image comes from a registry that is not allowed\. Allowed .*registry\.example\.com/],
+  [
+    "allowed-registries",
+    "web",
+    /config\.image comes from a registry that is not allowed\. Allowed .*registry\.example\.com/,
+  ],
   ["allowed-regions", "web", /region is one that is not allowed\. Allowed are ams, fra/],
   ["allowed-regions", "data", /region is one that is not allowed/],
   ["allowed-machine-sizes", "web", /the size performance-8x, which is not allowed\. Allowed are shared-cpu-1x/],
   ["allowed-machine-sizes", "web", /memoryMb is 65536; 2048 MiB are allowed/],
-  ["budget", "web", /By estimate it costs 488\.00 USD a month and takes the stack to [\d.]+ USD; 400\.00 USD are allowed/],
+  [
+    "budget",
+    "web",
+    /By estimate it costs 488\.00 USD a month and takes the stack to [\d.]+ USD; 400\.00 USD are allowed/,
+  ],
   ["no-secrets-in-env", "web", /config\.env\.API_TOKEN looks like a secret, by its name\. Put it into AppSecrets/],
   ["health-checks", "web", /config\.services\[0\] has no check\. Add checks/],
   ["redundancy", "shop", /It has 1 Machine; at least 2 are wanted/],
@@ -167,10 +175,14 @@ describe.each(bindings)("policies on %s", (binding) => {
     );
   };
 
+  const newStack = async (name: string): Promise<void> => {
+    stack = new Stack(installed, name, binding);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+  };
+
   beforeAll(async () => {
     service = await startService();
-    stack = new Stack(installed, "policies", binding);
-    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await newStack("policies");
   });
   afterAll(() => service.close());
 
@@ -190,7 +202,9 @@ describe.each(bindings)("policies on %s", (binding) => {
       });
     const ours = new Set(told.map(([policy]) => policy));
     expect([...ours, "exceptions"].sort()).toEqual(Object.keys(baselines.strict).sort());
-    expect(found.filter(({ level }) => level === "mandatory")).toHaveLength(told.length);
+    // Which resource goes over the budget first, and which ones then do as well, is the engine's to choose.
+    const others = ({ level, policy }: Violation) => level === "mandatory" && policy !== "budget";
+    expect(found.filter(others)).toHaveLength(told.filter(([policy]) => policy !== "budget").length);
     expect(leaks(canaries, [{ what: "the output", text: output }])).toEqual([]);
   });
 
@@ -219,5 +233,193 @@ describe.each(bindings)("policies on %s", (binding) => {
   test("what is in the state is checked without a program, too", async () => {
     const { code, output } = await run("policy", "analyze");
     expect([code, violationsIn(output)], output).toEqual([0, []]);
+  });
+
+  test("what is remediated is made so, and stays so", async () => {
+    await newStack("remediated");
+    stack.program(`
+import * as machines from "pulumi-machines";
+const app = new machines.App("fixed", {}, { protect: true });
+new machines.Volume("data", { app: app.id, region: "ams", autoBackupEnabled: false, snapshotRetention: 1 }, { protect: true });
+new machines.Machine("web", {
+  app: app.id,
+  region: "ams",
+  config: {
+    image: "registry.example.com/shop@${digest}",
+    restart: { policy: "no" },
+    stopConfig: { timeout: "30s" },
+    services: [{
+      protocol: "tcp",
+      internalPort: 8080,
+      ports: [{ port: 80, handlers: ["http"] }, { port: 443, handlers: ["tls", "http"] }],
+      checks: [{ type: "tcp", interval: "15s", timeout: "2s" }],
+    }],
+  },
+});`);
+    set(baselines.production);
+    const made = await run("up", "--yes", "--skip-preview");
+    expect(made.code, made.output).toBe(0);
+    for (const policy of ["restart-policy", "https-forced", "volume-snapshots"])
+      expect(made.output).toMatch(new RegExp(`\\[remediate\\]  ${policy}`));
+    const { data, web } = await stack.state();
+    expect(data?.inputs).toMatchObject({ autoBackupEnabled: true, snapshotRetention: 7 });
+    expect(web?.inputs["config"]).toMatchObject({
+      restart: { policy: "on-failure" },
+      services: [{ ports: [{ port: 80, handlers: ["http"], forceHttps: true }, { port: 443 }] }],
+    });
+    const again = await run("up", "--yes", "--skip-preview");
+    expect(counts(again.output)).toEqual({ unchanged: 4 });
+    expect(counts(await stack.refresh())).toEqual({ unchanged: 4 });
+  });
+
+  test("an exception is told for as long as it is needed, and counts until its day", async () => {
+    await newStack("excepted");
+    set({
+      ...baselines.production,
+      "production-protected": {
+        enforcementLevel: "mandatory",
+        exceptions: [{ resource: "free", reason: "moves next week", until: "2099-12-31" }],
+      },
+      "health-checks": {
+        enforcementLevel: "mandatory",
+        exceptions: [{ resource: "w*b", reason: "no path for it yet", until: "2020-01-31" }],
+      },
+    });
+    stack.program(`
+import * as machines from "pulumi-machines";
+const app = new machines.App("free");
+new machines.Machine("web", {
+  app: app.id,
+  region: "ams",
+  config: {
+    image: "registry.example.com/shop@${digest}",
+    services: [{ protocol: "tcp", internalPort: 8080, ports: [{ port: 443, handlers: ["tls"] }] }],
+  },
+});`);
+    const { code, output } = await run("preview");
+    const found = violationsIn(output);
+    expect(code).not.toBe(0);
+    expect(found.filter(({ level }) => level === "mandatory")).toEqual([
+      expect.objectContaining({
+        policy: "health-checks",
+        resource: "web",
+        message: expect.stringContaining("Its exception (no path for it yet) has ended on 2020-01-31."),
+      }),
+    ]);
+    expect(found).toContainEqual({
+      level: "advisory",
+      policy: "exceptions",
+      resource: "free",
+      message: expect.stringContaining("production-protected does not hold for it until 2099-12-31: moves next week"),
+    });
+  });
+
+  test("what a preview does not know it says, and the update checks before it makes anything of it", async () => {
+    await newStack("unknown");
+    set(baselines.production);
+    stack.program(`
+import * as machines from "pulumi-machines";
+const app = new machines.App("later", {}, { protect: true });
+new machines.Machine("web", {
+  app: app.id,
+  region: "ams",
+  config: { image: app.id.apply((id) => \`registry.example.com/\${id}:1.0.0\`) },
+});`);
+    const preview = await run("preview");
+    expect(preview.code, preview.output).toBe(0);
+    expect(violationsIn(preview.output)).toContainEqual({
+      level: "advisory",
+      policy: "images-pinned",
+      resource: "web",
+      message: expect.stringContaining(
+        "config.image is known only at the update, and is checked then, before the Machine is created or changed",
+      ),
+    });
+    const from = service.requests.length;
+    const update = await run("up", "--yes", "--skip-preview");
+    expect(update.code).not.toBe(0);
+    expect(violationsIn(update.output)).toContainEqual(
+      expect.objectContaining({ level: "mandatory", policy: "images-pinned", resource: "web" }),
+    );
+    const written = service.requests.slice(from).filter((request) => isWrite(request));
+    expect(written.map(({ path }) => path).filter((path) => path.endsWith("/machines"))).toEqual([]);
+  });
+});
+
+describe("running the pack", () => {
+  let service: TestService;
+  let stack: Stack;
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(installed, "running");
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    stack.program(`
+import * as machines from "pulumi-machines";
+const app = new machines.App("shop");
+new machines.Machine("web", {
+  app: app.id,
+  region: "ams",
+  config: { image: "registry.example.com/shop:1.0.0", env: { PASSWORD: "not-much-of-one" } },
+});`);
+  });
+  afterAll(() => service.close());
+
+  const preview = (env: Record<string, string>, ...args: string[]) => stack.run(["preview", ...args], { env });
+
+  test("without configuration it is that of development", async () => {
+    const { code, output } = await preview({}, "--policy-pack", executable);
+    expect(code).not.toBe(0);
+    expect(violationsIn(output).map(({ level, policy }) => `${level} ${policy}`)).toEqual([
+      "mandatory no-secrets-in-env",
+      "advisory images-pinned",
+    ]);
+  });
+
+  test("from its folder, as a current language host runs it", async () => {
+    // The host of these tests is older and knows no packs. What a current one runs is this, in the pack's folder; the engine
+    // runs an analyzer by this name where it finds no host for the runtime.
+    const [folder, path] = [join(installed, "pack-in-folder"), join(stack.dir, "path")];
+    cpSync(pack, folder, { recursive: true });
+    writeFileSync(
+      join(folder, "PulumiPolicy.yaml"),
+      readFileSync(join(pack, "PulumiPolicy.yaml"), "utf8").replace("nodejs", "folder"),
+    );
+    mkdirSync(path);
+    writeFileSync(
+      join(path, "pulumi-analyzer-policy-folder"),
+      '#!/bin/sh\nexec node ../node_modules/@pulumi/pulumi/cmd/run-policy-pack "$@"\n',
+      { mode: 0o755 },
+    );
+    const { code, output } = await preview(
+      { PATH: `${path}:${stack.env["PATH"]}`, PULUMI_IGNORE_AMBIENT_PLUGINS: "false" },
+      "--policy-pack",
+      folder,
+    );
+    expect(code).not.toBe(0);
+    expect(violationsIn(output).map(({ policy }) => policy)).toEqual(["no-secrets-in-env", "images-pinned"]);
+  });
+
+  test.each([
+    [
+      "a value that is not allowed",
+      { redundancy: { machines: 0 } },
+      /redundancy: machines: Must be greater than or equal to 1/,
+    ],
+    [
+      "an exception without a day",
+      { autostop: { exceptions: [{ resource: "web", reason: "later" }] } },
+      /autostop: exceptions\.0: until is required/,
+    ],
+    [
+      "a name that it does not know",
+      { "images-pinned": { exception: [] } },
+      /has "exception", which it does not know; did you mean "exceptions"\?/,
+    ],
+  ])("configuration with %s is refused", async (_, config, message) => {
+    writeFileSync(join(stack.dir, "policy.json"), JSON.stringify(config));
+    const { code, output } = await preview({}, "--policy-pack", executable, "--policy-pack-config", "policy.json");
+    expect(code).not.toBe(0);
+    expect(output).toMatch(message);
   });
 });
