@@ -1,6 +1,6 @@
 // pulumi-machines-policy: the policies, and what policies of your own are written with.
 export { baselines, type BaselineName } from "./baselines.ts";
-export { withExceptions, type Exception } from "./core/exceptions.ts";
+export type { Exception } from "./core/exceptions.ts";
 export type { Each } from "./core/unknown.ts";
 export {
   resourceName,
@@ -11,5 +11,6 @@ export {
   type StackCheckArgs,
   type StackResource,
 } from "./core/validate.ts";
+export { policyPack } from "./pack.ts";
 export { machinesPolicies } from "./policies/index.ts";
 export * from "./resources.ts";
