@@ -8,6 +8,7 @@ import { bindings } from "./bindings.ts";
 import { describeLimited, measureLimited } from "./limited.ts";
 import { Pair, type Sample, type Series } from "./measure.ts";
 import { readOptions, Stop, usage, type Options } from "./options.ts";
+import { describePolicy, measurePolicy, policyPackage } from "./policy.ts";
 import { describeMarkdown, describeSeries, describeStartups, figuresOf } from "./report.ts";
 import { measureStartup, type Startup } from "./startup.ts";
 import { prepareWorkbench, root, type Workbench } from "./workbench.ts";
@@ -38,7 +39,7 @@ async function bench(options: Options): Promise<void> {
   );
   say("Packing and installing the packages …");
   const workbench = await prepareWorkbench(
-    wanted.map(({ real }) => real.module),
+    [...wanted.map(({ real }) => real.module), ...(options.policy === undefined ? [] : [policyPackage])],
     stop.signal,
   );
   const startups: Startup[] = [];
@@ -47,6 +48,12 @@ async function bench(options: Options): Promise<void> {
     if (options.limited !== undefined) {
       for (const binding of wanted)
         tell(describeLimited(await measureLimited(workbench, binding, options.limited, say)));
+      return;
+    }
+    if (options.policy !== undefined) {
+      const { policy: size, rounds } = options;
+      for (const binding of wanted)
+        tell(describePolicy(await measurePolicy(workbench, binding, { size, rounds }, say)));
       return;
     }
     for (const binding of wanted) {

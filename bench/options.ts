@@ -30,6 +30,8 @@ export interface Options {
   readonly everything: boolean;
   /** Number of Machines made in one App of a service with the documented rate limits; undefined: that is not measured. */
   readonly limited: number | undefined;
+  /** Number of Machines that are previewed with and without policies; undefined: that is not measured. */
+  readonly policy: number | undefined;
   readonly skipCheckpoints: boolean;
   /** What standard output holds; `markdown` is the table of docs/performance.md. */
   readonly output: "tables" | "json" | "markdown";
@@ -46,6 +48,7 @@ export const usage = `npm run bench -- [options]
   --only refresh         only these: ${operations.join(", ")} (all)
   --everything           instead: every resource and function once, against as many Machines of the floor
   --limited 300          instead: so many Machines in an App of a service with the documented rate limits
+  --policy 200           instead: a preview of so many Machines with and without the policy pack
   --skip-checkpoints     with PULUMI_SKIP_CHECKPOINTS, for both sides
   --profile DIR          CPU profiles of the real providers into DIR; makes everything slower
   --json                 JSON on standard output instead of tables
@@ -64,6 +67,7 @@ export function readOptions(args: readonly string[]): Options {
     only: operations.filter((operation) => only.includes(operation)),
     everything: values.everything,
     limited: values.limited === undefined ? undefined : positive("--limited")(values.limited),
+    policy: values.policy === undefined ? undefined : positive("--policy")(values.policy),
     skipCheckpoints: values["skip-checkpoints"],
     output: values.json ? "json" : values.markdown ? "markdown" : "tables",
     profile: values.profile === undefined ? undefined : resolve(values.profile),
@@ -82,6 +86,7 @@ function parse(args: readonly string[]) {
         only: { type: "string" },
         everything: { type: "boolean", default: false },
         limited: { type: "string" },
+        policy: { type: "string" },
         "skip-checkpoints": { type: "boolean", default: false },
         profile: { type: "string" },
         json: { type: "boolean", default: false },

@@ -59,6 +59,7 @@ export async function prepareWorkbench(packages: readonly string[], signal: Abor
     await run("npm", [...install, ...files, `@pulumi/pulumi@${version}`], { cwd: dir, env, signal });
     cpSync(join(root, "bench/floor/dynamic"), join(dir, "node_modules/machines-floor"), { recursive: true });
     cpSync(join(root, "bench/floor/plugin"), join(dir, "node_modules/machines-floor-plugin"), { recursive: true });
+    cpSync(join(root, "bench/floor/policy"), join(dir, "node_modules/policy-floor"), { recursive: true });
     return { dir, env, signal, remove };
   } catch (error) {
     remove();

@@ -1,0 +1,12 @@
+// A pack with as many policies as ours, which look at nothing: what Pulumi itself takes to run a pack.
+const { PolicyPack } = require("@pulumi/policy");
+
+process.chdir(__dirname);
+new PolicyPack("floor", {
+  policies: Array.from({ length: 25 }, (_, i) => ({
+    name: `floor-${i}`,
+    description: "Nothing is looked at.",
+    enforcementLevel: "advisory",
+    validateResource: () => {},
+  })),
+});
