@@ -346,6 +346,25 @@ new machines.Machine("web", {
   });
 });
 
+/**
+ * Has the CLI run packs from their folder. The language host of these tests is older and knows none. What a current one runs is
+ * this, in the pack's folder; for a runtime without a host the engine runs an analyzer that is called by it.
+ * @returns the environment for it; the pack's runtime has to be `folder`
+ */
+function packsFromFolders(stack: Stack): Record<string, string> {
+  const path = join(stack.dir, "path");
+  mkdirSync(path, { recursive: true });
+  const run = join(installed, "node_modules/@pulumi/pulumi/cmd/run-policy-pack");
+  writeFileSync(join(path, "pulumi-analyzer-policy-folder"), `#!/bin/sh\nexec node ${run} "$@"\n`, { mode: 0o755 });
+  return { PATH: `${path}:${stack.env["PATH"]}`, PULUMI_IGNORE_AMBIENT_PLUGINS: "false" };
+}
+
+/** Gives a pack the runtime of {@link packsFromFolders}. */
+function runFromFolder(folder: string): void {
+  const file = join(folder, "PulumiPolicy.yaml");
+  writeFileSync(file, readFileSync(file, "utf8").replace("runtime: nodejs", "runtime: folder"));
+}
+
 describe("running the pack", () => {
   let service: TestService;
   let stack: Stack;
@@ -377,25 +396,10 @@ new machines.Machine("web", {
   });
 
   test("from its folder, as a current language host runs it", async () => {
-    // The host of these tests is older and knows no packs. What a current one runs is this, in the pack's folder; the engine
-    // runs an analyzer by this name where it finds no host for the runtime.
-    const [folder, path] = [join(installed, "pack-in-folder"), join(stack.dir, "path")];
+    const folder = join(installed, "pack-in-folder");
     cpSync(pack, folder, { recursive: true });
-    writeFileSync(
-      join(folder, "PulumiPolicy.yaml"),
-      readFileSync(join(pack, "PulumiPolicy.yaml"), "utf8").replace("nodejs", "folder"),
-    );
-    mkdirSync(path);
-    writeFileSync(
-      join(path, "pulumi-analyzer-policy-folder"),
-      '#!/bin/sh\nexec node ../node_modules/@pulumi/pulumi/cmd/run-policy-pack "$@"\n',
-      { mode: 0o755 },
-    );
-    const { code, output } = await preview(
-      { PATH: `${path}:${stack.env["PATH"]}`, PULUMI_IGNORE_AMBIENT_PLUGINS: "false" },
-      "--policy-pack",
-      folder,
-    );
+    runFromFolder(folder);
+    const { code, output } = await preview(packsFromFolders(stack), "--policy-pack", folder);
     expect(code).not.toBe(0);
     expect(violationsIn(output).map(({ policy }) => policy)).toEqual(["no-secrets-in-env", "images-pinned"]);
   });
@@ -421,5 +425,53 @@ new machines.Machine("web", {
     const { code, output } = await preview({}, "--policy-pack", executable, "--policy-pack-config", "policy.json");
     expect(code).not.toBe(0);
     expect(output).toMatch(message);
+  });
+});
+
+describe("the example's own pack", () => {
+  let service: TestService;
+  let stack: Stack;
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(installed, "policy");
+    stack.example("policy");
+    runFromFolder(join(stack.dir, "policies"));
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await stack.ok("stack", "init", "prod");
+    await stack.set({ "machines:endpoint": service.url, "machines:token": service.token });
+  });
+  afterAll(() => service.close());
+
+  const run = (name: "dev" | "prod") => {
+    const packs = ["--policy-pack", "policies", "--policy-pack-config", `policy.${name}.json`];
+    return stack.run(["preview", "--stack", name, ...packs], { env: packsFromFolders(stack) });
+  };
+
+  test("each stack passes with its configuration, and its exception is told", async () => {
+    const [dev, prod] = [await run("dev"), await run("prod")];
+    expect([dev.code, violationsIn(dev.output)], dev.output).toEqual([0, []]);
+    expect([prod.code, violationsIn(prod.output)], prod.output).toEqual([
+      0,
+      [expect.objectContaining({ level: "advisory", policy: "exceptions", resource: "uploads" })],
+    ]);
+  });
+
+  test("its own policy holds, and what is mandatory in production is advice in development", async () => {
+    stack.program(
+      stack
+        .read()
+        .replace("memoryMb: 512", "memoryMb: 256")
+        .replace(/@sha256:\w+/, ""),
+    );
+    const [dev, prod] = [await run("dev"), await run("prod")];
+    const told = (level: string) =>
+      ["web-ams", "web-fra"].flatMap((resource) =>
+        ["images-pinned", "memory-for-caches"].map((policy) => expect.objectContaining({ level, policy, resource })),
+      );
+    expect(dev.code, dev.output).toBe(0);
+    expect(violationsIn(dev.output)).toEqual(expect.arrayContaining(told("advisory")));
+    expect(prod.code).not.toBe(0);
+    expect(violationsIn(prod.output)).toEqual(expect.arrayContaining(told("mandatory")));
   });
 });

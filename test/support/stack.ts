@@ -1,14 +1,6 @@
 // A Pulumi project with one stack, driven by the real CLI as a user would, on a backend of its own.
 import { spawn } from "node:child_process";
-import {
-  appendFileSync,
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { elsewhere, nodejs, type Runtime } from "./runtimes.ts";
 
@@ -161,9 +153,9 @@ export class Stack {
       appendFileSync(join(this.dir, "Pulumi.yaml"), pluginFrom("../node_modules"));
     }
     // What the program reads.
-    for (const entry of readdirSync(`examples/${name}`, { withFileTypes: true })) {
-      if (entry.isFile() && entry.name !== "package.json" && !ours.includes(entry.name))
-        copyFileSync(`examples/${name}/${entry.name}`, join(this.dir, entry.name));
+    for (const entry of readdirSync(`examples/${name}`)) {
+      if (!["package.json", "node_modules", ...ours].includes(entry))
+        cpSync(`examples/${name}/${entry}`, join(this.dir, entry), { recursive: true });
     }
   }
 
