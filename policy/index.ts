@@ -13,4 +13,5 @@ export {
 } from "./core/validate.ts";
 export { policyPack } from "./pack.ts";
 export { machinesPolicies } from "./policies/index.ts";
+export { prices, type Prices } from "./prices.ts";
 export * from "./resources.ts";

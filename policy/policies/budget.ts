@@ -3,7 +3,7 @@ import { z } from "zod";
 import { guestOf } from "../core/machine.ts";
 import { defineSettings } from "../core/settings.ts";
 import type { CheckArgs } from "../core/validate.ts";
-import defaults from "../prices.json";
+import { prices as defaults, type Prices } from "../prices.ts";
 import {
   validateIpAssignment,
   validateMachine,
@@ -32,15 +32,8 @@ const settings = defineSettings({
     .positive()
     .optional()
     .describe("What the stack may cost a month, in the currency of the prices. Left out: anything."),
-  prices: table.default({}).describe("Prices a month, in place of those in prices.json, one by one."),
+  prices: table.default({}).describe("Prices a month, in place of those the pack has, one by one."),
 });
-
-/** Prices of a month, all of them. */
-type Prices = typeof defaults & {
-  readonly gpu: Readonly<Record<string, number>>;
-  readonly address: Readonly<Record<string, number>>;
-  readonly postgres: Readonly<Record<string, number>>;
-};
 
 function pricesOf(given: z.infer<typeof table>): Prices {
   const { gpu, address, postgres, ...rest } = given;

@@ -55,11 +55,24 @@ test.each([
   ["docs/volumes.md", "examples/volumes/index.ts"],
   ["docs/certificates.md", "examples/web-app/index.ts"],
   ["docs/secrets.md", "examples/web-app/index.ts"],
+  ["docs/policy-writing.md", "examples/policy/policies/index.ts"],
 ])("the code in %s is part of %s", (guide, program) => {
   const snippets = [...readFileSync(guide, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
   expect(snippets.length).toBeGreaterThan(0);
   const whole = compact(readFileSync(program, "utf8"));
   expect(snippets.filter((code) => !whole.includes(compact(code).replace(/[;,]$/, "")))).toEqual([]);
+});
+
+test.each([
+  ["docs/policy.md", "json", "examples/policy/policy.prod.json"],
+  ["docs/policy.md", "yaml", "examples/policy/github-actions.yml"],
+  ["docs/policy-writing.md", "json", "examples/policy/policy.dev.json"],
+  ["docs/policy-exceptions.md", "json", "examples/policy/policy.prod.json"],
+])("the configuration in %s (%s) is part of %s", (guide, language, file) => {
+  const blocks = [...readFileSync(guide, "utf8").matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, "gms"))];
+  expect(blocks.length).toBeGreaterThan(0);
+  const whole = compact(readFileSync(file, "utf8"));
+  expect(blocks.filter(([, block = ""]) => !whole.includes(compact(block)))).toEqual([]);
 });
 
 describe.each(files)("%s", (file) => {

@@ -7,6 +7,7 @@ import { sdkGenerator } from "../setup/sdkGenerator.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
 import { coverage } from "./coverage.ts";
 import { examples } from "./examples.ts";
+import { policyReference } from "./policyReference.ts";
 import { policyResources } from "./policy.ts";
 import { packageSchema } from "./schema.ts";
 import { referencePages } from "./reference.ts";
@@ -28,6 +29,7 @@ async function generate(): Promise<number> {
   for (const [path, text] of Object.entries(referencePages(schema, examples(root))))
     files[`docs/reference/${path}`] = text;
   files["policy/resources.ts"] = policyResources(schema);
+  files["docs/reference/policies.md"] = policyReference();
   for (const [name, levels] of Object.entries(baselines))
     files[`policy/baselines/${name}.json`] = `${JSON.stringify(levels, null, 2)}\n`;
 

@@ -1,0 +1,38 @@
+// The price table of the budget: what things cost a month, in US dollars. It is data for an estimate, not an offer; a team
+// puts the prices of its contract in their place, one by one, with `prices` of the policy.
+
+/** Prices of a month. */
+export interface Prices {
+  /** What the prices are in; it is told, and nothing is converted. */
+  readonly currency: string;
+  /** A shared CPU. */
+  readonly sharedCpu: number;
+  /** A performance CPU. */
+  readonly performanceCpu: number;
+  /** A GB of a Machine's memory. */
+  readonly memoryGb: number;
+  /** A GPU, by its kind. */
+  readonly gpu: Readonly<Record<string, number>>;
+  /** A GB of a volume. */
+  readonly volumeGb: number;
+  /** An address, by its type; those that are not there cost nothing. */
+  readonly address: Readonly<Record<string, number>>;
+  /** A Postgres cluster, by its plan. */
+  readonly postgres: Readonly<Record<string, number>>;
+  /** A GB of a cluster's disk. */
+  readonly postgresDiskGb: number;
+}
+
+// ASSUMED: neither the specification nor the bodies tell a price; these are of the order that such platforms ask.
+/** The prices an estimate is made with where nothing else is configured. */
+export const prices: Prices = {
+  currency: "USD",
+  sharedCpu: 0.7,
+  performanceCpu: 21,
+  memoryGb: 5,
+  gpu: { a10: 1095, l40s: 511, "a100-pcie-40gb": 913, "a100-sxm4-80gb": 2555 },
+  volumeGb: 0.15,
+  address: { v4: 2, egress_v4: 3.6, egress_pair: 3.6 },
+  postgres: { basic: 38, starter: 72, launch: 282, scale: 962, performance: 1922 },
+  postgresDiskGb: 0.28,
+};
