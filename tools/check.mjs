@@ -23,6 +23,7 @@ const checks = {
   format: { command: "oxfmt", args: ["--check"] },
   unused: { command: "knip", args: ["--no-progress"] },
   "package pulumi-machines": { command: "publint", args: ["run", "sdk/nodejs", "--strict"] },
+  "package pulumi-machines-policy": { command: "publint", args: ["run", "policy", "--strict"] },
   "package machines-service": { command: "publint", args: ["run", "service", "--strict"] },
   generated: { command: "node", args: [...GENERATE, "--check"] },
   ...Object.fromEntries(Object.entries(sdkChecks).map(([name, check]) => [name, { check }])),

@@ -404,6 +404,23 @@ new machines.Machine("web", {
     expect(violationsIn(output).map(({ policy }) => policy)).toEqual(["no-secrets-in-env", "images-pinned"]);
   });
 
+  test("as the package's README has it, with a policy of one's own", async () => {
+    const [, program = ""] = /^```ts\n(.*?)^```/ms.exec(readFileSync("policy/README.md", "utf8")) ?? [];
+    const folder = join(installed, "pack-of-the-readme");
+    mkdirSync(folder);
+    writeFileSync(join(folder, "PulumiPolicy.yaml"), "runtime: nodejs\n");
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "acme", version: "1.0.0", main: "index.ts" }));
+    writeFileSync(join(folder, "index.ts"), program);
+    runFromFolder(folder);
+    stack.program(stack.read().replace("config: {", 'config: { guest: { gpuKind: "a10" },'));
+    const { code, output } = await preview(packsFromFolders(stack), "--policy-pack", folder);
+    expect(code).not.toBe(0);
+    expect(output).toContain("acme@v1.0.0");
+    expect(violationsIn(output)).toContainEqual(
+      expect.objectContaining({ level: "mandatory", policy: "no-gpus", message: expect.stringContaining("Take out") }),
+    );
+  });
+
   test.each([
     [
       "a value that is not allowed",
@@ -419,6 +436,11 @@ new machines.Machine("web", {
       "a name that it does not know",
       { "images-pinned": { exception: [] } },
       /has "exception", which it does not know; did you mean "exceptions"\?/,
+    ],
+    [
+      "a policy that there is not",
+      { "image-pinned": "mandatory" },
+      /there is no policy "image-pinned" to configure; did you mean "images-pinned"\?/,
     ],
   ])("configuration with %s is refused", async (_, config, message) => {
     writeFileSync(join(stack.dir, "policy.json"), JSON.stringify(config));
@@ -443,8 +465,12 @@ describe("the example's own pack", () => {
   });
   afterAll(() => service.close());
 
+  // What the workflow of the example runs with.
+  const workflow = readFileSync("examples/policy/github-actions.yml", "utf8");
+  const [, folder = "", configOfProd = ""] = /policyPacks: (\S+)\n +policyPackConfigs: (\S+)/.exec(workflow) ?? [];
   const run = (name: "dev" | "prod") => {
-    const packs = ["--policy-pack", "policies", "--policy-pack-config", `policy.${name}.json`];
+    const config = configOfProd.replace("prod", name);
+    const packs = ["--policy-pack", folder, "--policy-pack-config", config];
     return stack.run(["preview", "--stack", name, ...packs], { env: packsFromFolders(stack) });
   };
 

@@ -48,11 +48,15 @@ for (const folder of ["api", "provider"]) {
 
 // Of what it is compiled from, the types of the package itself are all that anybody reads.
 const policy = inRoot("policy/dist");
-const policyBundles = await bundle({ index: inRoot("policy/index.ts"), main: inRoot("policy/main.ts") }, path.join(policy, "policy"), {
-  external: [/^@pulumi\//],
-  codeSplitting: { groups: [{ name: "shared", minShareCount: 2 }] },
-  chunkFileNames: "[name].js",
-});
+const policyBundles = await bundle(
+  { index: inRoot("policy/index.ts"), main: inRoot("policy/main.ts") },
+  path.join(policy, "policy"),
+  {
+    external: [/^@pulumi\//],
+    codeSplitting: { groups: [{ name: "shared", minShareCount: 2 }] },
+    chunkFileNames: "[name].js",
+  },
+);
 for (const entry of fs.readdirSync(policy, { recursive: true, withFileTypes: true })) {
   const file = path.join(entry.parentPath, entry.name);
   if (entry.isFile() && !policyBundles.includes(file) && !file.endsWith(".d.ts")) fs.rmSync(file);

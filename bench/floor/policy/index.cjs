@@ -2,7 +2,7 @@
 const { PolicyPack } = require("@pulumi/policy");
 
 process.chdir(__dirname);
-new PolicyPack("floor", {
+void new PolicyPack("floor", {
   policies: Array.from({ length: 25 }, (_, i) => ({
     name: `floor-${i}`,
     description: "Nothing is looked at.",
