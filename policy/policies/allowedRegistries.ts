@@ -13,11 +13,29 @@ const settings = defineSettings({
     ),
 });
 
-/** An image with its registry written out: `nginx` is `docker.io/library/nginx`, as container runtimes read it. */
-function written(image: string): string {
-  const [first = "", ...rest] = image.split("/");
-  if (rest.length === 0) return `docker.io/library/${image}`;
-  return /[.:]/.test(first) || first === "localhost" ? image : `docker.io/${image}`;
+/** Host and path of `registry.example.com/shop`; those of the Docker Hub by one name. */
+function parted(text: string): readonly [host: string, path: string] {
+  const at = text.indexOf("/");
+  const host = at < 0 ? text : text.slice(0, at);
+  return [/^(?:index|registry-1)\.docker\.io$/.test(host) ? "docker.io" : host, at < 0 ? "" : text.slice(at + 1)];
+}
+
+/** Registry and path of an image as container runtimes read it: `nginx` is `docker.io/library/nginx`. */
+function registryOf(image: string): readonly [host: string, path: string] {
+  const [first, rest] = parted(image);
+  const isHost = rest !== "" && (/[.:]/.test(first) || first === "localhost");
+  const [host, path] = isHost ? [first, rest] : ["docker.io", image];
+  return [host, host === "docker.io" && !path.includes("/") ? `library/${path}` : path];
+}
+
+/** Whether an image is of a registry. Host and path are looked at one by one: `*` in a host does not reach into the path. */
+function isOf(image: string, registry: string): boolean {
+  const [host, path] = registryOf(image);
+  const [wantedHost, wantedPath] = parted(registry);
+  const wanted = wantedPath.replace(/\/$/, "");
+  return (
+    isLike(host, [wantedHost]) && (wanted === "" || isLike(path, [wanted, `${wanted}/*`, `${wanted}:*`, `${wanted}@*`]))
+  );
 }
 
 /** Images come from registries that the team trusts. */
@@ -30,10 +48,11 @@ export const allowedRegistries: ResourceValidationPolicy = {
   validateResource: validateMachine((machine, args, report) => {
     const { registries } = settings.of(args);
     if (registries.length === 0) return;
-    const allowed = registries.flatMap((registry) => [`${registry}/*`, `${registry}:*`, `${registry}@*`]);
     const check = (image: string | undefined, path: string): void => {
-      if (image !== undefined && !isLike(written(image), [...registries, ...allowed]))
-        report(`${path} comes from a registry that is not allowed. Allowed are ${registries.join(", ")}.`);
+      if (image !== undefined && !registries.some((registry) => isOf(image, registry)))
+        report(
+          `${path} comes from a registry that is not allowed. Allowed ${registries.length === 1 ? "is" : "are"} ${registries.join(", ")}.`,
+        );
     };
     args.whenKnown(() => check(machine.config.image, "config.image"));
     args.each(machine.config.containers, ({ image }, i) => check(image, `config.containers[${i}].image`));
