@@ -21,6 +21,9 @@ function check(region: string | undefined, path: string, args: CheckArgs, report
   else if (!regions.includes(region)) report(`${path} is one that is not allowed. ${allowed}`);
 }
 
+/** Whether a property is given, known or not: the engine leaves out what is undefined. */
+const isSet = <T extends object>(inputs: T, property: keyof T): boolean => Object.hasOwn(inputs, property);
+
 /** Data and work stay in the regions that are allowed. */
 export const allowedRegions: ResourceValidationPolicy = {
   name: "allowed-regions",
@@ -35,11 +38,11 @@ export const allowedRegions: ResourceValidationPolicy = {
     }),
     validateVolume((volume, args, report) => {
       // A copy without a region goes where its source is, which was allowed.
-      if (volume.region === undefined && (volume.snapshotId ?? volume.sourceVolumeId) !== undefined) return;
+      if (volume.region === undefined && (isSet(volume, "snapshotId") || isSet(volume, "sourceVolumeId"))) return;
       check(volume.region, "region", args, report);
     }),
     validatePostgresCluster((cluster, args, report) => {
-      if (cluster.region === undefined && (cluster.restore ?? cluster.fork) !== undefined) return;
+      if (cluster.region === undefined && (isSet(cluster, "restore") || isSet(cluster, "fork"))) return;
       check(cluster.region, "region", args, report);
     }),
     validateIpAssignment((address, args, report) => {

@@ -1,0 +1,91 @@
+import { describe, expect, test } from "vitest";
+import { allowedRegions } from "../../../policy/policies/allowedRegions.ts";
+import { check, unknownText } from "../../support/policies.ts";
+
+const config = { regions: ["ams", "fra"] };
+const machine = (region?: string, fallbackRegions?: string[]) => ({
+  app: "shop",
+  region,
+  fallbackRegions,
+  config: { image: "shop" },
+});
+
+describe("allowed-regions", () => {
+  test("lets everything pass until it is configured", async () => {
+    expect(await check(allowedRegions, "Machine", machine("syd"))).toEqual({ violations: [] });
+    expect(await check(allowedRegions, "Volume", { app: "shop" })).toEqual({ violations: [] });
+  });
+
+  test("lets regions pass that are allowed", async () => {
+    for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const) {
+      const how = { config, binding };
+      expect(await check(allowedRegions, "Machine", machine("ams", ["fra"]), how)).toEqual({ violations: [] });
+      expect(await check(allowedRegions, "Volume", { app: "shop", region: "fra" }, how)).toEqual({ violations: [] });
+      expect(await check(allowedRegions, "PostgresCluster", { region: "ams" }, how)).toEqual({ violations: [] });
+      expect(await check(allowedRegions, "IpAssignment", { app: "shop", type: "v6", region: "ams" }, how)).toEqual({
+        violations: [],
+      });
+    }
+  });
+
+  test("lets copies pass that are where their source is", async () => {
+    const volumes = [{ snapshotId: "shop/vol_1/vs_1" }, { sourceVolumeId: "shop/vol_1" }];
+    for (const from of volumes)
+      expect(await check(allowedRegions, "Volume", { app: "shop", ...from }, { config })).toEqual({ violations: [] });
+    for (const from of [{ fork: { cluster: "c" } }, { restore: { cluster: "c", backupId: unknownText } }])
+      expect(await check(allowedRegions, "PostgresCluster", from, { config })).toEqual({ violations: [] });
+    expect(
+      await check(allowedRegions, "Volume", { app: "shop", snapshotId: "shop/vol_1/vs_1", region: "syd" }, { config }),
+    ).toEqual({ violations: ["region is one that is not allowed. Allowed are ams, fra."] });
+  });
+
+  test("a copy whose source is not known yet is one as well", async () => {
+    expect(await check(allowedRegions, "Volume", { app: "shop", snapshotId: unknownText }, { config })).toEqual({
+      violations: [],
+    });
+  });
+
+  test("lets addresses pass that lead to all regions", async () => {
+    for (const region of [undefined, "global"])
+      expect(await check(allowedRegions, "IpAssignment", { app: "shop", type: "v6", region }, { config })).toEqual({
+        violations: [],
+      });
+  });
+
+  test("refuses other regions, by the property", async () => {
+    const refused = "is one that is not allowed. Allowed are ams, fra.";
+    expect(await check(allowedRegions, "Machine", machine("syd", ["ams", "gru"]), { config })).toEqual({
+      violations: [`region ${refused}`, `fallbackRegions[1] ${refused}`],
+    });
+    expect(await check(allowedRegions, "Volume", { app: "shop", region: "AMS" }, { config })).toEqual({
+      violations: [`region ${refused}`],
+    });
+    expect(await check(allowedRegions, "PostgresCluster", { region: "syd" }, { config })).toEqual({
+      violations: [`region ${refused}`],
+    });
+    expect(await check(allowedRegions, "IpAssignment", { app: "shop", type: "v6", region: "syd" }, { config })).toEqual(
+      { violations: [`region ${refused}`] },
+    );
+  });
+
+  test("refuses a region that is left out", async () => {
+    const config = { regions: ["ams"] };
+    const violations = ["region is left out, and the service may pick any. Allowed is ams."];
+    expect(await check(allowedRegions, "Machine", machine(), { config })).toEqual({ violations });
+    expect(await check(allowedRegions, "Volume", { app: "shop" }, { config })).toEqual({ violations });
+    expect(await check(allowedRegions, "PostgresCluster", {}, { config })).toEqual({ violations });
+  });
+
+  test("goes on past a region that is unknown", async () => {
+    expect(await check(allowedRegions, "Machine", machine(unknownText, [unknownText, "syd"]), { config })).toEqual({
+      violations: [expect.stringContaining("fallbackRegions[1]")],
+      unknown: expect.stringMatching(/^region and fallbackRegions\[0\] are known only at the update/),
+    });
+  });
+
+  test("knows its settings", async () => {
+    await expect(check(allowedRegions, "Machine", machine(), { config: { region: ["ams"] } })).rejects.toThrow(
+      'did you mean "regions"?',
+    );
+  });
+});
