@@ -22,13 +22,24 @@ export const allowedMachineSizes: ResourceValidationPolicy = {
   configSchema: settings.schema,
   validateResource: validateMachine(({ config }, args, report) => {
     const { sizes, maxMemoryMb, gpus } = settings.of(args);
-    const { kind, cpus, memoryMb } = guestOf(config.guest, config.size);
-    const size = `${kind === "shared" ? "shared-cpu" : kind}-${cpus}x`;
-    if (sizes.length > 0 && !sizes.includes(size))
-      report(`config.guest is the size ${size}, which is not allowed. Allowed are ${sizes.join(", ")}.`);
-    if (maxMemoryMb !== undefined && memoryMb > maxMemoryMb)
-      report(`config.guest.memoryMb is ${memoryMb}; ${maxMemoryMb} MiB are allowed.`);
-    if (!gpus && ((config.guest?.gpus ?? 0) > 0 || config.guest?.gpuKind !== undefined))
-      report("config.guest asks for GPUs, which are not allowed. Leave out gpus and gpuKind.");
+    args.whenKnown(() => {
+      const { kind, cpus, memoryMb } = guestOf(config.guest, config.size);
+      const path = config.guest === undefined && config.size !== undefined ? "config.size" : "config.guest";
+      const size = `${kind === "shared" ? "shared-cpu" : kind}-${cpus}x`;
+      if (sizes.length > 0 && !sizes.includes(size))
+        report(
+          `${path} is the size ${size}, which is not allowed. Allowed ${sizes.length === 1 ? "is" : "are"} ${sizes.join(", ")}.`,
+        );
+      if (maxMemoryMb !== undefined && memoryMb > maxMemoryMb)
+        report(
+          path === "config.size"
+            ? `${path} has ${memoryMb} MiB of memory; ${maxMemoryMb} MiB are allowed.`
+            : `${path}.memoryMb is ${memoryMb}; ${maxMemoryMb} MiB are allowed.`,
+        );
+    });
+    args.whenKnown(() => {
+      if (!gpus && ((config.guest?.gpus ?? 0) > 0 || config.guest?.gpuKind !== undefined))
+        report("config.guest asks for GPUs, which are not allowed. Leave out gpus and gpuKind.");
+    });
   }),
 };
