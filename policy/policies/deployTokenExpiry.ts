@@ -17,7 +17,10 @@ export const deployTokenExpiry: ResourceValidationPolicy = {
   configSchema: settings.schema,
   validateResource: validateDeployToken(({ expiry }, args, report) => {
     const { maxHours } = settings.of(args);
-    const hours = (parseDuration(expiry) ?? Number.POSITIVE_INFINITY) / 3600e9;
+    const length = parseDuration(expiry);
+    // What is no duration is refused by the provider.
+    if (length === undefined) return;
+    const hours = length / 3600e9;
     if (hours > maxHours) report(`expiry is ${hours} h; at most ${maxHours} h are allowed: expiry: "${maxHours}h".`);
   }),
 };
