@@ -1,0 +1,66 @@
+import { describe, expect, test } from "vitest";
+import { healthChecks } from "../../../policy/policies/healthChecks.ts";
+import type { MachineConfig, MachineService } from "../../../policy/resources.ts";
+import { check, unknownList, unknownText } from "../../support/policies.ts";
+
+const service = (more: Partial<MachineService> = {}): MachineService => ({
+  protocol: "tcp",
+  internalPort: 80,
+  ...more,
+});
+const machine = (config: Partial<MachineConfig>) => ({ app: "shop", config: { image: "shop", ...config } });
+const http = { type: "http", path: "/healthz" } as const;
+const missing = (i: number) =>
+  `config.services[${i}] has no check. Add checks: [{ type: "http", path: "/healthz", interval: "15s", timeout: "2s" }].`;
+
+describe("health-checks", () => {
+  test.each<[string, Partial<MachineConfig>]>([
+    ["no services", {}],
+    ["a check of the service", { services: [service({ checks: [http] })] }],
+    ["a check of the Machine on its port", { services: [service()], checks: { web: { ...http, port: 80 } } }],
+    ["any check, for UDP", { services: [service({ protocol: "udp" })], checks: { web: { ...http, port: 9090 } } }],
+    [
+      "a check of a container",
+      { services: [service()], containers: [{ name: "a", image: "a", healthchecks: [{ name: "up" }] }] },
+    ],
+  ])("lets %s pass", async (_, config) => {
+    expect(await check(healthChecks, "Machine", machine(config))).toEqual({ violations: [] });
+  });
+
+  test.each<[string, Partial<MachineConfig>]>([
+    ["no check", { services: [service({ checks: [http] }), service()] }],
+    ["a list of none", { services: [service({ checks: [http] }), service({ checks: [] })] }],
+    [
+      "a check of the Machine on another port",
+      { services: [service({ checks: [http] }), service()], checks: { web: { ...http, port: 9090 } } },
+    ],
+    ["UDP without any", { services: [service({ checks: [http] }), service({ protocol: "udp" })] }],
+    [
+      "a container without checks",
+      { services: [service({ checks: [http] }), service()], containers: [{ name: "a", image: "a" }] },
+    ],
+  ])("refuses a service with %s, and names it", async (_, config) => {
+    expect(await check(healthChecks, "Machine", machine(config), { binding: "pulumi-machines-plugin" })).toEqual({
+      violations: [missing(1)],
+    });
+  });
+
+  test("goes on past what is unknown", async () => {
+    const services = [service({ checks: unknownList }), service()];
+    expect(await check(healthChecks, "Machine", machine({ services }))).toEqual({
+      violations: [missing(1)],
+      unknown: expect.stringMatching(/^config\.services\[0\]\.checks is known only/),
+    });
+    const checks = { web: { ...http, port: unknownText as never } };
+    expect(await check(healthChecks, "Machine", machine({ services: [service()], checks }))).toEqual({
+      violations: [],
+      unknown: expect.stringMatching(/^config\.checks\.web\.port is known only/),
+    });
+  });
+
+  test("has no settings but exceptions", async () => {
+    await expect(check(healthChecks, "Machine", machine({}), { config: { kind: "http" } })).rejects.toThrow(
+      'has "kind", which it does not know; it knows exceptions, enforcementLevel',
+    );
+  });
+});
