@@ -37,13 +37,11 @@ export type Check<Name extends ResourceName> = (
 ) => Promise<void> | void;
 
 /**
- * Repairs a resource before it is checked, by changing its inputs in place.
+ * Repairs a resource before it is checked, by changing its inputs in place. What a preview does not know of it ends the repair,
+ * as it ends a {@link Check}; what `each` and `whenKnown` leave out is repaired at the update.
  * @returns whether anything was changed
  */
-export type Repair<Name extends ResourceName> = (
-  resource: ResourceTypes[Name]["inputs"],
-  args: ResourceValidationArgs,
-) => boolean;
+export type Repair<Name extends ResourceName> = (resource: ResourceTypes[Name]["inputs"], args: CheckArgs) => boolean;
 
 /** The name of a type of ours, `Machine`, whichever binding a resource comes from; undefined for others. */
 export const resourceName = (type: string): string | undefined =>
@@ -66,9 +64,18 @@ export const validating =
 export const remediating =
   <Name extends ResourceName>(name: Name) =>
   (repair: Repair<Name>): ResourceRemediation =>
-  (args) => {
+  async (args) => {
     if (resourceName(args.type) !== name) return args.notApplicable(`it is about each ${name}`);
-    return repair(repairable(args.props) as ResourceTypes[Name]["inputs"], args) ? args.props : undefined;
+    const unknowns = new Unknowns();
+    const { each, whenKnown } = unknowns;
+    let isChanged = false;
+    whenKnown(() => {
+      isChanged = repair(repairable(args.props) as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown });
+    });
+    // What is unknown beside it is told by the check, which follows.
+    if (isChanged) return args.props;
+    await unknowns.run(() => undefined);
+    return undefined;
   };
 
 /**

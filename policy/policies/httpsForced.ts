@@ -24,9 +24,15 @@ export const httpsForced: ResourceValidationPolicy = {
       }),
     );
   }),
-  remediateResource: remediateMachine(({ config }) => {
-    const open = (config.services ?? []).flatMap(({ ports = [] }) => ports.filter((port) => isOpen(port)));
-    for (const port of open) port.forceHttps = true;
-    return open.length > 0;
+  remediateResource: remediateMachine(({ config }, { each }) => {
+    let isChanged = false;
+    each(config.services, ({ ports }) =>
+      each(ports, (port) => {
+        if (!isOpen(port)) return;
+        port.forceHttps = true;
+        isChanged = true;
+      }),
+    );
+    return isChanged;
   }),
 };

@@ -25,10 +25,17 @@ export const volumeSnapshots: ResourceValidationPolicy = {
   }),
   remediateResource: remediateVolume((volume, args) => {
     const { minDays } = settings.of(args);
-    const isShort = (volume.snapshotRetention ?? 5) < minDays;
-    const isOff = volume.autoBackupEnabled === false;
-    if (isShort) volume.snapshotRetention = minDays;
-    if (isOff) volume.autoBackupEnabled = true;
-    return isShort || isOff;
+    let isChanged = false;
+    args.whenKnown(() => {
+      if (volume.autoBackupEnabled !== false) return;
+      volume.autoBackupEnabled = true;
+      isChanged = true;
+    });
+    args.whenKnown(() => {
+      if ((volume.snapshotRetention ?? 5) >= minDays) return;
+      volume.snapshotRetention = minDays;
+      isChanged = true;
+    });
+    return isChanged;
   }),
 };
