@@ -20,8 +20,12 @@ export const knownPorts: ResourceValidationPolicy = {
     args.each(config.services, ({ ports }, i) =>
       args.each(ports, ({ port, startPort, endPort }, k) => {
         const path = `config.services[${i}].ports[${k}]`;
-        const allowed = `Known ${known.size === 1 ? "is" : "are"} ${[...known].join(", ")}.`;
-        const [from, to] = [port ?? startPort ?? 0, port ?? endPort ?? startPort ?? 0];
+        const allowed =
+          known.size === 0
+            ? "None may be; take it out."
+            : `Known ${known.size === 1 ? "is" : "are"} ${[...known].join(", ")}.`;
+        const [from, to] = [port ?? startPort ?? endPort, port ?? endPort ?? startPort];
+        if (from === undefined || to === undefined) return;
         for (let each = from; each <= to; each++) {
           if (known.has(each)) continue;
           report(
