@@ -22,8 +22,10 @@ export const requiredMetadata: ResourceValidationPolicy = {
   configSchema: settings.schema,
   validateResource: validateMachine(({ config }, args, report) => {
     args.each(settings.of(args).metadata, (pattern, key) => {
-      const value = config.metadata?.[key];
-      if (value === undefined) report(`config.metadata.${key} is missing. Allowed is ${JSON.stringify(pattern)}.`);
+      const { metadata = {} } = config;
+      const value = Object.hasOwn(metadata, key) ? metadata[key] : undefined;
+      const allowed = pattern === "*" ? "Any text will do." : `Allowed is ${JSON.stringify(pattern)}.`;
+      if (value === undefined) report(`config.metadata.${key} is missing. ${allowed}`);
       else if (!isLike(value, [pattern]))
         report(`config.metadata.${key} is not what is allowed: ${JSON.stringify(pattern)}.`);
     });

@@ -1,0 +1,60 @@
+import { describe, expect, test } from "vitest";
+import { requiredMetadata } from "../../../policy/policies/requiredMetadata.ts";
+import { check, unknownText } from "../../support/policies.ts";
+
+const machine = (metadata?: Record<string, string>) => ({ app: "shop", config: { image: "shop", metadata } });
+const config = { metadata: { team: "*", cost: "c-*" } };
+
+describe("required-metadata", () => {
+  test("lets everything pass until it is configured", async () => {
+    expect(await check(requiredMetadata, "Machine", machine())).toEqual({ violations: [] });
+  });
+
+  test.each([
+    [{ team: "shop", cost: "c-1" }],
+    [{ team: "", cost: "c-" }],
+    [{ team: "a", cost: "c-1\nc-2", more: "x" }],
+  ])("lets %j pass", async (metadata) => {
+    expect(
+      await check(requiredMetadata, "Machine", machine(metadata), { config, binding: "pulumi-machines-plugin" }),
+    ).toEqual({ violations: [] });
+  });
+
+  test("names the keys that are missing, and what they may hold", async () => {
+    const violations = [
+      "config.metadata.team is missing. Any text will do.",
+      'config.metadata.cost is missing. Allowed is "c-*".',
+    ];
+    expect(await check(requiredMetadata, "Machine", machine(), { config })).toEqual({ violations });
+    expect(await check(requiredMetadata, "Machine", machine({ TEAM: "a" }), { config })).toEqual({ violations });
+  });
+
+  test("does not quote a value that is not allowed", async () => {
+    const said = await check(requiredMetadata, "Machine", machine({ team: "a", cost: "hunter2" }), { config });
+    expect(said).toEqual({ violations: ['config.metadata.cost is not what is allowed: "c-*".'] });
+  });
+
+  test("a key that every object has is missing all the same", async () => {
+    const config = { metadata: { constructor: "*" } };
+    expect(await check(requiredMetadata, "Machine", machine({}), { config })).toEqual({
+      violations: ["config.metadata.constructor is missing. Any text will do."],
+    });
+  });
+
+  test("goes on past values that are unknown", async () => {
+    expect(await check(requiredMetadata, "Machine", machine({ team: unknownText, cost: "x" }), { config })).toEqual({
+      violations: [expect.stringContaining("config.metadata.cost")],
+      unknown: expect.stringMatching(/^config\.metadata\.team is known only/),
+    });
+    expect(await check(requiredMetadata, "Machine", machine(unknownText as never), { config })).toEqual({
+      violations: [],
+      unknown: expect.stringMatching(/^config\.metadata is known only at the update; it is checked then/),
+    });
+  });
+
+  test("knows its settings", async () => {
+    await expect(check(requiredMetadata, "Machine", machine(), { config: { metdata: {} } })).rejects.toThrow(
+      'did you mean "metadata"?',
+    );
+  });
+});
