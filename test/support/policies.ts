@@ -45,7 +45,7 @@ export interface CheckOptions {
   /** Options of the resource. */
   readonly opts?: Partial<PolicyResourceOptions>;
   /** Configuration of the policy. */
-  readonly config?: object;
+  readonly config?: object | undefined;
   /** Where the resource comes from; the dynamic binding. */
   readonly binding?: Binding;
 }
