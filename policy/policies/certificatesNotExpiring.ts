@@ -31,6 +31,8 @@ export const certificatesNotExpiring = (now: () => Date): ResourceValidationPoli
     const left = Math.floor((ends.getTime() - now().getTime()) / 86_400_000);
     if (left < 0) report(`fullchain has expired on ${ends.toISOString().slice(0, 10)}. Upload a new certificate.`);
     else if (left < days)
-      report(`fullchain expires on ${ends.toISOString().slice(0, 10)}, in ${left} days; at least ${days} are wanted.`);
+      report(
+        `fullchain expires on ${ends.toISOString().slice(0, 10)}, in ${left} ${left === 1 ? "day" : "days"}; at least ${days} are wanted. Upload a new certificate.`,
+      );
   }),
 });
