@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest";
+import { databaseBackups } from "../../../policy/policies/databaseBackups.ts";
+import { checkStack, unknownText, type Declared } from "../../support/policies.ts";
+
+const cluster = (name: string, props: object = {}): Declared => ({
+  type: "PostgresCluster",
+  name,
+  props: { name: `${name}-db`, clusterId: `${name}0123`, ...props },
+});
+const backup = (of: string, ...madeOf: string[]): Declared => ({
+  type: "PostgresBackup",
+  name: "backup",
+  props: { cluster: of },
+  madeOf: { cluster: madeOf },
+});
+const missing = (name: string) => `${name}: There is no backup of it. Add a PostgresBackup with its id as \`cluster\`.`;
+
+describe("database-backups", () => {
+  test.each<[string, Declared[]]>([
+    ["no cluster", [backup("old")]],
+    ["made of it, at a preview", [cluster("a", { clusterId: unknownText }), backup(unknownText, "a")]],
+    ["made of it, at an update", [cluster("a"), backup("a0123", "a")]],
+    ["its id, written out", [cluster("a"), backup("a0123")]],
+    ["its name, written out", [cluster("a"), backup("a-db")]],
+    ["one of several", [cluster("a"), backup("b0123"), backup("a0123")]],
+  ])("lets a cluster pass with a backup: %s", async (_, declared) => {
+    for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const)
+      expect(await checkStack(databaseBackups, declared, { binding })).toEqual({ violations: [] });
+  });
+
+  test.each<[string, Declared[]]>([
+    ["none at all", []],
+    ["one of another cluster", [cluster("b"), backup(unknownText, "b")]],
+    ["one of a cluster that is not of the stack", [backup("b0123")]],
+  ])("names a cluster with %s", async (_, declared) => {
+    expect(await checkStack(databaseBackups, [cluster("a"), ...declared])).toEqual({ violations: [missing("a")] });
+  });
+
+  test("goes on past what is unknown", async () => {
+    const declared = [cluster("a", { clusterId: unknownText }), cluster("b"), backup("c0123")];
+    expect(await checkStack(databaseBackups, declared)).toEqual({
+      violations: [missing("b")],
+      unknown: expect.stringMatching(/^clusterId is known only at the update/),
+    });
+  });
+
+  test("has no settings but exceptions", async () => {
+    await expect(checkStack(databaseBackups, [], { config: { every: 1 } })).rejects.toThrow('has "every"');
+  });
+});
