@@ -1,0 +1,34 @@
+import { describe, expect, test } from "vitest";
+import { databaseProtection } from "../../../policy/policies/databaseProtection.ts";
+import { check, unknownText } from "../../support/policies.ts";
+
+describe("database-protection", () => {
+  test.each([{}, { deletionProtection: true }, { deletionProtection: undefined }])("lets %j pass", async (inputs) => {
+    expect(await check(databaseProtection, "PostgresCluster", inputs)).toEqual({ violations: [] });
+  });
+
+  test("refuses a cluster without it, also one that Pulumi protects", async () => {
+    for (const protect of [false, true])
+      expect(
+        await check(
+          databaseProtection,
+          "PostgresCluster",
+          { deletionProtection: false },
+          { binding: "pulumi-machines-plugin", opts: { protect } },
+        ),
+      ).toEqual({ violations: ["deletionProtection is false. Leave it out, or set it to true."] });
+  });
+
+  test("says that it is unknown", async () => {
+    const inputs = { deletionProtection: unknownText as never };
+    expect(await check(databaseProtection, "PostgresCluster", inputs)).toEqual({
+      violations: [],
+      unknown: expect.stringMatching(/^deletionProtection is known only at the update/),
+    });
+  });
+
+  test("has no settings but exceptions", async () => {
+    const how = { config: { exceptons: [] } };
+    await expect(check(databaseProtection, "PostgresCluster", {}, how)).rejects.toThrow('did you mean "exceptions"?');
+  });
+});
