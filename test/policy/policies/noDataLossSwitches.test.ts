@@ -1,0 +1,62 @@
+import { describe, expect, test } from "vitest";
+import { noDataLossSwitches } from "../../../policy/policies/noDataLossSwitches.ts";
+import { check, unknownText } from "../../support/policies.ts";
+
+const key = { app: "shop", name: "key", type: "hs256", value: "hidden" } as const;
+const loss = "allowDataLoss is true: a change that replaces it destroys what it holds.";
+
+describe("no-data-loss-switches", () => {
+  test("lets resources pass that keep what they hold", async () => {
+    for (const allowDataLoss of [undefined, false]) {
+      expect(await check(noDataLossSwitches, "Volume", { app: "shop", allowDataLoss })).toEqual({ violations: [] });
+      expect(await check(noDataLossSwitches, "SecretKey", { ...key, allowDataLoss })).toEqual({ violations: [] });
+      expect(await check(noDataLossSwitches, "PostgresDatabase", { cluster: "c", name: "d", allowDataLoss })).toEqual({
+        violations: [],
+      });
+      expect(await check(noDataLossSwitches, "App", { forceDestroy: allowDataLoss })).toEqual({ violations: [] });
+    }
+  });
+
+  test("refuses the switches that let a change destroy it", async () => {
+    for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const) {
+      const how = { binding };
+      const allowDataLoss = true;
+      expect(await check(noDataLossSwitches, "Volume", { app: "shop", allowDataLoss }, how)).toEqual({
+        violations: [loss],
+      });
+      expect(await check(noDataLossSwitches, "SecretKey", { ...key, allowDataLoss }, how)).toEqual({
+        violations: [loss],
+      });
+      expect(
+        await check(noDataLossSwitches, "PostgresDatabase", { cluster: "c", name: "d", allowDataLoss }, how),
+      ).toEqual({ violations: [loss] });
+      expect(await check(noDataLossSwitches, "App", { forceDestroy: true }, how)).toEqual({
+        violations: ["forceDestroy is true: deleting the App deletes Machines and volumes with it."],
+      });
+    }
+  });
+
+  test("lets a Machine be killed, which holds nothing", async () => {
+    const machine = { app: "shop", config: { image: "shop" }, forceDestroy: true };
+    expect(await check(noDataLossSwitches, "Machine", machine)).toMatchObject({
+      violations: [],
+      notApplicable: expect.any(String),
+    });
+  });
+
+  test("says that a switch is unknown", async () => {
+    const unknown = unknownText as never;
+    expect(await check(noDataLossSwitches, "App", { forceDestroy: unknown })).toEqual({
+      violations: [],
+      unknown: expect.stringMatching(/^forceDestroy is known only at the update/),
+    });
+    expect(await check(noDataLossSwitches, "Volume", { app: "shop", allowDataLoss: unknown })).toEqual({
+      violations: [],
+      unknown: expect.stringMatching(/^allowDataLoss is known only at the update/),
+    });
+  });
+
+  test("has no settings but exceptions", async () => {
+    await expect(check(noDataLossSwitches, "App", {}, { config: { allow: true } })).rejects.toThrow('has "allow"');
+  });
+});
