@@ -22,7 +22,7 @@ export const noPublicIpv4: ResourceValidationPolicy = {
     const { allow } = settings.of(args);
     if ((type === "v4" || type === "shared_v4") && !allow.includes(type))
       report(
-        `type is "${type}", a public IPv4 address. Allowed ${allow.length > 0 ? `is "${allow.join('", "')}", or ` : "are "}"v6" and "private_v6".`,
+        `type is "${type}", a public IPv4 address. Allowed are ${[...allow, "v6"].map((kind) => `"${kind}"`).join(", ")} and "private_v6".`,
       );
   }),
 };
