@@ -1,0 +1,121 @@
+import { describe, expect, test } from "vitest";
+import { redundancy } from "../../../policy/policies/redundancy.ts";
+import type { MachineConfig } from "../../../policy/resources.ts";
+import { checkStack, unknownText, type Declared } from "../../support/policies.ts";
+
+const app = (name: string): Declared => ({ type: "App", name, props: { name: `${name}-x1` } });
+const machine = (
+  of: { readonly app?: string; readonly madeOf?: string },
+  region = "ams",
+  config: Partial<MachineConfig> = {},
+): Declared => ({
+  type: "Machine",
+  name: "machine",
+  props: { app: of.app ?? unknownText, config: { image: "shop", ...config }, region },
+  ...(of.madeOf !== undefined && { madeOf: { app: [of.madeOf] } }),
+});
+const run = (declared: readonly Declared[], config: object = { apps: ["*"] }) =>
+  checkStack(redundancy, declared, { config });
+const production = { metadata: { environment: "production" } };
+const few = (name: string, count: string, wanted = 2) => `${name}: It has ${count}; at least ${wanted} are wanted.`;
+
+describe("redundancy", () => {
+  test("is about Apps of production, which nothing is by itself", async () => {
+    expect(await checkStack(redundancy, [app("a"), machine({ madeOf: "a" })])).toEqual({ violations: [] });
+  });
+
+  test.each<[string, Declared[]]>([
+    ["made of the App, at a preview", [machine({ madeOf: "a" }), machine({ madeOf: "a" })]],
+    ["of its name, written out", [machine({ app: "a-x1" }), machine({ app: "a-x1" })]],
+    ["one this way, one that", [machine({ app: "a-x1" }), machine({ madeOf: "a" })]],
+  ])("counts Machines %s", async (_, declared) => {
+    expect(await run([app("a"), ...declared])).toEqual({ violations: [] });
+    expect(await run([app("a"), ...declared.slice(1)])).toEqual({ violations: [few("a", "1 Machine")] });
+  });
+
+  test("counts Machines of both bindings", async () => {
+    const declared = [app("a"), machine({ madeOf: "a" })];
+    expect(
+      await checkStack(redundancy, declared, { config: { apps: ["a"] }, binding: "pulumi-machines-plugin" }),
+    ).toEqual({ violations: [few("a", "1 Machine")] });
+  });
+
+  test("counts the Machines of every App for itself, also where their Apps are not known yet", async () => {
+    const declared = [app("a"), app("b"), machine({ madeOf: "a" }), machine({ madeOf: "b" }), machine({ madeOf: "b" })];
+    expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
+    expect(await run([app("a")])).toEqual({ violations: [few("a", "0 Machines")] });
+  });
+
+  test.each<[string, Partial<MachineConfig>]>([
+    ["jobs", { autoDestroy: true }],
+    ["scheduled jobs", { schedule: "daily" }],
+    ["standbys", { standbys: ["a/1"] }],
+  ])("does not count %s", async (_, config) => {
+    const declared = [app("a"), machine({ madeOf: "a" }), machine({ madeOf: "a" }, "ams", config)];
+    expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
+  });
+
+  test("counts what stops when idle", async () => {
+    const services = [{ protocol: "tcp" as const, internalPort: 80, autostop: "stop" }];
+    const idle = machine({ madeOf: "a" }, "ams", { services, standbys: [] });
+    expect(await run([app("a"), idle, idle])).toEqual({ violations: [] });
+  });
+
+  test("takes Apps by name, and by what their Machines are marked with", async () => {
+    const declared = [
+      app("shop"),
+      app("blog"),
+      machine({ madeOf: "shop" }),
+      machine({ madeOf: "blog" }, "ams", production),
+    ];
+    expect(await run(declared, { apps: ["sho*"] })).toEqual({
+      violations: [few("shop", "1 Machine"), few("blog", "1 Machine")],
+    });
+    expect(await run(declared, {})).toEqual({ violations: [few("blog", "1 Machine")] });
+    expect(await run(declared, { mark: { environment: "production", tier: "1" } })).toEqual({ violations: [] });
+    expect(await run(declared, { mark: {} })).toEqual({ violations: [] });
+  });
+
+  test("takes other numbers", async () => {
+    const declared = [app("a"), machine({ madeOf: "a" }, "ams"), machine({ madeOf: "a" }, "ams")];
+    expect(await run(declared, { apps: ["*"], machines: 3 })).toEqual({ violations: [few("a", "2 Machines", 3)] });
+    expect(await run(declared.slice(0, 2), { apps: ["*"], machines: 1 })).toEqual({ violations: [] });
+  });
+
+  test("counts regions, where a Machine was placed before where it was asked for", async () => {
+    const config = { apps: ["*"], regions: 2 };
+    const declared = [app("a"), machine({ madeOf: "a" }, "ams"), machine({ madeOf: "a" }, "fra")];
+    expect(await run(declared, config)).toEqual({ violations: [] });
+    const placed = declared.map((each) => ({ ...each, props: { ...each.props, placedRegion: "ams" } }));
+    expect(await run(placed, config)).toEqual({
+      violations: ["a: Its Machines are in 1 region; at least 2 are wanted."],
+    });
+  });
+
+  test("asks where Machines are placed only where it matters", async () => {
+    const unplaced = machine({ madeOf: "a" }, "ams");
+    const declared = [app("a"), unplaced, { ...unplaced, props: { ...unplaced.props, placedRegion: unknownText } }];
+    expect(await run(declared)).toEqual({ violations: [] });
+    expect(await run(declared, { apps: ["*"], regions: 2 })).toEqual({
+      violations: [],
+      unknown: expect.stringMatching(/^placedRegion is known only at the update/),
+    });
+  });
+
+  test("goes on past an App whose Machines' metadata is unknown", async () => {
+    const declared = [
+      app("a"),
+      app("b"),
+      machine({ madeOf: "a" }, "ams", { metadata: unknownText as never }),
+      machine({ madeOf: "b" }, "ams", production),
+    ];
+    expect(await run(declared, {})).toEqual({
+      violations: [few("b", "1 Machine")],
+      unknown: expect.stringMatching(/^config\.metadata is known only at the update/),
+    });
+  });
+
+  test("knows its settings", async () => {
+    await expect(run([], { region: 2 })).rejects.toThrow('did you mean "regions"?');
+  });
+});
