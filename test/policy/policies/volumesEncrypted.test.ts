@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import { volumesEncrypted } from "../../../policy/policies/volumesEncrypted.ts";
+import type { MachineMount } from "../../../policy/resources.ts";
+import { check, unknownText } from "../../support/policies.ts";
+
+const machine = (...mounts: Partial<MachineMount>[]) => ({
+  app: "shop",
+  config: { image: "shop", mounts: mounts.map((mount) => ({ path: "/data", ...mount }) as MachineMount) },
+});
+
+describe("volumes-encrypted", () => {
+  test.each([{}, { encrypted: true }, { encrypted: undefined }])("lets a volume pass with %j", async (inputs) => {
+    expect(await check(volumesEncrypted, "Volume", { app: "shop", ...inputs })).toEqual({ violations: [] });
+  });
+
+  test("refuses a volume that is not", async () => {
+    for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const)
+      expect(await check(volumesEncrypted, "Volume", { app: "shop", encrypted: false }, { binding })).toEqual({
+        violations: ["encrypted is false. Leave it out, or set it to true."],
+      });
+  });
+
+  // A volume that is mounted is a resource of its own, or managed elsewhere.
+  test("refuses a mount that a volume is made for unencrypted", async () => {
+    expect(await check(volumesEncrypted, "Machine", machine())).toEqual({ violations: [] });
+    expect(await check(volumesEncrypted, "Machine", machine({}, { encrypted: true }))).toEqual({ violations: [] });
+    expect(await check(volumesEncrypted, "Machine", machine({ volume: "shop/vol_1" }))).toEqual({ violations: [] });
+    expect(await check(volumesEncrypted, "Machine", machine({ volume: "shop/vol_1" }, { encrypted: false }))).toEqual({
+      violations: ["config.mounts[1].encrypted is false. Leave it out, or set it to true."],
+    });
+  });
+
+  test("goes on past what is unknown", async () => {
+    const unknown = unknownText as never;
+    expect(await check(volumesEncrypted, "Volume", { app: "shop", encrypted: unknown })).toEqual({
+      violations: [],
+      unknown: expect.stringMatching(/^encrypted is known only at the update/),
+    });
+    expect(await check(volumesEncrypted, "Machine", machine({ encrypted: unknown }, { encrypted: false }))).toEqual({
+      violations: [expect.stringContaining("config.mounts[1]")],
+      unknown: expect.stringMatching(/^config\.mounts\[0\]\.encrypted is known only at the update/),
+    });
+  });
+
+  test("has no settings but exceptions", async () => {
+    const how = { config: { allow: true } };
+    await expect(check(volumesEncrypted, "Volume", { app: "shop" }, how)).rejects.toThrow('has "allow"');
+  });
+});
