@@ -1,42 +1,60 @@
 // Whether a variable of an environment holds a secret, by its name or by its value. The value is never told.
 import { isLike } from "./wildcard.ts";
 
-/** What names of secrets end in, after the words are parted by `_`. */
+/** What names of secrets end in, after the words are parted by `_`; `PGPASSWORD` and `TOKEN_2` as well. */
 const names =
-  /(?:^|_)(?:PASS(?:WD|WORD|PHRASE)?|PWD|SECRETS?|TOKEN|API_?KEY|ACCESS_?KEY|AUTH_?KEY|SECRET_?KEY|PRIVATE_?KEY|ENCRYPTION_?KEY|SIGNING_?KEY|SIGNING_?SECRET|CREDENTIALS?|CONNECTION_?STRING|DSN)$/;
+  /(?:PASS(?:WD|WORD|PHRASE)|(?:^|_)(?:PASS|PWD|SECRETS?|TOKEN|(?:API|ACCESS|AUTH|SECRET|PRIVATE|ENCRYPTION|SIGNING|MASTER)_?KEY|SECRET_KEY_BASE|CREDENTIALS?|CONNECTION_?STRING|DSN))(?:_?V?\d+)?$/;
 
 /** `PWD` is where a shell is, in every container. */
 const harmlessNames = /^(?:OLD)?PWD$/;
 
-/** Formats that nothing but a secret has. */
+/** What names of things that look random and are public end in: a commit, a key that is meant to be seen, an identifier. */
+const publicNames =
+  /(?:^|_)(?:COMMIT(?:_HASH)?|(?:GIT_)?SHA(?:1|256)?|REV(?:ISION)?|DIGEST|CHECKSUM|FINGERPRINT|PUBLIC_?KEY|ID)$/;
+
+/** Formats that nothing but a secret has. What stands for a secret, `${PASSWORD}`, is none. */
 const formats: readonly (readonly [what: string, pattern: RegExp])[] = [
-  ["a private key", /-----BEGIN [A-Z ]*PRIVATE KEY-----/],
-  ["a password in an address", /^[a-z][a-z0-9+.-]*:\/\/[^/\s:@]*:[^/\s@]+@/i],
-  ["a signed token", /^eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+$/],
+  ["a private key", /-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----/],
+  ["a password in an address", /\b[a-z][a-z0-9+.-]*:\/\/[^/\s:@]*:(?!\$[{(])[^/\s@]+@/i],
+  [
+    "an address with a secret in it",
+    /:\/\/\S*[?&](?:pass(?:word)?|(?:access_?)?token|api_?key|secret|sig(?:nature)?)=(?!\$[{(])[^&\s]{6,}|:\/\/hooks\.slack\.com\/services\/\w|:\/\/discord(?:app)?\.com\/api\/webhooks\/\d/i,
+  ],
+  ["a password in a connection string", /(?:^|[;\s])(?:password|pwd)\s*=\s*(?!\$[{(])[^;\s]+/i],
+  ["a signed token", /\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+/],
   ["an access key", /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b/],
   ["a token of a code host", /\b(?:gh[pousr]_\w{36,}|github_pat_\w{50,}|glpat-[\w-]{20,})/],
   [
     "a token of a service",
-    /\b(?:sk|rk|pk)_(?:live|test)_\w{16,}|\bxox[abprs]-[\w-]{10,}|\bpul-[0-9a-f]{40}\b|\bnpm_\w{36}\b/,
+    /\b(?:sk|rk)_(?:live|test)_\w{16,}|\bxox[abprs]-[\w-]{10,}|\bpul-[0-9a-f]{40}\b|\bnpm_\w{36}\b/,
   ],
   ["a key of a service", /\bAIza[\w-]{35}\b|\bSG\.[\w-]{22}\.[\w-]{43}\b|\bsk-(?:ant-|proj-)?[\w-]{32,}/],
 ];
 
-/** Long texts that look random and are none: digests, identifiers, times, versions, hosts, paths, lists of words. */
+/** Long texts that look random and are none: digests, identifiers, times, versions, hosts, paths, keys that are meant to be seen. */
 const harmless: readonly RegExp[] = [
   /^sha(?:1|256|384|512)[:-]/i,
   /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
   /@sha256:[0-9a-f]{64}$/,
   /^[a-z][a-z0-9+.-]*:\/\//i,
   /^\.{0,2}\/[\w./-]*$/,
-  /^[\w-]+(?:\.[\w-]+)+(?::\d+)?$/,
+  /^[a-z\d_-]+(?:\.[a-z\d_-]+)+(?::\d+)?$/,
+  /^[A-Za-z_-]+(?:\.[A-Za-z_-]+)+(?::\d+)?$/,
+  /^pk_(?:live|test)_/,
   /\s/,
   /^[\d.,:;_-]+$/,
   /^[{[]/,
 ];
 
-/** Values that are no secret, whatever they are called. */
-const plain = /^(?:|true|false|yes|no|on|off|none|null|\d{1,6}|\d+(?:ms|s|m|h|d))$/i;
+/** Values that are no secret, whatever they are called: switches, numbers, times, and what stands for another variable. */
+const plain = /^(?:|true|false|yes|no|on|off|none|null|\d{1,6}|\d+(?:ms|s|m|h|d)|\$\w+|\$\{\w+\}|\$\(\w+\))$/i;
+
+/** A file that holds a secret is none itself. */
+const isPath = (value: string): boolean => /^\/[\w.-]+\/[\w./-]+$/.test(value) && isWords(value);
+
+/** Whether a text is words, in any of the ways names are made of them, with a few digits at their ends. */
+const isWords = (value: string): boolean =>
+  value.split(/[^A-Za-z\d]+/).every((part) => /^(?:(?:[A-Z]?[a-z]{2,})*|[a-z]|[A-Z]+)\d{0,4}$/.test(part));
 
 /**
  * Why a variable looks as if it held a secret, for "it looks like a secret, by …"; undefined when it does not.
@@ -61,18 +79,19 @@ export function secretIn(
     )
   )
     return "its name";
-  if (names.test(upper) && !harmlessNames.test(upper)) return "its name";
-  if (looksRandom(value, entropy)) return "its value, which looks random";
+  if (names.test(upper) && !harmlessNames.test(upper) && !isPath(value)) return "its name";
+  if (!publicNames.test(upper) && looksRandom(value, entropy)) return "its value, which looks random";
   return undefined;
 }
 
 /** Whether a text is long, of the letters that keys are written in, and as good as random. */
-function looksRandom(value: string, entropy: number): boolean {
+function looksRandom(text: string, entropy: number): boolean {
+  const value = text.replace(/^(?:base64:|(?:Bearer|Basic) +)/i, "");
   if (value.length < 20 || harmless.some((pattern) => pattern.test(value))) return false;
   if (!/^[\w+/=.~-]+$/.test(value)) return false;
   // Hexadecimal digits hold 4 bits at most.
   if (/^[0-9a-f]+$/i.test(value)) return value.length >= 32 && entropyOf(value) >= Math.min(3, entropy);
-  // Words hold letters of one case alone, or digits at their end.
+  if (isWords(value)) return false;
   const kinds = [/[a-z]/, /[A-Z]/, /\d/].filter((kind) => kind.test(value)).length;
   return kinds >= 2 && entropyOf(value) >= Math.min(entropy, Math.log2(value.length) - 0.35);
 }

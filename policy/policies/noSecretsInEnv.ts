@@ -36,7 +36,7 @@ export const noSecretsInEnv: ResourceValidationPolicy = {
         if (why) report(`${path}.${name} looks like a secret, by ${why}. Put it into AppSecrets under the same name.`);
       });
     args.whenKnown(() => check(config.env, "config.env"));
-    args.each(config.processes, ({ env }, i) => check(env, `config.processes[${i}].env`));
-    args.each(config.containers, ({ env }, i) => check(env, `config.containers[${i}].env`));
+    args.whenKnown(() => args.each(config.processes, ({ env }, i) => check(env, `config.processes[${i}].env`)));
+    args.whenKnown(() => args.each(config.containers, ({ env }, i) => check(env, `config.containers[${i}].env`)));
   }),
 };
