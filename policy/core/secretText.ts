@@ -12,13 +12,16 @@ const harmlessNames = /^(?:OLD)?PWD$/;
 const publicNames =
   /(?:^|_)(?:COMMIT(?:_HASH)?|(?:GIT_)?SHA(?:1|256)?|REV(?:ISION)?|DIGEST|CHECKSUM|FINGERPRINT|PUBLIC_?KEY|ID)$/;
 
-/** Formats that nothing but a secret has. What stands for a secret, `${PASSWORD}`, is none. */
+/**
+ * Formats that nothing but a secret has. What stands for a secret, `${PASSWORD}`, is none. What may be of any length at a
+ * beginning is bounded: the time a long text takes must not grow with its square.
+ */
 const formats: readonly (readonly [what: string, pattern: RegExp])[] = [
   ["a private key", /-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----/],
-  ["a password in an address", /\b[a-z][a-z0-9+.-]*:\/\/[^/\s:@]*:(?!\$[{(])[^/\s@]+@/i],
+  ["a password in an address", /\b[a-z][a-z0-9+.-]{0,40}:\/\/[^/\s:@]*:(?!\$[{(]|\d+[?#])[^/\s@]+@/i],
   [
     "an address with a secret in it",
-    /:\/\/\S*[?&](?:pass(?:word)?|(?:access_?)?token|api_?key|secret|sig(?:nature)?)=(?!\$[{(])[^&\s]{6,}|:\/\/hooks\.slack\.com\/services\/\w|:\/\/discord(?:app)?\.com\/api\/webhooks\/\d/i,
+    /:\/\/\S{0,2000}?[?&](?:pass(?:word)?|(?:access_?)?token|api_?key|secret|sig(?:nature)?)=(?!\$[{(])[^&\s]{6,}|:\/\/hooks\.slack\.com\/services\/\w|:\/\/discord(?:app)?\.com\/api\/webhooks\/\d/i,
   ],
   ["a password in a connection string", /(?:^|[;\s])(?:password|pwd)\s*=\s*(?!\$[{(])[^;\s]+/i],
   ["a signed token", /\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+/],
@@ -28,7 +31,10 @@ const formats: readonly (readonly [what: string, pattern: RegExp])[] = [
     "a token of a service",
     /\b(?:sk|rk)_(?:live|test)_\w{16,}|\bxox[abprs]-[\w-]{10,}|\bpul-[0-9a-f]{40}\b|\bnpm_\w{36}\b/,
   ],
-  ["a key of a service", /\bAIza[\w-]{35}\b|\bSG\.[\w-]{22}\.[\w-]{43}\b|\bsk-(?:ant-|proj-)?[\w-]{32,}/],
+  [
+    "a key of a service",
+    /\bAIza[\w-]{35}\b|\bSG\.[\w-]{22}\.[\w-]{43}\b|\bsk-(?:ant-|proj-)?(?=[\w-]{0,200}\d)(?=[\w-]{0,200}[A-Z])[\w-]{32,}/,
+  ],
 ];
 
 /** Long texts that look random and are none: digests, identifiers, times, versions, hosts, paths, keys that are meant to be seen. */
@@ -46,15 +52,18 @@ const harmless: readonly RegExp[] = [
   /^[{[]/,
 ];
 
-/** Values that are no secret, whatever they are called: switches, numbers, times, and what stands for another variable. */
-const plain = /^(?:|true|false|yes|no|on|off|none|null|\d{1,6}|\d+(?:ms|s|m|h|d)|\$\w+|\$\{\w+\}|\$\(\w+\))$/i;
+/** Values that are no secret, whatever they are called: switches, numbers, times. */
+const plain = /^(?:|true|false|yes|no|on|off|none|null|\d{1,6}|\d+(?:ms|s|m|h|d))$/i;
+
+/** What stands for the value of another variable. */
+const reference = /^\$(?:[A-Z_][A-Z\d_]*|\{\w+\}|\(\w+\))$/;
 
 /** A file that holds a secret is none itself. */
 const isPath = (value: string): boolean => /^\/[\w.-]+\/[\w./-]+$/.test(value) && isWords(value);
 
 /** Whether a text is words, in any of the ways names are made of them, with a few digits at their ends. */
 const isWords = (value: string): boolean =>
-  value.split(/[^A-Za-z\d]+/).every((part) => /^(?:(?:[A-Z]?[a-z]{2,})*|[a-z]|[A-Z]+)\d{0,4}$/.test(part));
+  value.split(/[^A-Za-z\d]+/).every((part) => /^(?:[a-z]*(?:[A-Z][a-z]{2,})*|[A-Z]+)\d{0,4}$/.test(part));
 
 /**
  * Why a variable looks as if it held a secret, for "it looks like a secret, by …"; undefined when it does not.
@@ -69,7 +78,7 @@ export function secretIn(
     .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
     .toUpperCase()
     .replace(/[^A-Z0-9]+/g, "_");
-  if (plain.test(value)) return undefined;
+  if (plain.test(value) || reference.test(value)) return undefined;
   const format = formats.find(([, pattern]) => pattern.test(value));
   if (format) return `its value, which has the format of ${format[0]}`;
   if (
@@ -86,7 +95,8 @@ export function secretIn(
 
 /** Whether a text is long, of the letters that keys are written in, and as good as random. */
 function looksRandom(text: string, entropy: number): boolean {
-  const value = text.replace(/^(?:base64:|(?:Bearer|Basic) +)/i, "");
+  // As it comes out of a file, and with what says what it is.
+  const value = text.trim().replace(/^(?:base64:|(?:Bearer|Basic) +)/i, "");
   if (value.length < 20 || harmless.some((pattern) => pattern.test(value))) return false;
   if (!/^[\w+/=.~-]+$/.test(value)) return false;
   // Hexadecimal digits hold 4 bits at most.

@@ -1,0 +1,237 @@
+import { createHash } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { entropyOf, secretIn } from "../../../policy/core/secretText.ts";
+
+fc.configureGlobal({ seed: 1 });
+
+const why = (name: string, value: string) => secretIn(name, value, { names: [], entropy: 4.2 });
+/** Bytes as good as random, unlike those that fast-check likes best. */
+const bytes = fc.string().map((seed) => createHash("sha256").update(seed).digest());
+const digest = "0123456789abcdef".repeat(4);
+const random = "q7Zp2Lw9Xk4Vb8Nc1Md6Rt3Ys5Hg0Jf";
+const jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U";
+
+describe("what is no secret", () => {
+  test.each([
+    ["PORT", "8080"],
+    ["GREETING", "Hello, world! This is a rather long text with 12 words in it."],
+    ["NODE_ENV", "production"],
+    ["PUBLIC_URL", "https://www.example.com:8443/a/b?page=2#top"],
+    ["PUBLIC_URL", "https://www.example.com:443?mail=a@example.com"],
+    ["DATABASE_URL", "postgres://shop@db.internal:5432/shop"],
+    ["DATABASE_URL", "postgres://shop:${DATABASE_PASSWORD}@db.internal/shop"],
+    ["REPOSITORY", "git@github.com:acme/shop.git"],
+    ["PASSWORD", ""],
+    ["REQUIRE_PASSWORD", "true"],
+    ["TOKEN_TTL", "3600"],
+    ["REFRESH_TOKEN", "15m"],
+    ["DB_PASSWORD", "${OTHER_PASSWORD}"],
+    ["DB_PASSWORD", "$OTHER_PASSWORD"],
+    ["DB_PASSWORD", "$(OTHER_PASSWORD)"],
+    ["PASSWORD_FILE", "/run/secrets/password"],
+    ["PASSWORD_FILE", "/run/x"],
+    ["GOOGLE_APPLICATION_CREDENTIALS", "/etc/google/credentials.json"],
+    ["SECRET_NAME", "shop-database"],
+    ["TOKEN_URL", "https://auth.example.com/oauth/token"],
+    ["MAX_TOKENS", "a lot"],
+    ["PASSWORD_MIN_LENGTH", "twelve"],
+    ["PARTITION_KEY", "customer"],
+    ["PWD", "/srv/app"],
+    ["OLDPWD", "/srv"],
+    ["COMPASS", "north"],
+    ["REQUEST_ID", "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"],
+    ["TENANT", "F81D4FAE-7DEC-11D0-A765-00A0C91E6BF6"],
+    ["IMAGE", `registry.example.com/shop:1.2.3@sha256:${digest}`],
+    ["IMAGE", "ghcr.io/acme-corporation/shop-frontend/production-2024"],
+    ["CHECKSUM", digest],
+    ["VALUE", `sha256:${digest}`],
+    ["SRI", "sha384-oqVuAfXRKap7fdgcCY5uykM6+R9GqQ8K/uxy9rx7HNQlGYl1kPzQho1wx4JwY8wC"],
+    ["GIT_COMMIT", "3c8471e0d5aa9e1bd1f4c6a27e91b8fd33c84a71"],
+    ["GIT_SHA", "3c8471e0d5aa9e1bd1f4c6a27e91b8fd33c84a71"],
+    ["OAUTH_CLIENT_ID", "q7Zp2Lw9Xk4Vb8Nc1Md6Rt3Ys5Hg0Jf"],
+    ["VAPID_PUBLIC_KEY", "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"],
+    ["STRIPE_KEY", "pk_live_51H8aT2eZvKYlo2C0qF1x9mBn"],
+    ["DB_HOST", "shop-prod-1.cluster-c9x7k2m4q1zt.eu-west-1.rds.amazonaws.com:5432"],
+    ["PRIVATE_IP", "fdaa:0:1234:a7b:7d:0:1:2"],
+    ["VERSION", "v1.2.3-20261122040212-3c8471e0d5aa"],
+    ["STARTED", "2026-11-22T04:02:12.123456Z"],
+    ["CONFIG_PATH", "/etc/shop/production/eu-west-1/config.d/10-defaults.yaml"],
+    ["NODE_OPTIONS", "--max-old-space-size=4096"],
+    ["SERVICES", "auth-billing-checkout-delivery-export-frontend-2"],
+    ["FLAG", "TheQuickBrownFoxJumpsOverTheLazyDog"],
+    ["CLASS", "Acme.Shop.Checkout.PaymentProviderFactoryImplementation"],
+    ["ALPHABET", "abcdefghijklmnopqrstuvwxyz"],
+    ["JSON", '{"level":"info","format":"json","q7Zp2":"Lw9Xk4Vb8Nc1Md6Rt3Ys5Hg0Jf"}'],
+    [
+      "PEM",
+      "-----BEGIN CERTIFICATE-----\nMIIBhTCCASugAwIBAgIQIRi6zePL6mKjOipn+dNuaTAKBggqhkjOPQQDAjASMRAw\n-----END CERTIFICATE-----\n",
+    ],
+    ["SIZE", "12345678901234567890123456789012"],
+    ["STORAGE", "task-runner-storage-for-production-workloads"],
+  ])("%s=%s", (name, value) => {
+    expect(why(name, value)).toBeUndefined();
+  });
+
+  test("words joined by dashes, dots or underscores, with a number at their ends", () => {
+    const word = fc.tuple(fc.stringMatching(/^(?:[a-z]{2,12}|[A-Z][a-z]{2,12}|[A-Z]{2,12})$/), fc.nat(999));
+    const words = fc.array(
+      word.map(([text, number]) => (number < 500 ? text : `${text}${number}`)),
+      { minLength: 2, maxLength: 12 },
+    );
+    fc.assert(
+      fc.property(words, fc.constantFrom("-", ".", "_"), (words, between) => {
+        expect(why("VALUE", words.join(between))).toBeUndefined();
+      }),
+    );
+  });
+
+  test("decimal numbers and identifiers", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.uuid(), fc.nat().map(String), fc.ipV4(), fc.webUrl()), (value) => {
+        expect(why("VALUE", value)).toBeUndefined();
+      }),
+    );
+  });
+});
+
+describe("what is a secret by its name", () => {
+  test.each([
+    "DATABASE_PASSWORD",
+    "PGPASSWORD",
+    "MYSQL_PWD",
+    "DB_PASS",
+    "db-password",
+    "dbPassword",
+    "spring.datasource.password",
+    "SSH_PASSPHRASE",
+    "SECRET",
+    "CLIENT_SECRET",
+    "AUTH_TOKEN",
+    "TOKEN_2",
+    "API_KEY",
+    "APIKEY",
+    "apiKey",
+    "API_KEY_V2",
+    "AWS_SECRET_ACCESS_KEY",
+    "RAILS_MASTER_KEY",
+    "SECRET_KEY_BASE",
+    "SMTP_CREDENTIALS",
+    "CONNECTION_STRING",
+    "SENTRY_DSN",
+  ])("%s", (name) => {
+    expect(why(name, "changeme")).toBe("its name");
+    expect(why(name, "$ecret")).toBe("its name");
+  });
+
+  test("one that is named besides, in any case", () => {
+    const options = { names: ["*_salt", "Pepper"], entropy: 4.2 };
+    expect(secretIn("SESSION_SALT", "abc", options)).toBe("its name");
+    expect(secretIn("pepper", "abc", options)).toBe("its name");
+    expect(secretIn("PEPPERS", "abc", options)).toBeUndefined();
+    // What is plain is no secret by any name.
+    expect(secretIn("PEPPER", "true", options)).toBeUndefined();
+  });
+});
+
+describe("what is a secret by its format", () => {
+  test.each([
+    ["a private key", "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIA==\n-----END PRIVATE KEY-----"],
+    ["a private key", "-----BEGIN RSA PRIVATE KEY-----\\nMIIE"],
+    ["a private key", "-----BEGIN PGP PRIVATE KEY BLOCK-----"],
+    ["a private key", '{"type":"service_account","private_key":"-----BEGIN PRIVATE KEY-----\\nMC4C"}'],
+    ["a password in an address", "postgres://shop:hunter2@db.example.com/shop"],
+    ["a password in an address", "redis://:hunter2@cache:6379"],
+    ["a password in an address", "jdbc:postgresql://shop:hunter2@db/shop"],
+    ["a password in an address", "redis://:p#ss@cache:6379"],
+    ["a password in an address", "amqp://a,amqp://shop:hunter2@b"],
+    ["an address with a secret in it", "jdbc:postgresql://db/shop?user=shop&password=hunter2"],
+    ["an address with a secret in it", "https://example.com/hook?token=abcdef"],
+    ["an address with a secret in it", "https://hooks.slack.com/services/T0/B0/x"],
+    ["a password in a connection string", "Server=db;User=shop;Password=hunter2;"],
+    ["a password in a connection string", "host=db user=shop password=hunter2"],
+    ["a signed token", jwt],
+    ["a signed token", `Bearer ${jwt}`],
+    ["an access key", "AKIAIOSFODNN7EXAMPLE"],
+    ["a token of a code host", `ghp_${"a1B2".repeat(9)}`],
+    ["a token of a code host", "glpat-abcdefghij0123456789"],
+    ["a token of a service", "sk_live_51H8aT2eZvKYlo2C"],
+    ["a token of a service", "xoxb-1234567890-abcdef"],
+    ["a key of a service", `AIza${"Sy0".repeat(11)}ab`],
+    ["a key of a service", `sk-proj-${"aB3".repeat(12)}`],
+  ])("%s: %s", (what, value) => {
+    expect(why("VALUE", value)).toBe(`its value, which has the format of ${what}`);
+    // No name makes a secret of this kind harmless.
+    expect(why("PUBLIC_KEY", value)).toBe(`its value, which has the format of ${what}`);
+  });
+});
+
+describe("what is a secret because it looks random", () => {
+  test.each([
+    random,
+    `${random}\n`,
+    `Bearer ${random}`,
+    "base64:3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhs=",
+    "9f86d081884c7d659a2feaa0c55ad015",
+    "/k3Qz+Wp8Lx0Vn5Rt1Yb7Mc4Hs9Jd6Fg2Ua=",
+    "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs",
+  ])("%j", (value) => {
+    expect(why("VALUE", value)).toBe("its value, which looks random");
+  });
+
+  test("every key of 32 bytes, in base64 and in hexadecimal digits", () => {
+    fc.assert(
+      fc.property(bytes, fc.constantFrom("base64", "base64url", "hex"), (key, encoding) => {
+        expect(why("VALUE", key.toString(encoding))).toBe("its value, which looks random");
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("every key of 16 bytes in hexadecimal digits, in either case", () => {
+    fc.assert(
+      fc.property(bytes, fc.boolean(), (key, upper) => {
+        const hex = key.subarray(0, 16).toString("hex");
+        expect(why("VALUE", upper ? hex.toUpperCase() : hex)).toBe("its value, which looks random");
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("more of them where fewer bits are enough", () => {
+    const value = "a1b2a1b2a1b2a1b2a1b2z9";
+    expect(why("VALUE", value)).toBeUndefined();
+    expect(secretIn("VALUE", value, { names: [], entropy: 2 })).toBe("its value, which looks random");
+  });
+});
+
+test("the reason never holds the value", () => {
+  fc.assert(
+    fc.property(
+      fc.string(),
+      fc.string({ unit: "binary" }),
+      fc.constantFrom("", "postgres://a:"),
+      (name, value, before) => {
+        const secret = `${before}§${value}@§`;
+        expect(why(name, secret) ?? "").not.toContain("§");
+        expect(why("PASSWORD", secret) ?? "").not.toContain("§");
+      },
+    ),
+  );
+});
+
+test("a long text takes no time that grows out of hand", () => {
+  for (const text of ["a".repeat(50_000), "aB".repeat(25_000), `${"a-".repeat(25_000)}!`, `${"a1".repeat(25_000)}_`]) {
+    const start = performance.now();
+    why("VALUE", text);
+    why("PASSWORD", `/run/${text}`);
+    expect(performance.now() - start).toBeLessThan(2000);
+  }
+});
+
+test("entropy is that of letters, in bits", () => {
+  expect(entropyOf("")).toBe(0);
+  expect(entropyOf("aaaa")).toBe(0);
+  expect(entropyOf("abab")).toBe(1);
+  expect(entropyOf("0123456789abcdef")).toBe(4);
+});
