@@ -1,0 +1,139 @@
+import { describe, expect, test } from "vitest";
+import { pathText } from "../../../policy/core/unknown.ts";
+import { validateMachine, validateVolume } from "../../../policy/resources.ts";
+import type { Check } from "../../../policy/index.ts";
+import { check, unknownList, unknownText } from "../../support/policies.ts";
+
+/** A policy that is a check alone. */
+const policy = (of: Check<"Machine">) =>
+  ({ name: "test", description: "A test.", validateResource: validateMachine(of) }) as const;
+const run = (of: Check<"Machine">, config: object) =>
+  check(policy(of), "Machine", { app: "shop", config: { image: "shop", ...config } });
+
+describe("a value that is unknown", () => {
+  test("ends the check where it is read, and is told", async () => {
+    const said = await run(
+      ({ config }, _, report) => {
+        report("before");
+        if (config.image === "shop") report("never");
+        report("never");
+      },
+      { image: unknownText },
+    );
+    expect(said).toEqual({
+      violations: ["before"],
+      unknown: "config.image is known only at the update; it is checked then, before anything is made of it",
+    });
+  });
+
+  test("ends a part of the check alone, where it is told to", async () => {
+    const said = await run(
+      ({ config, region }, { whenKnown }, report) => {
+        whenKnown(() => report(`never ${config.image}`));
+        whenKnown(() => report(`never ${config.schedule}`));
+        whenKnown(() => report(`region ${region}`));
+        report("after");
+      },
+      { image: unknownText, schedule: unknownText },
+    );
+    expect(said).toEqual({
+      violations: ["region undefined", "after"],
+      unknown:
+        "config.image and config.schedule are known only at the update; they are checked then, before anything is made of them",
+    });
+  });
+
+  test("ends the check of its item of a list, and of its value of a map", async () => {
+    const services = [
+      { protocol: "tcp", internalPort: 1 },
+      unknownText,
+      { protocol: "tcp", internalPort: unknownText },
+      { protocol: "tcp", internalPort: 4 },
+    ];
+    const said = await run(
+      ({ config }, { each }, report) => {
+        each(config.services, ({ internalPort }, i) => report(`${i}: ${internalPort}`));
+        each(config.env, (value, name) => report(`${name}: ${value}`));
+      },
+      { services, env: { A: unknownText, B: "b" } },
+    );
+    expect(said).toEqual({
+      violations: ["0: 1", "3: 4", "B: b"],
+      unknown: expect.stringMatching(
+        /^config\.services\[1\] and config\.services\[2\]\.internalPort and config\.env\.A are known only/,
+      ),
+    });
+  });
+
+  test("is told once, however often it is read", async () => {
+    const said = await run(
+      ({ config }, { whenKnown }, report) => {
+        for (let i = 0; i < 3; i++) whenKnown(() => report(config.image));
+      },
+      { image: unknownText },
+    );
+    expect(said.unknown).toMatch(/^config\.image is known only/);
+  });
+
+  test("may be a whole list", async () => {
+    const said = await run(({ config }, { each }, report) => each(config.services, () => report("never")), {
+      services: unknownList,
+    });
+    expect(said).toEqual({ violations: [], unknown: expect.stringMatching(/^config\.services is known only/) });
+  });
+
+  test("may be read after something was waited for", async () => {
+    const said = await run(
+      async ({ config }, _, report) => {
+        await Promise.resolve();
+        report(config.image);
+      },
+      { image: unknownText },
+    );
+    expect(said).toEqual({ violations: [], unknown: expect.stringMatching(/^config\.image is known only/) });
+  });
+});
+
+describe("a check", () => {
+  test("of a list or a map that is not there does nothing", async () => {
+    const said = await run(({ config }, { each }, report) => {
+      each(config.services, () => report("never"));
+      each(config.env, () => report("never"));
+      each(null as { readonly [key: string]: string } | null, () => report("never"));
+    }, {});
+    expect(said).toEqual({ violations: [] });
+  });
+
+  test("fails with its own mistakes, which are not about unknown values", async () => {
+    const fails: Check<"Machine"> = (_, { whenKnown }) => whenKnown(() => JSON.parse("{"));
+    await expect(run(fails, {})).rejects.toThrow(SyntaxError);
+    await expect(
+      run(({ config }, { each }) => each(config.env, () => JSON.parse("{")), { env: { A: "" } }),
+    ).rejects.toThrow(SyntaxError);
+  });
+
+  test("is about one type of resource, of both bindings", async () => {
+    const volumes = {
+      name: "t",
+      description: "A test.",
+      validateResource: validateVolume((_, __, report) => report("a")),
+    };
+    for (const binding of ["pulumi-machines", "pulumi-machines-plugin"] as const) {
+      expect(await check(volumes, "Volume", { app: "shop" }, { binding })).toEqual({ violations: ["a"] });
+      expect(await check(volumes, "App", {}, { binding })).toEqual({
+        violations: [],
+        notApplicable: "it is about each Volume",
+      });
+    }
+  });
+});
+
+test.each([
+  [["config", "services", "0", "ports"], "config.services[0].ports"],
+  [["config", "services", 12], "config.services[12]"],
+  [["fallbackRegions", "1"], "fallbackRegions[1]"],
+  [["region"], "region"],
+  [[], ""],
+])("a path %j is written %s", (path, text) => {
+  expect(pathText(path)).toBe(text);
+});
