@@ -18,7 +18,7 @@ export function defineSettings<Shape extends z.ZodRawShape>(shape: Shape): Setti
   return {
     schema: { properties: properties as PolicyConfigSchema["properties"] },
     of: (args) => {
-      const { exceptions: _, ...given } = args.getConfig() as { exceptions?: unknown };
+      const { exceptions: _, enforcementLevel: __, ...given } = args.getConfig() as Record<string, unknown>;
       // The engine checks values against the schema, and lets names pass that are not in it.
       for (const name of Object.keys(given)) {
         if (Object.hasOwn(shape, name)) continue;
