@@ -57,12 +57,15 @@ export function withExceptions(policies: Policies, now: () => Date = () => new D
   const used = new Map<string, Use>();
   const today = () => now().toISOString().slice(0, 10);
 
-  /** The exceptions of a policy for a resource: the one that holds, and else the last one that has ended. */
-  function find(args: { readonly getConfig: () => object }, urn: string) {
+  /** The exception of a policy for a resource: the one that holds longest, or else the one that has ended last. */
+  function find(
+    args: { readonly getConfig: () => object },
+    urn: string,
+  ): { readonly holds?: Exception | undefined; readonly ended?: Exception | undefined } {
     const { exceptions = [] } = args.getConfig() as { exceptions?: readonly Exception[] };
     const own = exceptions.filter(({ resource }) => isLike(nameOf(urn), [resource]) || isLike(urn, [resource]));
-    const holds = own.find(({ until }) => until >= today());
-    return { holds, ended: holds ? undefined : own.at(-1) };
+    const last = own.toSorted((a, b) => a.until.localeCompare(b.until)).at(-1);
+    return last && last.until >= today() ? { holds: last } : { ended: last };
   }
 
   /** Reports a violation, unless there is an exception for the resource. */
@@ -120,7 +123,8 @@ export function withExceptions(policies: Policies, now: () => Date = () => new D
   ];
 }
 
-const nameOf = (urn: string): string => urn.slice(urn.lastIndexOf("::") + 2);
+/** Name of a resource, which may have `::` in it: what follows stack, project and type. */
+const nameOf = (urn: string): string => urn.split("::").slice(3).join("::");
 
 const withSchema = <P extends Policy>(policy: P): P => ({
   ...policy,
