@@ -10,7 +10,7 @@ export const healthChecks: ResourceValidationPolicy = {
   description: "Every service has a health check, which deploys wait for.",
   severity: "high",
   remediationSteps:
-    'Give the service `checks`, or the Machine a check in `config.checks` on the service\'s internal port: { type: "http", path: "/healthz", interval: "15s", timeout: "2s" }',
+    'Give the service `checks`, or the Machine a check in `config.checks` on the service\'s internal port: { type: "http", path: "/healthz", interval: "15s", timeout: "2s" }.',
   configSchema: settings.schema,
   validateResource: validateMachine(({ config }, args, report) => {
     settings.of(args);

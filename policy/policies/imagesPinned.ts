@@ -12,7 +12,7 @@ export const imagesPinned: ResourceValidationPolicy = {
   description: "Images are pinned by their digest, so that every Machine runs what was tested.",
   severity: "high",
   remediationSteps:
-    "Write the image as name@sha256:… with the digest that the registry tells (`docker buildx imagetools inspect IMAGE`), also behind a tag: name:1.2.3@sha256:…",
+    "Write the image as name@sha256:…, or behind a tag as name:1.2.3@sha256:…, with the digest that the registry tells: `docker buildx imagetools inspect IMAGE`.",
   configSchema: settings.schema,
   validateResource: validateMachine((machine, args, report) => {
     settings.of(args);
