@@ -8,9 +8,9 @@ const names =
 /** `PWD` is where a shell is, in every container. */
 const harmlessNames = /^(?:OLD)?PWD$/;
 
-/** What names of things that look random and are public end in: a commit, a key that is meant to be seen, an identifier. */
+/** What names of things that look random and are public end in: a commit, a release, a key that is meant to be seen, an identifier. */
 const publicNames =
-  /(?:^|_)(?:COMMIT(?:_HASH)?|(?:GIT_)?SHA(?:1|256)?|REV(?:ISION)?|DIGEST|CHECKSUM|FINGERPRINT|PUBLIC_?KEY|ID)$/;
+  /(?:^|_)(?:COMMIT(?:_HASH)?|(?:GIT_)?SHA(?:1|256)?|REV(?:ISION)?|RELEASE|VERSION|BUILD|DIGEST|CHECKSUM|FINGERPRINT|PUBLIC_?KEY|ID)$/;
 
 /**
  * Formats that nothing but a secret has. What stands for a secret, `${PASSWORD}`, is none. What may be of any length at a
@@ -41,6 +41,8 @@ const formats: readonly (readonly [what: string, pattern: RegExp])[] = [
 const harmless: readonly RegExp[] = [
   /^sha(?:1|256|384|512)[:-]/i,
   /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+  // An identifier that sorts by time: ULID.
+  /^[0-7][\dA-HJKMNP-TV-Z]{25}$/,
   /@sha256:[0-9a-f]{64}$/,
   /^[a-z][a-z0-9+.-]*:\/\//i,
   /^\.{0,2}\/[\w./-]*$/,
@@ -63,7 +65,9 @@ const isPath = (value: string): boolean => /^\/[\w.-]+\/[\w./-]+$/.test(value) &
 
 /** Whether a text is words, in any of the ways names are made of them, with a few digits at their ends. */
 const isWords = (value: string): boolean =>
-  value.split(/[^A-Za-z\d]+/).every((part) => /^(?:[a-z]*(?:[A-Z][a-z]{2,})*|[A-Z]+)\d{0,4}$/.test(part));
+  value
+    .split(/[^A-Za-z\d]+/)
+    .every((part) => /^(?:[a-z]*(?:[A-Z][a-z]{2,})*\d{0,4}|[A-Z]+\d{0,4}|\d{1,4}[A-Za-z]{1,2})$/.test(part));
 
 /**
  * Why a variable looks as if it held a secret, for "it looks like a secret, by …"; undefined when it does not.
@@ -103,7 +107,9 @@ function looksRandom(text: string, entropy: number): boolean {
   if (/^[0-9a-f]+$/i.test(value)) return value.length >= 32 && entropyOf(value) >= Math.min(3, entropy);
   if (isWords(value)) return false;
   const kinds = [/[a-z]/, /[A-Z]/, /\d/].filter((kind) => kind.test(value)).length;
-  return kinds >= 2 && entropyOf(value) >= Math.min(entropy, Math.log2(value.length) - 0.35);
+  // The most a text of the length can have, but for what chance takes off; all three kinds of letters are a sign by themselves.
+  const most = Math.log2(value.length) - (kinds === 3 ? 0.6 : 0.35);
+  return kinds >= 2 && entropyOf(value) >= Math.min(entropy, most);
 }
 
 /** Shannon's entropy of a text, in bits a character. */

@@ -49,6 +49,13 @@ describe("what is no secret", () => {
     ["SRI", "sha384-oqVuAfXRKap7fdgcCY5uykM6+R9GqQ8K/uxy9rx7HNQlGYl1kPzQho1wx4JwY8wC"],
     ["GIT_COMMIT", "3c8471e0d5aa9e1bd1f4c6a27e91b8fd33c84a71"],
     ["GIT_SHA", "3c8471e0d5aa9e1bd1f4c6a27e91b8fd33c84a71"],
+    ["SENTRY_RELEASE", "3c8471e0d5aa9e1bd1f4c6a27e91b8fd33c84a71"],
+    ["LAST_DEPLOYMENT", "01JD8Z4Q2Y5W7K9M3N6P1R0TSV"],
+    ["MODEL", "Llama-3.3-70B-Instruct"],
+    ["DATE_FORMAT", "YYYY-MM-DDTHH-mm-ssZ0700"],
+    ["TLS_CIPHERS", "ECDHE-ECDSA-AES128-GCM-SHA256"],
+    ["BUCKET", "mycompany-prod-assets-eu-west-1-1a2b3c4d"],
+    ["LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"],
     ["OAUTH_CLIENT_ID", "q7Zp2Lw9Xk4Vb8Nc1Md6Rt3Ys5Hg0Jf"],
     ["VAPID_PUBLIC_KEY", "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"],
     ["STRIPE_KEY", "pk_live_51H8aT2eZvKYlo2C0qF1x9mBn"],
@@ -174,6 +181,9 @@ describe("what is a secret because it looks random", () => {
     "base64:3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhs=",
     "9f86d081884c7d659a2feaa0c55ad015",
     "/k3Qz+Wp8Lx0Vn5Rt1Yb7Mc4Hs9Jd6Fg2Ua=",
+    // Of 16 bytes, and of 20 letters.
+    "3q2+78oB1kFz9WxQhT5mLg==",
+    "k3Qz8Wp1Lx0Vn5Rt7YbM",
     "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs",
   ])("%j", (value) => {
     expect(why("VALUE", value)).toBe("its value, which looks random");

@@ -30,11 +30,18 @@ describe("allowed-machine-sizes", () => {
   test.each([
     [{ cpus: 4 }, undefined, "config.guest is the size shared-cpu-4x"],
     [{ cpuKind: "performance" }, undefined, "config.guest is the size performance-1x"],
+    [{ cpuKind: "shared", cpus: 6 }, "performance-2x", "config.guest is the size shared-cpu-6x"],
     [undefined, "performance-2x", "config.size is the size performance-2x"],
   ] as const)("refuses other sizes, and tells which: %j %s", async (guest, size, said) => {
     const config = { sizes: ["shared-cpu-1x", "shared-cpu-2x"] };
     expect(await check(allowedMachineSizes, "Machine", machine(guest, size), { config })).toEqual({
       violations: [`${said}, which is not allowed. Allowed are shared-cpu-1x, shared-cpu-2x.`],
+    });
+  });
+
+  test("refuses the size a Machine has by default, where it is not allowed", async () => {
+    expect(await check(allowedMachineSizes, "Machine", machine(), { config: { sizes: ["performance-1x"] } })).toEqual({
+      violations: ["config.guest is the size shared-cpu-1x, which is not allowed. Allowed is performance-1x."],
     });
   });
 
