@@ -1,5 +1,6 @@
 // Which resource of a stack another one is about.
 import type { PolicyResource } from "@pulumi/policy";
+import { ifKnown } from "./unknown.ts";
 
 /** Whether a property of a resource is about another resource, by what the program made it of or by its value. */
 export function refersTo(resource: PolicyResource, property: string, other: PolicyResource): boolean {
@@ -9,13 +10,24 @@ export function refersTo(resource: PolicyResource, property: string, other: Poli
   if (made.some(({ type }) => type === other.type)) return false;
   const value = (resource.props as Record<string, unknown>)[property];
   const told = other.props as Record<string, unknown>;
-  // Written out in the program, or made of what both are made of: an id, or the bare name.
-  return (
-    typeof value === "string" &&
-    [told["id"], told[`${property}Id`], told[property], told["name"]].some(
-      (candidate) => typeof candidate === "string" && bare(candidate) === bare(value),
-    )
-  );
+  const isIt = (candidate: unknown): boolean =>
+    typeof value === "string" && typeof candidate === "string" && bare(candidate) === bare(value);
+  // Written out in the program: an id or a name, and none that only the service will give. Or what both are made of.
+  return ["id", `${property}Id`, "name"].some((key) => isIt(ifKnown(() => told[key]))) || isIt(told[property]);
+}
+
+/** Whether one of several resources is about another one; what is unknown of some does not matter where another one is. */
+export function isReferredTo(other: PolicyResource, property: string, resources: readonly PolicyResource[]): boolean {
+  const unknown: unknown[] = [];
+  for (const resource of resources) {
+    try {
+      if (refersTo(resource, property, other)) return true;
+    } catch (error) {
+      unknown.push(error);
+    }
+  }
+  if (unknown.length > 0) throw unknown[0];
+  return false;
 }
 
 const bare = (id: string): string => id.slice(id.lastIndexOf("/") + 1);

@@ -11,6 +11,16 @@ interface UnknownValue extends Error {
 const isUnknownValue = (error: unknown): error is UnknownValue =>
   error instanceof Error && "unknownTypeSentinel" in error && "props" in error;
 
+/** What is read, or undefined where a preview does not know it. */
+export function ifKnown<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (isUnknownValue(error)) return undefined;
+    throw error;
+  }
+}
+
 /** Lets a check go on where a value is unknown, and tells of all of them in the end. */
 export class Unknowns {
   readonly #found: UnknownValue[] = [];

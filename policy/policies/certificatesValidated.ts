@@ -1,6 +1,6 @@
 import type { StackValidationPolicy } from "@pulumi/policy";
 import { defineSettings } from "../core/settings.ts";
-import { refersTo } from "../core/references.ts";
+import { isReferredTo } from "../core/references.ts";
 import { validateStack } from "../core/validate.ts";
 
 const settings = defineSettings({});
@@ -17,7 +17,7 @@ export const certificatesValidated: StackValidationPolicy = {
     settings.of(args);
     const validations = args.all("CertificateValidation");
     args.each(args.all("AcmeCertificate"), (certificate) => {
-      if (!validations.some((validation) => refersTo(validation, "hostname", certificate)))
+      if (!isReferredTo(certificate, "hostname", validations))
         report("Nothing waits until it is valid. Add a CertificateValidation with its hostname.", certificate.urn);
     });
   }),

@@ -1,5 +1,5 @@
 import type { StackValidationPolicy } from "@pulumi/policy";
-import { refersTo } from "../core/references.ts";
+import { isReferredTo } from "../core/references.ts";
 import { defineSettings } from "../core/settings.ts";
 import { validateStack } from "../core/validate.ts";
 
@@ -16,7 +16,7 @@ export const databaseBackups: StackValidationPolicy = {
     settings.of(args);
     const backups = args.all("PostgresBackup");
     args.each(args.all("PostgresCluster"), (cluster) => {
-      if (!backups.some((backup) => refersTo(backup, "cluster", cluster)))
+      if (!isReferredTo(cluster, "cluster", backups))
         report("There is no backup of it. Add a PostgresBackup with its id as `cluster`.", cluster.urn);
     });
   }),

@@ -76,6 +76,20 @@ describe("redundancy", () => {
     expect(await run(declared, { mark: {} })).toEqual({ violations: [] });
   });
 
+  test("takes an App by one Machine that is marked", async () => {
+    const declared = [app("a"), machine({ madeOf: "a" }), machine({ madeOf: "a" }, "ams", production)];
+    expect(await run(declared, { machines: 3 })).toEqual({ violations: [few("a", "2 Machines", 3)] });
+  });
+
+  test("asks for no id that the service has yet to give", async () => {
+    const made = (name: string) => ({
+      ...app(name),
+      props: { name: `${name}-x1`, appId: unknownText, id: unknownText },
+    });
+    const declared = [made("a"), made("b"), machine({ app: "b-x1" }), machine({ app: "b-x1" })];
+    expect(await run(declared)).toEqual({ violations: [few("a", "0 Machines")] });
+  });
+
   test("takes other numbers", async () => {
     const declared = [app("a"), machine({ madeOf: "a" }, "ams"), machine({ madeOf: "a" }, "ams")];
     expect(await run(declared, { apps: ["*"], machines: 3 })).toEqual({ violations: [few("a", "2 Machines", 3)] });
