@@ -56,6 +56,11 @@ describe("what is no secret", () => {
     ["TLS_CIPHERS", "ECDHE-ECDSA-AES128-GCM-SHA256"],
     ["BUCKET", "mycompany-prod-assets-eu-west-1-1a2b3c4d"],
     ["LD_PRELOAD", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"],
+    ["POD", "k8s-prod-7f9c6d5b8-x2x4z"],
+    ["SHARD", "shop-x1y2-prod-a3b4-eu"],
+    // Hexadecimal digits that are few, or nearly all the same.
+    ["VALUE", "3c8471e0d5aa9e1bd1f4"],
+    ["VALUE", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"],
     ["OAUTH_CLIENT_ID", "q7Zp2Lw9Xk4Vb8Nc1Md6Rt3Ys5Hg0Jf"],
     ["VAPID_PUBLIC_KEY", "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"],
     ["STRIPE_KEY", "pk_live_51H8aT2eZvKYlo2C0qF1x9mBn"],
@@ -184,6 +189,7 @@ describe("what is a secret because it looks random", () => {
     // Of 16 bytes, and of 20 letters.
     "3q2+78oB1kFz9WxQhT5mLg==",
     "k3Qz8Wp1Lx0Vn5Rt7YbM",
+    "k3Qz8Wp1Lx0Vn5Rt33kk",
     "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs",
   ])("%j", (value) => {
     expect(why("VALUE", value)).toBe("its value, which looks random");
