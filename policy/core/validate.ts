@@ -47,13 +47,15 @@ export type Repair<Name extends ResourceName> = (resource: ResourceTypes[Name]["
 export const resourceName = (type: string): string | undefined =>
   /^(?:pulumi-nodejs:dynamic\/machines|machines:index):(\w+)$/.exec(type)?.[1];
 
+const atUpdate = (name: string): string => `then, before the ${name} is created or changed`;
+
 /** A function that makes a policy's `validateResource` for one type of resource. */
 export const validating =
   <Name extends ResourceName>(name: Name) =>
   (check: Check<Name>): ResourceValidation =>
   async (args, report) => {
     if (resourceName(args.type) !== name) return args.notApplicable(`it is about each ${name}`);
-    const unknowns = new Unknowns(`then, before the ${name} is created or changed`);
+    const unknowns = new Unknowns(atUpdate(name));
     const { each, whenKnown } = unknowns;
     await unknowns.run(() =>
       check(args.props as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown }, (message) => report(message)),
@@ -66,7 +68,7 @@ export const remediating =
   (repair: Repair<Name>): ResourceRemediation =>
   async (args) => {
     if (resourceName(args.type) !== name) return args.notApplicable(`it is about each ${name}`);
-    const unknowns = new Unknowns();
+    const unknowns = new Unknowns(atUpdate(name));
     const { each, whenKnown } = unknowns;
     let isChanged = false;
     whenKnown(() => {

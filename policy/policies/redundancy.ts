@@ -1,6 +1,7 @@
 import type { StackValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
 import { refersTo } from "../core/references.ts";
+import { ifKnown } from "../core/unknown.ts";
 import { defineSettings } from "../core/settings.ts";
 import { validateStack, type StackResource } from "../core/validate.ts";
 import { isLike } from "../core/wildcard.ts";
@@ -23,9 +24,13 @@ const settings = defineSettings({
 const isThere = ({ props }: StackResource<"Machine">): boolean =>
   !isJob(props) && (props.config.standbys ?? []).length === 0;
 
-/** Where a Machine is: a preview knows it where the program leaves no choice. */
-const regionOf = ({ props }: StackResource<"Machine">): string | undefined =>
-  props.region !== undefined && (props.fallbackRegions ?? []).length === 0 ? props.region : props.placedRegion;
+/** Where a Machine is, or will be: a preview knows it where the program leaves no choice. */
+function regionOf({ props }: StackResource<"Machine">): string | undefined {
+  const placed = ifKnown(() => props.placedRegion);
+  if (placed !== undefined) return placed;
+  const isFixed = props.region !== undefined && (props.fallbackRegions ?? []).length === 0;
+  return isFixed ? props.region : props.placedRegion;
+}
 
 /** One Machine, or one region, may fail. */
 export const redundancy: StackValidationPolicy = {

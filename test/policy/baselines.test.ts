@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
 import { baselines, type BaselineName } from "../../policy/baselines.ts";
-import { machinesPolicies, withExceptions } from "../../policy/index.ts";
+import { withExceptions } from "../../policy/core/exceptions.ts";
+import { machinesPolicies } from "../../policy/policies/index.ts";
 
 const policies = withExceptions(machinesPolicies());
 const names = Object.keys(baselines) as BaselineName[];

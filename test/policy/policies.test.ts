@@ -3,7 +3,8 @@ import { join } from "node:path";
 import type { PolicyConfigJSONSchema, PolicyConfigJSONSchemaDefinition } from "@pulumi/policy/schema.js";
 import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
-import { machinesPolicies, withExceptions } from "../../policy/index.ts";
+import { withExceptions } from "../../policy/core/exceptions.ts";
+import { machinesPolicies } from "../../policy/policies/index.ts";
 
 const policies = machinesPolicies();
 

@@ -22,7 +22,8 @@ describe("a value that is unknown", () => {
     );
     expect(said).toEqual({
       violations: ["before"],
-      unknown: "config.image is known only at the update; it is checked then, before anything is made of it",
+      unknown:
+        "config.image is known only at the update, and is checked then, before the Machine is created or changed",
     });
   });
 
@@ -39,7 +40,7 @@ describe("a value that is unknown", () => {
     expect(said).toEqual({
       violations: ["region undefined", "after"],
       unknown:
-        "config.image and config.schedule are known only at the update; they are checked then, before anything is made of them",
+        "config.image and config.schedule are known only at the update, and are checked then, before the Machine is created or changed",
     });
   });
 

@@ -71,7 +71,8 @@ describe("allowed-machine-sizes", () => {
   test("goes on past a size that is unknown", async () => {
     expect(await check(allowedMachineSizes, "Machine", machine({ cpus: unknownText as never, gpus: 1 }))).toEqual({
       violations: [expect.stringContaining("GPUs")],
-      unknown: "config.guest.cpus is known only at the update; it is checked then, before anything is made of it",
+      unknown:
+        "config.guest.cpus is known only at the update, and is checked then, before the Machine is created or changed",
     });
   });
 

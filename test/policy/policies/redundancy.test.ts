@@ -107,10 +107,16 @@ describe("redundancy", () => {
   });
 
   test("asks where Machines are placed only where it matters", async () => {
-    const unplaced = machine({ madeOf: "a" }, "ams");
-    const declared = [app("a"), unplaced, { ...unplaced, props: { ...unplaced.props, placedRegion: unknownText } }];
-    expect(await run(declared)).toEqual({ violations: [] });
-    expect(await run(declared, { apps: ["*"], regions: 2 })).toEqual({
+    const unplaced = (more: object) => {
+      const declared = machine({ madeOf: "a" }, "ams");
+      return { ...declared, props: { ...declared.props, placedRegion: unknownText, ...more } };
+    };
+    const fixed = [app("a"), unplaced({}), unplaced({ region: "fra" })];
+    const free = [...fixed.slice(0, 2), unplaced({ fallbackRegions: ["fra"] })];
+    expect(await run(free)).toEqual({ violations: [] });
+    const config = { apps: ["*"], regions: 2 };
+    expect(await run(fixed, config)).toEqual({ violations: [] });
+    expect(await run(free, config)).toEqual({
       violations: [],
       unknown: expect.stringMatching(/^placedRegion is known only at the update/),
     });

@@ -48,7 +48,7 @@ describe("required-metadata", () => {
     });
     expect(await check(requiredMetadata, "Machine", machine(unknownText as never), { config })).toEqual({
       violations: [],
-      unknown: expect.stringMatching(/^config\.metadata is known only at the update; it is checked then/),
+      unknown: expect.stringMatching(/^config\.metadata is known only at the update, and is checked then/),
     });
   });
 
