@@ -114,7 +114,7 @@ describe("budget", () => {
     // Inside of a table as well: another price of one plan leaves the others.
     const given = { postgres: { basic: 1 }, postgresDiskGb: 0 };
     expect(await stack(0.01, given).cluster("a", { plan: "basic" })).toEqual({ violations: costs(1, 1, 0.01) });
-    const { scale } = prices.postgres;
+    const { scale = 0 } = prices.postgres;
     expect(await stack(0.01, given).cluster("a", { plan: "scale" })).toEqual({ violations: costs(scale, scale, 0.01) });
   });
 
