@@ -46,7 +46,7 @@ const baseline = (index: 0 | 1 | 2): PolicyPackConfig =>
   Object.fromEntries(Object.entries(levels).map(([policy, entries]) => [policy, entries[index]])) as PolicyPackConfig;
 
 /**
- * The baselines, for a pack of your own: `new PolicyPack(name, args, baselines.production)`. As files for
+ * The baselines, for a pack of your own: `policyPack(name, args, baselines.production)`. As files for
  * `--policy-pack-config` they are in `baselines/`.
  */
 export const baselines: Readonly<Record<BaselineName, PolicyPackConfig>> = {

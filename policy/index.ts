@@ -11,6 +11,7 @@ export {
   type StackCheckArgs,
   type StackResource,
 } from "./core/validate.ts";
+export { guestOf, isJob, serves } from "./core/machine.ts";
 export { policyPack } from "./pack.ts";
 export { machinesPolicies } from "./policies/index.ts";
 export { prices, type Prices } from "./prices.ts";

@@ -1,40 +1,48 @@
 // A pack that is started: with exceptions for every policy, and configuration that is not misspelt.
-import { PolicyPack, type PolicyPackArgs, type PolicyPackConfig } from "@pulumi/policy";
+import { PolicyPack, type Policies, type PolicyPackArgs, type PolicyPackConfig } from "@pulumi/policy";
 import { AnalyzerService } from "@pulumi/pulumi/proto/analyzer_grpc_pb.js";
 import type { ConfigureAnalyzerRequest } from "@pulumi/pulumi/proto/analyzer_pb.js";
-import { nearest } from "../provider/core/nearest.ts";
+import { baselines } from "./baselines.ts";
 import { withExceptions } from "./core/exceptions.ts";
+import { unknownName } from "./core/unknownName.ts";
 
 /**
  * Starts a policy pack, as `new PolicyPack` does, in which every policy takes `exceptions`, each is reported, and
- * configuration of a policy that there is not is refused.
+ * configuration of a policy or a setting that there is not is refused.
  * @param name name of the pack
- * @param args its policies: those of `machinesPolicies()`, and your own
- * @param config what is configured where `--policy-pack-config` says nothing else: one of the `baselines`
+ * @param args its policies: those of `machinesPolicies()` or some of them, and your own
+ * @param config what is configured where `--policy-pack-config` says nothing else: one of the `baselines`; what these say of
+ *   policies that the pack has not is left out
  */
-export function policyPack(name: string, args: PolicyPackArgs, config?: PolicyPackConfig): void {
+export function policyPack(name: string, args: PolicyPackArgs, config: PolicyPackConfig = {}): void {
   const policies = withExceptions(args.policies);
-  refuseUnknown(policies.map((policy) => policy.name));
-  void new PolicyPack(name, { ...args, policies }, config);
+  const names = ["all", ...policies.map((policy) => policy.name)];
+  const isOurs = (policy: string): boolean => Object.hasOwn(baselines.production, policy);
+  const own = Object.entries(config).filter(([policy]) => names.includes(policy) || !isOurs(policy));
+  refuseUnknown(args.policies, names);
+  void new PolicyPack(name, { ...args, policies }, Object.fromEntries(own));
 }
 
 /**
- * Refuses configuration of policies that there are not. Pulumi lets it pass, and with it the level that was meant; its SDK
+ * Refuses configuration that nothing knows. Pulumi lets it pass, and with it the level or the limit that was meant; its SDK
  * shows a policy its own configuration alone, so that this is seen where the engine's call comes in.
  */
-function refuseUnknown(known: readonly string[]): void {
+function refuseUnknown(policies: Policies, names: readonly string[]): void {
   const call = AnalyzerService.configure as { requestDeserialize: (bytes: Buffer) => ConfigureAnalyzerRequest };
   const { requestDeserialize } = call;
+  const refuse = (message: string): never => {
+    console.error(message); // the engine shows this; of the error itself it is told nothing
+    throw new TypeError(message);
+  };
   call.requestDeserialize = (bytes) => {
     const request = requestDeserialize(bytes);
-    for (const name of request.getPolicyconfigMap().keys()) {
-      if (known.includes(name) || name === "all") continue;
-      const meant = nearest(name, known);
-      const message = `there is no policy ${JSON.stringify(name)} to configure; ${
-        meant === undefined ? `there are ${known.join(", ")}` : `did you mean ${JSON.stringify(meant)}?`
-      }`;
-      console.error(message); // the engine shows this; of the error itself it is told nothing
-      throw new TypeError(message);
+    for (const [name, config] of request.getPolicyconfigMap().entries()) {
+      if (!names.includes(name)) refuse(`the configuration of the pack has ${unknownName(name, names)}`);
+      const schema = policies.find((policy) => policy.name === name)?.configSchema;
+      if (schema === undefined) continue; // it may read what it likes
+      const known = [...Object.keys(schema.properties), "exceptions", "enforcementLevel"];
+      for (const setting of Object.keys(config.getProperties()?.toJavaScript() ?? {}))
+        if (!known.includes(setting)) refuse(`the configuration of ${name} has ${unknownName(setting, known)}`);
     }
     return request;
   };

@@ -1,7 +1,7 @@
 // What is configured of a policy: declared once, for its JSON schema, its defaults, its types and its page in the docs.
 import type { PolicyConfigSchema } from "@pulumi/policy";
 import { z } from "zod";
-import { nearest } from "../../provider/core/nearest.ts";
+import { unknownName } from "./unknownName.ts";
 
 /** The settings of a policy. */
 export interface Settings<T> {
@@ -20,15 +20,10 @@ export function defineSettings<Shape extends z.ZodRawShape>(shape: Shape): Setti
     of: (args) => {
       const { exceptions: _, enforcementLevel: __, ...given } = args.getConfig() as Record<string, unknown>;
       // The engine checks values against the schema, and lets names pass that are not in it.
-      for (const name of Object.keys(given)) {
-        if (Object.hasOwn(shape, name)) continue;
-        const known = [...Object.keys(shape), "exceptions", "enforcementLevel"];
-        const meant = nearest(name, known);
-        throw new TypeError(
-          `the configuration of the policy has ${JSON.stringify(name)}, which it does not know; ` +
-            (meant === undefined ? `it knows ${known.join(", ")}` : `did you mean ${JSON.stringify(meant)}?`),
-        );
-      }
+      const known = [...Object.keys(shape), "exceptions", "enforcementLevel"];
+      for (const name of Object.keys(given))
+        if (!known.includes(name))
+          throw new TypeError(`the configuration of the policy has ${unknownName(name, known)}`);
       return type.parse(given);
     },
   };

@@ -49,7 +49,11 @@ export class Unknowns {
     const read = items as Record<string | number, unknown> | undefined | null;
     if (read === undefined || read === null) return;
     const keys = Array.isArray(read) ? [...read.keys()] : Object.keys(read);
-    for (const key of keys) this.whenKnown(() => check(read[key] as never, key as never));
+    for (const key of keys)
+      this.whenKnown(() => {
+        const item = read[key];
+        if (item !== undefined && item !== null) check(item as never, key as never);
+      });
   };
 
   /** Runs the whole of a check. @throws what tells Pulumi, and the user, what is unknown */

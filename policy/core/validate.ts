@@ -10,6 +10,7 @@ import type {
 } from "@pulumi/policy";
 import type { ResourceName, ResourceTypes } from "../resources.ts";
 import { Unknowns, type Each } from "./unknown.ts";
+import { view } from "./view.ts";
 
 /** What a check is given beside the resource: what Pulumi gives every policy, and two ways to go on past unknown values. */
 export interface CheckArgs extends ResourceValidationArgs {
@@ -58,7 +59,9 @@ export const validating =
     const unknowns = new Unknowns(atUpdate(name));
     const { each, whenKnown } = unknowns;
     await unknowns.run(() =>
-      check(args.props as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown }, (message) => report(message)),
+      check(view(args.props) as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown }, (message) =>
+        report(message),
+      ),
     );
   };
 
@@ -72,24 +75,13 @@ export const remediating =
     const { each, whenKnown } = unknowns;
     let isChanged = false;
     whenKnown(() => {
-      isChanged = repair(repairable(args.props) as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown });
+      isChanged = repair(view(args.props) as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown });
     });
     // What is unknown beside it is told by the check, which follows.
     if (isChanged) return args.props;
     await unknowns.run(() => undefined);
     return undefined;
   };
-
-/**
- * Inputs that a repair changes in place. Pulumi's own view of them keeps secrets secret, and throws where a list is mapped or
- * filtered: a new list is to be made by the class of the old one, which it wraps.
- */
-function repairable<T>(value: T): T {
-  if (!(value instanceof Object) || typeof value === "function") return value;
-  return new Proxy(value, {
-    get: (target, key) => (key === "constructor" ? undefined : repairable(Reflect.get(target, key) as unknown)),
-  });
-}
 
 /** A resource of a stack, with what the stack holds of it. */
 export interface StackResource<Name extends ResourceName> extends PolicyResource {
@@ -116,6 +108,8 @@ export const validateStack =
     const unknowns = new Unknowns("at its end");
     const { each, whenKnown } = unknowns;
     const all = <Name extends ResourceName>(name: Name) =>
-      args.resources.filter(({ type }) => resourceName(type) === name) as StackResource<Name>[];
+      args.resources
+        .filter(({ type }) => resourceName(type) === name)
+        .map((resource) => ({ ...resource, props: view(resource.props, resource.name) })) as StackResource<Name>[];
     await unknowns.run(() => check({ ...args, all, each, whenKnown }, report));
   };

@@ -33,7 +33,11 @@ export const allowedRegions: ResourceValidationPolicy = {
   configSchema: settings.schema,
   validateResource: [
     validateMachine((machine, args, report) => {
-      args.whenKnown(() => check(machine.region, "region", args, report));
+      args.whenKnown(() => {
+        // One that mounts a volume runs where that is, which was allowed.
+        if (machine.region !== undefined || (machine.config.mounts ?? []).length === 0)
+          check(machine.region, "region", args, report);
+      });
       args.each(machine.fallbackRegions, (region, i) => check(region, `fallbackRegions[${i}]`, args, report));
     }),
     validateVolume((volume, args, report) => {

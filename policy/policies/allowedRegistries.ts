@@ -1,5 +1,6 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
+import { eachImage } from "../core/machine.ts";
 import { defineSettings } from "../core/settings.ts";
 import { isLike } from "../core/wildcard.ts";
 import { validateMachine } from "../resources.ts";
@@ -48,13 +49,10 @@ export const allowedRegistries: ResourceValidationPolicy = {
   validateResource: validateMachine((machine, args, report) => {
     const { registries } = settings.of(args);
     if (registries.length === 0) return;
-    const check = (image: string | undefined, path: string): void => {
-      if (image !== undefined && !registries.some((registry) => isOf(image, registry)))
-        report(
-          `${path} comes from a registry that is not allowed. Allowed ${registries.length === 1 ? "is" : "are"} ${registries.join(", ")}.`,
-        );
-    };
-    args.whenKnown(() => check(machine.config.image, "config.image"));
-    args.each(machine.config.containers, ({ image }, i) => check(image, `config.containers[${i}].image`));
+    const allowed = `Allowed ${registries.length === 1 ? "is" : "are"} ${registries.join(", ")}.`;
+    eachImage(machine, args, (image, path) => {
+      if (!registries.some((registry) => isOf(image, registry)))
+        report(`${path} comes from a registry that is not allowed. ${allowed}`);
+    });
   }),
 };

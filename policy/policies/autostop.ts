@@ -13,10 +13,12 @@ export const autostop: ResourceValidationPolicy = {
   configSchema: settings.schema,
   validateResource: validateMachine(({ config }, args, report) => {
     settings.of(args);
+    const never = config.disableMachineAutostart === true;
     args.each(config.services, (service, i) => {
+      if (service.protocol === "udp") return; // nothing starts a Machine again for a packet
       if (["stop", "suspend", true].includes(service.autostop ?? "off")) {
-        if (service.autostart === false)
-          report(`config.services[${i}].autostart is false: once stopped, no request starts it. Leave it out.`);
+        const path = never ? "config.disableMachineAutostart is true" : `config.services[${i}].autostart is false`;
+        if (never || service.autostart === false) report(`${path}: once stopped, no request starts it. Leave it out.`);
       } else report(`config.services[${i}] never stops. Set autostop: "stop" and autostart: true.`);
     });
   }),

@@ -46,13 +46,17 @@ function pricesOf(given: z.infer<typeof table>): Prices {
   } as Prices;
 }
 
+/** One whose kind is not in the table costs as much as the dearest that is. */
+const gpuPrice = ({ gpu }: Prices, kind: string | undefined): number =>
+  gpu[kind ?? ""] ?? Math.max(0, ...Object.values(gpu));
+
 function machineCost({ config, state }: MachineInputs, prices: Prices): number {
   // One that is kept stopped costs nothing while it is; one that stops when idle is counted as if it never did.
   if (state === "stopped" || state === "suspended") return 0;
   const { kind, cpus, memoryMb } = guestOf(config.guest, config.size);
   const { gpuKind, gpus = gpuKind === undefined ? 0 : 1 } = config.guest ?? {};
   const cpu = kind === "performance" ? prices.performanceCpu : prices.sharedCpu;
-  return cpus * cpu + (memoryMb / 1024) * prices.memoryGb + gpus * (prices.gpu[gpuKind ?? ""] ?? 0);
+  return cpus * cpu + (memoryMb / 1024) * prices.memoryGb + gpus * gpuPrice(prices, gpuKind);
 }
 
 const clusterCost = ({ plan = "", diskSizeGb = 10 }: PostgresClusterInputs, prices: Prices): number =>

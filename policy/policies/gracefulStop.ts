@@ -3,7 +3,7 @@ import { z } from "zod";
 import { parseDuration } from "../../api/schema.ts";
 import { serves } from "../core/machine.ts";
 import { defineSettings } from "../core/settings.ts";
-import { validateMachine } from "../resources.ts";
+import { validateMachine, type MachineStopConfig } from "../resources.ts";
 
 const settings = defineSettings({
   minSeconds: z
@@ -24,19 +24,22 @@ export const gracefulStop: ResourceValidationPolicy = {
   validateResource: validateMachine((machine, args, report) => {
     const { minSeconds } = settings.of(args);
     if (!serves(machine)) return;
-    const stop = machine.config.stopConfig;
-    args.whenKnown(() => {
-      if (stop?.signal === "SIGKILL")
-        report(
-          'config.stopConfig.signal is "SIGKILL", which ends every connection at once. Use "SIGTERM" or "SIGINT".',
-        );
+    const check = (stop: MachineStopConfig | undefined, path: string): void => {
+      args.whenKnown(() => {
+        if (stop?.signal === "SIGKILL")
+          report(`${path}.signal is "SIGKILL", which ends every connection at once. Use "SIGTERM" or "SIGINT".`);
+      });
+      const seconds = (parseDuration(stop?.timeout ?? "5s") ?? 0) / 1e9;
+      const is = stop?.timeout === undefined ? "left out, which is 5 s" : `${seconds} s`;
+      if (seconds < minSeconds)
+        report(`${path}.timeout is ${is}; at least ${minSeconds} s are wanted: timeout: "${minSeconds}s".`);
+    };
+    const { stopConfig, containers = [] } = machine.config;
+    // ASSUMED: a container is stopped as its own `stop` says, and where it has none as the Machine is.
+    args.each(containers, ({ stop }, i) => {
+      if (stop !== undefined) check(stop, `config.containers[${i}].stop`);
     });
-    const seconds = (parseDuration(stop?.timeout ?? "5s") ?? 0) / 1e9;
-    if (seconds < minSeconds)
-      report(
-        stop?.timeout === undefined
-          ? `config.stopConfig.timeout is left out, which is 5 s; at least ${minSeconds} s are wanted: timeout: "${minSeconds}s".`
-          : `config.stopConfig.timeout is ${seconds} s; at least ${minSeconds} s are wanted: timeout: "${minSeconds}s".`,
-      );
+    if (containers.length === 0 || containers.some(({ stop }) => stop === undefined))
+      check(stopConfig, "config.stopConfig");
   }),
 };

@@ -1,5 +1,6 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { defineSettings } from "../core/settings.ts";
+import { ifKnown } from "../core/unknown.ts";
 import { validateMachine } from "../resources.ts";
 
 const settings = defineSettings({});
@@ -16,12 +17,22 @@ export const healthChecks: ResourceValidationPolicy = {
     settings.of(args);
     args.each(config.services, ({ checks, internalPort, protocol }, i) => {
       if ((checks ?? []).length > 0) return;
-      const others = Object.values(config.checks ?? {});
       // Checks connect by TCP: for a service of UDP any check of the Machine says whether it is well.
-      if (others.some(({ port }) => port === internalPort || protocol === "udp")) return;
-      if ((config.containers ?? []).some(({ healthchecks }) => (healthchecks ?? []).length > 0)) return;
+      const isChecked = (port: number | undefined): boolean =>
+        protocol === "udp" || port === undefined || port === internalPort;
+      const ports = [
+        ...Object.values(config.checks ?? {}).map((check) => () => check.port ?? 0),
+        ...(config.containers ?? []).flatMap(({ healthchecks }) =>
+          (healthchecks ?? []).map((check) => () => check.http?.port ?? check.tcp?.port),
+        ),
+      ];
+      if (ports.some((port) => ifKnown(() => isChecked(port())) === true)) return;
+      // None of those that are known; reading the others says what is not.
+      for (const port of ports) port();
       report(
-        `config.services[${i}] has no check. Add checks: [{ type: "http", path: "/healthz", interval: "15s", timeout: "2s" }].`,
+        protocol === "udp"
+          ? `config.services[${i}] has no check. Add one of the Machine: checks: { alive: { type: "tcp", port: 8080, interval: "15s", timeout: "2s" } }.`
+          : `config.services[${i}] has no check. Add checks: [{ type: "http", path: "/healthz", interval: "15s", timeout: "2s" }].`,
       );
     });
   }),

@@ -1,5 +1,6 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { defineSettings } from "../core/settings.ts";
+import { ifKnown } from "../core/unknown.ts";
 import { remediateMachine, validateMachine, type MachineServicePort } from "../resources.ts";
 
 const settings = defineSettings({});
@@ -7,6 +8,10 @@ const settings = defineSettings({});
 /** Plain HTTP on a public port that does not lead to HTTPS. */
 const isOpen = ({ handlers = [], forceHttps }: MachineServicePort): boolean =>
   handlers.includes("http") && !handlers.includes("tls") && forceHttps !== true;
+
+/** What such a redirect leads to. */
+const isHttps = ({ port, startPort = port, endPort = startPort, handlers = [] }: MachineServicePort): boolean =>
+  (startPort ?? 0) <= 443 && (endPort ?? 0) >= 443 && handlers.includes("http") && handlers.includes("tls");
 
 /** Nobody talks to a public service unencrypted. */
 export const httpsForced: ResourceValidationPolicy = {
@@ -26,6 +31,9 @@ export const httpsForced: ResourceValidationPolicy = {
   }),
   remediateResource: remediateMachine(({ config }, { each }) => {
     let isChanged = false;
+    // Without HTTPS beside it, a redirect would lead nowhere.
+    if (!(config.services ?? []).some(({ ports }) => (ports ?? []).some((port) => ifKnown(() => isHttps(port)))))
+      return false;
     each(config.services, ({ ports }) =>
       each(ports, (port) => {
         if (!isOpen(port)) return;

@@ -1,4 +1,5 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
+import { eachImage } from "../core/machine.ts";
 import { defineSettings } from "../core/settings.ts";
 import { validateMachine } from "../resources.ts";
 
@@ -16,11 +17,9 @@ export const imagesPinned: ResourceValidationPolicy = {
   configSchema: settings.schema,
   validateResource: validateMachine((machine, args, report) => {
     settings.of(args);
-    const check = (image: string | undefined, path: string): void => {
-      if (image !== undefined && !isPinned(image))
+    eachImage(machine, args, (image, path) => {
+      if (!isPinned(image))
         report(`${path} has no digest: a tag may be moved to another image. Write it as name@sha256:…`);
-    };
-    args.whenKnown(() => check(machine.config.image, "config.image"));
-    args.each(machine.config.containers, ({ image }, i) => check(image, `config.containers[${i}].image`));
+    });
   }),
 };

@@ -22,14 +22,15 @@ const settings = defineSettings({
 
 /** A Machine that is there for the App all the time: no job, no standby. One that stops when idle comes back when needed. */
 const isThere = ({ props }: StackResource<"Machine">): boolean =>
-  !isJob(props) && (props.config.standbys ?? []).length === 0;
+  !isJob(props) && props.cordoned !== true && (props.config.standbys ?? []).length === 0;
 
 /** Where a Machine is, or will be: a preview knows it where the program leaves no choice. */
 function regionOf({ props }: StackResource<"Machine">): string | undefined {
   const placed = ifKnown(() => props.placedRegion);
   if (placed !== undefined) return placed;
   const isFixed = props.region !== undefined && (props.fallbackRegions ?? []).length === 0;
-  return isFixed ? props.region : props.placedRegion;
+  // A preview of the dynamic binding has no such output: there, it is the region that is tried first.
+  return isFixed ? props.region : (props.placedRegion ?? props.region);
 }
 
 /** One Machine, or one region, may fail. */
@@ -37,7 +38,7 @@ export const redundancy: StackValidationPolicy = {
   name: "redundancy",
   description: "Apps of production have several Machines, in several regions.",
   severity: "high",
-  remediationSteps: "Add Machines of the App in other regions; jobs and standbys do not count.",
+  remediationSteps: "Add Machines of the App in other regions; jobs, standbys and cordoned Machines do not count.",
   configSchema: settings.schema,
   validateStack: validateStack((args, report) => {
     const wanted = settings.of(args);
@@ -47,13 +48,16 @@ export const redundancy: StackValidationPolicy = {
       const isMarked = ({ props }: StackResource<"Machine">): boolean =>
         marks.length > 0 && marks.every(([key, value]) => props.config.metadata?.[key] === value);
       if (!isLike(app.name, wanted.apps) && !own.some((machine) => isMarked(machine))) return;
+      // One that has no Machine here gets them from elsewhere, or holds something else.
+      if (own.length === 0 && !wanted.apps.includes(app.name)) return;
       const there = own.filter((machine) => isThere(machine));
       if (there.length < wanted.machines)
         report(`It has ${count(there.length, "Machine")}; at least ${wanted.machines} are wanted.`, app.urn);
       // Where a Machine was placed is not known before it is made: it is not asked for without need.
-      if (wanted.regions === 1) return;
+      if (wanted.regions === 1 || there.length === 0) return;
       const regions = new Set(there.map((machine) => regionOf(machine)));
-      if (regions.size < wanted.regions)
+      // Where the program leaves it to the service, the preview of the dynamic binding knows nothing.
+      if (regions.size < wanted.regions && !regions.has(undefined))
         report(`Its Machines are in ${count(regions.size, "region")}; at least ${wanted.regions} are wanted.`, app.urn);
     });
   }),

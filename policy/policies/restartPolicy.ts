@@ -1,12 +1,12 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { isJob, serves } from "../core/machine.ts";
 import { defineSettings } from "../core/settings.ts";
-import { remediateMachine, validateMachine, type MachineInputs } from "../resources.ts";
+import { remediateMachine, validateMachine, type MachineInputs, type MachineRestart } from "../resources.ts";
 
 const settings = defineSettings({});
 
-const staysDown = (machine: MachineInputs): boolean =>
-  serves(machine) && !isJob(machine) && machine.config.restart?.policy === "no";
+/** Whether it has to come back by itself. */
+const hasToRun = (machine: MachineInputs): boolean => serves(machine) && !isJob(machine);
 
 /** What serves comes back by itself. */
 export const restartPolicy: ResourceValidationPolicy = {
@@ -17,14 +17,25 @@ export const restartPolicy: ResourceValidationPolicy = {
   configSchema: settings.schema,
   validateResource: validateMachine((machine, args, report) => {
     settings.of(args);
-    if (staysDown(machine))
-      report(
-        'config.restart.policy is "no": after a crash the service stays down. Set it to "on-failure" or "always".',
-      );
+    if (!hasToRun(machine)) return;
+    const check = (restart: MachineRestart | undefined, path: string): void => {
+      if (restart?.policy === "no")
+        report(`${path}.policy is "no": after a crash the service stays down. Set it to "on-failure" or "always".`);
+    };
+    const { restart, containers } = machine.config;
+    args.whenKnown(() => check(restart, "config.restart"));
+    args.each(containers, (container, i) => check(container.restart, `config.containers[${i}].restart`));
   }),
-  remediateResource: remediateMachine((machine) => {
-    if (!staysDown(machine) || !machine.config.restart) return false;
-    machine.config.restart.policy = "on-failure";
-    return true;
+  remediateResource: remediateMachine((machine, { each, whenKnown }) => {
+    if (!hasToRun(machine)) return false;
+    let isChanged = false;
+    const repair = (restart: MachineRestart | undefined): void => {
+      if (restart?.policy !== "no") return;
+      restart.policy = "on-failure";
+      isChanged = true;
+    };
+    whenKnown(() => repair(machine.config.restart));
+    each(machine.config.containers, ({ restart }) => repair(restart));
+    return isChanged;
   }),
 };

@@ -19,10 +19,8 @@ export const volumesEncrypted: ResourceValidationPolicy = {
     }),
     validateMachine(({ config }, args, report) => {
       settings.of(args);
-      // A volume that is made for its mount.
-      args.each(config.mounts, ({ volume, encrypted }, i) => {
-        if (volume === undefined && encrypted === false)
-          report(`config.mounts[${i}].encrypted is false. Leave it out, or set it to true.`);
+      args.each(config.mounts, ({ encrypted }, i) => {
+        if (encrypted === false) report(`config.mounts[${i}].encrypted is false. Leave it out, or set it to true.`);
       });
     }),
   ],

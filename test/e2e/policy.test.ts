@@ -107,7 +107,7 @@ const told: readonly (readonly [policy: string, resource: string, message: RegEx
   ],
   ["allowed-regions", "web", /region is one that is not allowed\. Allowed are ams, fra/],
   ["allowed-regions", "data", /region is one that is not allowed/],
-  ["allowed-machine-sizes", "web", /the size performance-8x, which is not allowed\. Allowed are shared-cpu-1x/],
+  ["allowed-machine-sizes", "web", /the size performance-8x, which is not allowed\. Allowed is shared-cpu-1x/],
   ["allowed-machine-sizes", "web", /memoryMb is 65536; 2048 MiB are allowed/],
   [
     "budget",
@@ -233,6 +233,13 @@ describe.each(bindings)("policies on %s", (binding) => {
   test("what is in the state is checked without a program, too", async () => {
     const { code, output } = await run("policy", "analyze");
     expect([code, violationsIn(output)], output).toEqual([0, []]);
+    set({ ...strict, "required-metadata": { metadata: { team: "another" } } });
+    const other = await run("policy", "analyze");
+    expect(other.code).not.toBe(0);
+    expect(violationsIn(other.output).map(({ policy, resource }) => `${policy} ${resource}`)).toEqual([
+      "required-metadata web",
+      "required-metadata web2",
+    ]);
   });
 
   test("what is remediated is made so, and stays so", async () => {
@@ -434,13 +441,13 @@ new machines.Machine("web", {
     ],
     [
       "a name that it does not know",
-      { "images-pinned": { exception: [] } },
-      /has "exception", which it does not know; did you mean "exceptions"\?/,
+      { "volume-snapshots": { exception: [] } },
+      /the configuration of volume-snapshots has "exception", which it does not know; did you mean "exceptions"\?/,
     ],
     [
       "a policy that there is not",
       { "image-pinned": "mandatory" },
-      /there is no policy "image-pinned" to configure; did you mean "images-pinned"\?/,
+      /the configuration of the pack has "image-pinned", which it does not know; did you mean "images-pinned"\?/,
     ],
   ])("configuration with %s is refused", async (_, config, message) => {
     writeFileSync(join(stack.dir, "policy.json"), JSON.stringify(config));
@@ -481,6 +488,20 @@ describe("the example's own pack", () => {
       0,
       [expect.objectContaining({ level: "advisory", policy: "exceptions", resource: "uploads" })],
     ]);
+  });
+
+  test("a pack of some policies takes a baseline of all of them", async () => {
+    const file = join(stack.dir, "policies/index.ts");
+    const text = readFileSync(file, "utf8");
+    writeFileSync(
+      file,
+      text.replace("...machinesPolicies()", '...machinesPolicies().filter(({ name }) => name !== "autostop")'),
+    );
+    const { code, output } = await stack.run(["preview", "--stack", "dev", "--policy-pack", folder], { env: packsFromFolders(stack) });
+    writeFileSync(file, text);
+    expect(output).toContain("shop@v1.0.0");
+    expect(violationsIn(output).map(({ policy }) => policy)).toContain("production-protected");
+    expect(code).not.toBe(0);
   });
 
   test("its own policy holds, and what is mandatory in production is advice in development", async () => {

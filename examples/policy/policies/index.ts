@@ -1,6 +1,6 @@
 // The team's pack: the policies for the Machines Control Service at the levels of production, and one of its own.
 import type { ResourceValidationPolicy } from "@pulumi/policy";
-import { baselines, machinesPolicies, policyPack, validateMachine } from "pulumi-machines-policy";
+import { baselines, guestOf, machinesPolicies, policyPack, validateMachine } from "pulumi-machines-policy";
 
 /** The shop caches what it serves: with less memory it is slow, and nobody sees why. */
 const memoryForCaches: ResourceValidationPolicy = {
@@ -11,9 +11,10 @@ const memoryForCaches: ResourceValidationPolicy = {
   validateResource: validateMachine(({ config }, args, report) => {
     const { minMb } = args.getConfig<{ minMb: number }>();
     if ((config.services ?? []).length === 0) return;
-    // Left out, a Machine has 256 MiB for each shared CPU.
-    const memoryMb = config.guest?.memoryMb ?? 256;
-    if (memoryMb < minMb) report(`config.guest.memoryMb is ${memoryMb}; at least ${minMb} are wanted.`);
+    // What a Machine gets follows from its guest or its named size, and from what these leave out.
+    const { memoryMb } = guestOf(config.guest, config.size);
+    if (memoryMb < minMb)
+      report(`config.guest gives it ${memoryMb} MiB; at least ${minMb} are wanted: memoryMb: ${minMb}.`);
   }),
 };
 

@@ -28,6 +28,13 @@ describe("allowed-regions", () => {
     }
   });
 
+  test("lets a Machine pass that goes where its volume is", async () => {
+    const mounts = [{ volume: unknownText, path: "/data" }];
+    const inputs = (region?: string) => ({ ...machine(region), config: { image: "shop", mounts } });
+    expect(await check(allowedRegions, "Machine", inputs(), { config })).toEqual({ violations: [] });
+    expect((await check(allowedRegions, "Machine", inputs("syd"), { config })).violations).toHaveLength(1);
+  });
+
   test("lets copies pass that are where their source is", async () => {
     const volumes = [{ snapshotId: "shop/vol_1/vs_1" }, { sourceVolumeId: "shop/vol_1" }];
     for (const from of volumes)

@@ -26,6 +26,19 @@ describe("autostop", () => {
     ).toEqual({ violations: [] });
   });
 
+  test("lets services of UDP pass, which nothing starts again", async () => {
+    expect(await check(autostop, "Machine", machine({ protocol: "udp" }))).toEqual({ violations: [] });
+  });
+
+  test("refuses a Machine that stops and that nothing starts", async () => {
+    const { app, config } = machine({ autostop: "stop" });
+    const { violations } = await check(autostop, "Machine", {
+      app,
+      config: { ...config, disableMachineAutostart: true },
+    });
+    expect(violations).toEqual([expect.stringContaining("config.disableMachineAutostart is true")]);
+  });
+
   test("lets a Machine without services pass", async () => {
     expect(await check(autostop, "Machine", { app: "shop", config: { image: "shop" } })).toEqual({ violations: [] });
   });

@@ -38,6 +38,8 @@ function stack(monthly: number | undefined, given: object = round) {
   };
 }
 
+const dearest = Math.max(...Object.values(prices.gpu));
+
 describe("budget", () => {
   test("lets everything pass until it is configured", async () => {
     const { machine, cluster } = stack(undefined);
@@ -51,7 +53,8 @@ describe("budget", () => {
     ["memory of its own", { memoryMb: 1024 }, {}, 1 + 4],
     ["a GPU", { gpuKind: "a10" }, {}, 2 + 100],
     ["several GPUs", { gpuKind: "a10", gpus: 2 }, {}, 2 + 200],
-    ["GPUs of a kind without a price", { gpuKind: "b20", gpus: 2 }, {}, 2],
+    ["GPUs of a kind without a price, as the dearest", { gpuKind: "b20", gpus: 2 }, {}, 2 + 2 * dearest],
+    ["GPUs of no kind", { gpus: 1 }, {}, 2 + dearest],
     ["a named size", undefined, { config: { image: "shop", size: "performance-1x" } }, 10 + 8],
     ["one that is started", {}, { state: "started" }, 2],
   ] as const)("counts a Machine: %s", async (_, guest, more, cost) => {

@@ -70,7 +70,7 @@ describe("certificates-validated", () => {
     const declared = [certificate("a", unknownText), certificate("b", "b.example.com"), validation("c.example.com")];
     expect(await checkStack(certificatesValidated, declared)).toEqual({
       violations: [missing("b")],
-      unknown: expect.stringMatching(/^hostname is known only at the update/),
+      unknown: expect.stringMatching(/^a\.hostname is known only at the update, and is checked at its end$/),
     });
   });
 

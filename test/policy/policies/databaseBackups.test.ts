@@ -45,7 +45,7 @@ describe("database-backups", () => {
     const declared = [cluster("a"), cluster("b"), backup(unknownText), backup("b0123")];
     expect(await checkStack(databaseBackups, declared)).toEqual({
       violations: [],
-      unknown: expect.stringMatching(/^cluster is known only at the update/),
+      unknown: expect.stringMatching(/^backup\.cluster is known only at the update/),
     });
   });
 

@@ -41,6 +41,22 @@ describe("graceful-stop", () => {
     });
   });
 
+  test("looks at containers that say themselves how they are stopped, and else at the Machine", async () => {
+    const containers = (...stops: (MachineStopConfig | undefined)[]) => {
+      const { app, config } = machine();
+      return { app, config: { ...config, containers: stops.map((stop, i) => ({ name: `c${i}`, image: "c", stop })) } };
+    };
+    expect(await check(gracefulStop, "Machine", containers({ timeout: "30s" }, { timeout: "10s" }))).toEqual({
+      violations: [],
+    });
+    expect(await check(gracefulStop, "Machine", containers({ timeout: "30s", signal: "SIGKILL" }, undefined))).toEqual({
+      violations: [
+        expect.stringContaining('config.containers[0].stop.signal is "SIGKILL"'),
+        expect.stringContaining("config.stopConfig.timeout is left out"),
+      ],
+    });
+  });
+
   test("takes another bound", async () => {
     expect(await check(gracefulStop, "Machine", machine(), { config: { minSeconds: 5 } })).toEqual({ violations: [] });
     expect(await check(gracefulStop, "Machine", machine({ timeout: "10s" }), { config: { minSeconds: 30 } })).toEqual({

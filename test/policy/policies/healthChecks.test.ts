@@ -34,7 +34,13 @@ describe("health-checks", () => {
       "a check of the Machine on another port",
       { services: [service({ checks: [http] }), service()], checks: { web: { ...http, port: 9090 } } },
     ],
-    ["UDP without any", { services: [service({ checks: [http] }), service({ protocol: "udp" })] }],
+    [
+      "a container's check of another port alone",
+      {
+        services: [service({ checks: [http] }), service()],
+        containers: [{ name: "a", image: "a", healthchecks: [{ name: "up", tcp: { port: 9090 } }] }],
+      },
+    ],
     [
       "a container without checks",
       { services: [service({ checks: [http] }), service()], containers: [{ name: "a", image: "a" }] },
@@ -43,6 +49,27 @@ describe("health-checks", () => {
     expect(await check(healthChecks, "Machine", machine(config), { binding: "pulumi-machines-plugin" })).toEqual({
       violations: [missing(1)],
     });
+  });
+
+  test("refuses a service of UDP without any, for which a check of the Machine is enough", async () => {
+    expect(await check(healthChecks, "Machine", machine({ services: [service({ protocol: "udp" })] }))).toEqual({
+      violations: [expect.stringContaining("config.services[0] has no check. Add one of the Machine: checks:")],
+    });
+  });
+
+  test("says that a port is unknown where it may be the one, and only there", async () => {
+    const port = unknownText as never;
+    const services = [service(), service({ checks: [http] })];
+    const one = machine({ services, checks: { a: { ...http, port } } });
+    expect(await check(healthChecks, "Machine", one)).toEqual({
+      violations: [],
+      unknown: expect.stringMatching(/^config\.checks\.a\.port is known only/),
+    });
+    const two = machine({
+      services,
+      checks: { a: { ...http, port }, b: { ...http, port: services[0]?.internalPort } },
+    });
+    expect(await check(healthChecks, "Machine", two)).toEqual({ violations: [] });
   });
 
   test("goes on past what is unknown", async () => {

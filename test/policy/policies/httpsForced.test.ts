@@ -66,7 +66,7 @@ describe("https-forced", () => {
   });
 
   test("repairs what is known beside what is not", async () => {
-    const inputs = machine([{ port: 1, handlers: unknownList }, open]);
+    const inputs = machine([{ port: 1, handlers: unknownList }, open], [tls]);
     const repaired = await repair(httpsForced, "Machine", structuredClone(inputs));
     expect(repaired).toMatchObject({
       config: {
@@ -77,12 +77,29 @@ describe("https-forced", () => {
               { ...open, forceHttps: true },
             ],
           },
+          { ports: [tls] },
         ],
       },
     });
-    await expect(repair(httpsForced, "Machine", machine([{ port: 1, handlers: unknownList }]))).rejects.toThrow(
+    await expect(repair(httpsForced, "Machine", machine([{ port: 1, handlers: unknownList }, tls]))).rejects.toThrow(
       "config.services[0].ports[0].handlers is known only at the update",
     );
+  });
+
+  test("repairs nothing where there is no HTTPS to lead to", async () => {
+    for (const ports of [[open], [open, { port: 443, handlers: ["tls" as const] }], [open, { ...tls, port: 8443 }]]) {
+      expect(await repair(httpsForced, "Machine", machine(ports))).toBeUndefined();
+      expect((await check(httpsForced, "Machine", machine(ports))).violations).toHaveLength(1);
+    }
+    const range = { startPort: 400, endPort: 500, handlers: tls.handlers };
+    expect(await repair(httpsForced, "Machine", machine([{ ...open }], [range]))).toBeDefined();
+  });
+
+  test("takes null for nothing, as the provider does", async () => {
+    const nothing = null as never;
+    const inputs = machine([{ port: 80, handlers: nothing }], nothing);
+    expect(await check(httpsForced, "Machine", inputs)).toEqual({ violations: [] });
+    expect(await repair(httpsForced, "Machine", inputs)).toBeUndefined();
   });
 
   test("goes on past what is unknown", async () => {

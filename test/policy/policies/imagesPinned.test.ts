@@ -28,6 +28,25 @@ describe("images-pinned", () => {
     expect(violations).toEqual([expect.stringContaining("config.containers[1].image has no digest")]);
   });
 
+  test("names every other place an image may be", async () => {
+    const { app, config } = machine(`shop@${digest}`);
+    const volumes = [{ name: "models", image: "models:1" }];
+    const files = [{ guestPath: "/etc/config", imageConfig: "config:1" }];
+    const { violations } = await check(imagesPinned, "Machine", { app, config: { ...config, volumes, files } });
+    expect(violations).toEqual([
+      expect.stringContaining("config.volumes[0].image has no digest"),
+      expect.stringContaining("config.files[0].imageConfig has no digest"),
+    ]);
+  });
+
+  test("takes null for nothing, as the provider does", async () => {
+    const { app, config } = machine(`shop@${digest}`);
+    const nothing = null as never;
+    expect(
+      await check(imagesPinned, "Machine", { app, config: { ...config, containers: nothing, volumes: [nothing] } }),
+    ).toEqual({ violations: [] });
+  });
+
   test("goes on past an image that is unknown, and says that it is", async () => {
     expect(await check(imagesPinned, "Machine", machine(unknownText, ["b:1"]))).toEqual({
       violations: [expect.stringContaining("config.containers[0].image")],

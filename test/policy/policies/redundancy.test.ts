@@ -43,7 +43,11 @@ describe("redundancy", () => {
   test("counts the Machines of every App for itself, also where their Apps are not known yet", async () => {
     const declared = [app("a"), app("b"), machine({ madeOf: "a" }), machine({ madeOf: "b" }), machine({ madeOf: "b" })];
     expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
-    expect(await run([app("a")])).toEqual({ violations: [few("a", "0 Machines")] });
+  });
+
+  test("leaves an App without Machines alone, unless it is named: others may make them, or it has none", async () => {
+    expect(await run([app("a")])).toEqual({ violations: [] });
+    expect(await run([app("a")], { apps: ["a"], regions: 2 })).toEqual({ violations: [few("a", "0 Machines")] });
   });
 
   test.each<[string, Partial<MachineConfig>]>([
@@ -87,7 +91,30 @@ describe("redundancy", () => {
       props: { name: `${name}-x1`, appId: unknownText, id: unknownText },
     });
     const declared = [made("a"), made("b"), machine({ app: "b-x1" }), machine({ app: "b-x1" })];
-    expect(await run(declared)).toEqual({ violations: [few("a", "0 Machines")] });
+    expect(await run(declared, { apps: ["a"] })).toEqual({ violations: [few("a", "0 Machines")] });
+  });
+
+  test("counts no Machine that is cordoned", async () => {
+    const cordoned = machine({ madeOf: "a" });
+    const declared = [
+      app("a"),
+      machine({ madeOf: "a" }),
+      { ...cordoned, props: { ...cordoned.props, cordoned: true } },
+    ];
+    expect(await run(declared)).toEqual({ violations: [few("a", "1 Machine")] });
+  });
+
+  test("takes the region that is tried first where a preview has no other, and none for one", async () => {
+    const config = { apps: ["*"], regions: 2 };
+    const free = (region: string | undefined) => {
+      const declared = machine({ madeOf: "a" });
+      return { ...declared, props: { ...declared.props, region, fallbackRegions: ["ams"] } };
+    };
+    expect(await run([app("a"), free("ams"), free("fra")], config)).toEqual({ violations: [] });
+    expect(await run([app("a"), free("ams"), free("ams")], config)).toEqual({
+      violations: ["a: Its Machines are in 1 region; at least 2 are wanted."],
+    });
+    expect(await run([app("a"), free(undefined), free(undefined)], config)).toEqual({ violations: [] });
   });
 
   test("takes other numbers", async () => {
@@ -118,7 +145,7 @@ describe("redundancy", () => {
     expect(await run(fixed, config)).toEqual({ violations: [] });
     expect(await run(free, config)).toEqual({
       violations: [],
-      unknown: expect.stringMatching(/^placedRegion is known only at the update/),
+      unknown: expect.stringMatching(/^machine\.placedRegion is known only at the update/),
     });
   });
 
@@ -131,7 +158,7 @@ describe("redundancy", () => {
     ];
     expect(await run(declared, {})).toEqual({
       violations: [few("b", "1 Machine")],
-      unknown: expect.stringMatching(/^config\.metadata is known only at the update/),
+      unknown: expect.stringMatching(/^machine\.config\.metadata is known only at the update/),
     });
   });
 

@@ -36,6 +36,20 @@ describe("restart-policy", () => {
       });
   });
 
+  test("looks at containers as well, and takes null for nothing", async () => {
+    const containers = [
+      { name: "a", image: "a" },
+      { name: "b", image: "b", restart: { ...no } },
+    ];
+    const inputs = machine({ containers, schedule: null as never, autoDestroy: null as never });
+    expect(await check(restartPolicy, "Machine", inputs)).toEqual({
+      violations: [expect.stringContaining('config.containers[1].restart.policy is "no"')],
+    });
+    expect(await repair(restartPolicy, "Machine", inputs)).toMatchObject({
+      config: { containers: [{ name: "a" }, { name: "b", restart: { policy: "on-failure" } }] },
+    });
+  });
+
   test("repairs the policy, and keeps everything else", async () => {
     const inputs = machine({ restart: { policy: "no", maxRetries: 3 }, env: { A: secret("hidden"), B: "b" } });
     expect(await repair(restartPolicy, "Machine", inputs)).toEqual({
