@@ -22,7 +22,7 @@ const settings = defineSettings({
 
 /** A Machine that is there for the App all the time: no job, no standby. One that stops when idle comes back when needed. */
 const isThere = ({ props }: StackResource<"Machine">): boolean =>
-  !isJob(props) && props.cordoned !== true && (props.config.standbys ?? []).length === 0;
+  !isJob(props) && !props.cordoned && (props.config.standbys ?? []).length === 0;
 
 /** Where a Machine is, or will be: a preview knows it where the program leaves no choice. */
 function regionOf({ props }: StackResource<"Machine">): string | undefined {

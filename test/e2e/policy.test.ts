@@ -497,7 +497,9 @@ describe("the example's own pack", () => {
       file,
       text.replace("...machinesPolicies()", '...machinesPolicies().filter(({ name }) => name !== "autostop")'),
     );
-    const { code, output } = await stack.run(["preview", "--stack", "dev", "--policy-pack", folder], { env: packsFromFolders(stack) });
+    const { code, output } = await stack.run(["preview", "--stack", "dev", "--policy-pack", folder], {
+      env: packsFromFolders(stack),
+    });
     writeFileSync(file, text);
     expect(output).toContain("shop@v1.0.0");
     expect(violationsIn(output).map(({ policy }) => policy)).toContain("production-protected");
