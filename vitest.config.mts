@@ -44,8 +44,9 @@ export default defineConfig({
           name: "e2e",
           include: ["test/{e2e,upgrade}/**/*.test.ts"],
           globalSetup: ["test/e2e/globalSetup.ts"],
-          // Two CLIs at a time, after everything else: a run of one keeps a core busy with several processes.
-          maxWorkers: 2,
+          // After everything else, and one more than there are cores: a run of the CLI keeps a core busy with several processes,
+          // and many wait.
+          maxWorkers: maxWorkers + 1,
           sequence: { groupOrder: 1 },
           testTimeout: 240_000,
           hookTimeout: 600_000,

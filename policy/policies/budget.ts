@@ -1,17 +1,10 @@
 import type { ResourceValidationPolicy } from "@pulumi/policy";
 import { z } from "zod";
-import { guestOf } from "../core/machine.ts";
+import { addressCost, clusterCost, machineCost, volumeCost } from "../cost.ts";
 import { defineSettings } from "../core/settings.ts";
 import type { CheckArgs } from "../core/validate.ts";
 import { prices as defaults, type Prices } from "../prices.ts";
-import {
-  validateIpAssignment,
-  validateMachine,
-  validatePostgresCluster,
-  validateVolume,
-  type MachineInputs,
-  type PostgresClusterInputs,
-} from "../resources.ts";
+import { validateIpAssignment, validateMachine, validatePostgresCluster, validateVolume } from "../resources.ts";
 
 const price = z.number().min(0);
 const table = z.strictObject({
@@ -46,22 +39,6 @@ function pricesOf(given: z.infer<typeof table>): Prices {
   } as Prices;
 }
 
-/** One whose kind is not in the table costs as much as the dearest that is. */
-const gpuPrice = ({ gpu }: Prices, kind: string | undefined): number =>
-  gpu[kind ?? ""] ?? Math.max(0, ...Object.values(gpu));
-
-function machineCost({ config, state }: MachineInputs, prices: Prices): number {
-  // One that is kept stopped costs nothing while it is; one that stops when idle is counted as if it never did.
-  if (state === "stopped" || state === "suspended") return 0;
-  const { kind, cpus, memoryMb } = guestOf(config.guest, config.size);
-  const { gpuKind, gpus = gpuKind === undefined ? 0 : 1 } = config.guest ?? {};
-  const cpu = kind === "performance" ? prices.performanceCpu : prices.sharedCpu;
-  return cpus * cpu + (memoryMb / 1024) * prices.memoryGb + gpus * gpuPrice(prices, gpuKind);
-}
-
-const clusterCost = ({ plan = "", diskSizeGb = 10 }: PostgresClusterInputs, prices: Prices): number =>
-  (prices.postgres[plan.toLowerCase()] ?? 0) + diskSizeGb * prices.postgresDiskGb;
-
 /** What is spent is decided, and known before it is. */
 export function budget(): ResourceValidationPolicy {
   // By resource: the stack is checked one by one, and the one that goes too far is told before it is made.
@@ -90,8 +67,8 @@ export function budget(): ResourceValidationPolicy {
     configSchema: settings.schema,
     validateResource: [
       validateMachine((machine, args, report) => check(args, report, (prices) => machineCost(machine, prices))),
-      validateVolume(({ sizeGb = 3 }, args, report) => check(args, report, ({ volumeGb }) => sizeGb * volumeGb)),
-      validateIpAssignment(({ type }, args, report) => check(args, report, ({ address }) => address[type] ?? 0)),
+      validateVolume((volume, args, report) => check(args, report, (prices) => volumeCost(volume, prices))),
+      validateIpAssignment((address, args, report) => check(args, report, (prices) => addressCost(address, prices))),
       validatePostgresCluster((cluster, args, report) => check(args, report, (prices) => clusterCost(cluster, prices))),
     ],
   };

@@ -3,9 +3,19 @@
 import "./requireNode.ts";
 import { Command } from "commander";
 import { MachinesError, messageOf } from "../core/errors.ts";
-import { orphans, type Options } from "./orphans.ts";
+import { orphans, type Options, type Streams } from "./orphans.ts";
+import { create, destroy, sweep, type CreateOptions } from "./promotion/environment.ts";
+import { promote, rollback, type PromoteOptions } from "./promotion/promote.ts";
+import { status, type StatusOptions } from "./promotion/status.ts";
+
+const streams: Streams = {
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(`${text}\n`),
+};
 
 const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+
+type PromoteCommand = PromoteOptions & { readonly cwd?: string; readonly rollback?: true };
 
 function declare(): Command {
   const program = new Command("pulumi-machines")
@@ -29,10 +39,63 @@ function declare(): Command {
     .option("--json", "print a JSON object")
     .action(async ({ cwd, ...options }: Options & { readonly cwd?: string }) => {
       if (cwd !== undefined) enter(cwd);
-      process.exitCode = await orphans(options, {
-        out: (text) => void process.stdout.write(text),
-        err: (text) => void process.stderr.write(`${text}\n`),
-      });
+      process.exitCode = await orphans(options, streams);
+    });
+  program
+    .command("promote")
+    .description("have a stack run what another one runs, by its digest; shows, previews and asks before")
+    .argument("<stacks...>", "stack to promote from, and stack to promote to; with --rollback the latter alone")
+    .option("-C, --cwd <folder>", "work as if started in this folder")
+    .option("--rollback", "go back to the release the stack ran before")
+    .option("--policy-pack <path>", "pack that checks the stack, {stack} stands for its name; may be repeated", collect)
+    .option("--policy-pack-config <file>", "configuration of the pack; may be repeated", collect)
+    .option("--by <name>", "who promotes (default: you, or the actor of the workflow)")
+    .option("--dry-run", "show and preview, and change nothing")
+    .option("-y, --yes", "do not ask")
+    .action(async (stacks: string[], { cwd, rollback: back, ...options }: PromoteCommand) => {
+      if (cwd !== undefined) enter(cwd);
+      const [first = "", second, ...others] = stacks;
+      if (others.length > 0 || (back ? second !== undefined : second === undefined))
+        throw new MachinesError(
+          "invalid-input",
+          back ? "--rollback takes one stack" : "promote takes two stacks: from, and to",
+        );
+      process.exitCode =
+        second === undefined ? await rollback(first, options, streams) : await promote(first, second, options, streams);
+    });
+  const environment = program
+    .command("environment")
+    .description("stacks for a while, for example one for each pull request");
+  environment
+    .command("create")
+    .description("make one like another stack, or bring it up to date")
+    .argument("<name>", "name of its stack")
+    .requiredOption("--template <stack>", "stack whose configuration it takes over")
+    .requiredOption("--expires <time>", "how long it may live, for example 48h")
+    .option("--set <key=value>", "configuration that is not the template's; may be repeated", collect)
+    .option("--summary <file>", "write a summary in Markdown, for example for a comment")
+    .action(async (name: string, options: CreateOptions) => create(name, options, streams));
+  environment
+    .command("destroy")
+    .description("destroy one with everything it made, and forget its stack")
+    .argument("<name>", "name of its stack")
+    .action(async (name: string) => destroy(name, streams));
+  environment
+    .command("sweep")
+    .description("destroy those whose time is over")
+    .action(async () => {
+      process.exitCode = await sweep(streams);
+    });
+  program
+    .command("status")
+    .description("what the stacks of the project run: release, age, health and, if asked, drift")
+    .argument("[stacks...]", "stacks to tell of (default: all)")
+    .option("-C, --cwd <folder>", "work as if started in this folder")
+    .option("--drift", "compare with what the service has, too")
+    .option("--json", "print a JSON object")
+    .action(async (stacks: string[], { cwd, ...options }: StatusOptions & { readonly cwd?: string }) => {
+      if (cwd !== undefined) enter(cwd);
+      process.exitCode = await status(stacks, options, streams);
     });
   return program;
 }

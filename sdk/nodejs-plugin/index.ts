@@ -381,3 +381,5 @@ pulumi.runtime.registerResourcePackage("machines", {
         return new Provider(name, <any>undefined, { urn });
     },
 });
+
+export { Release, ReleaseArgs, ReleaseRecord, ReleaseSource } from "./release";

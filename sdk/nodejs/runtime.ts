@@ -120,10 +120,14 @@ function valueAt(args: unknown, [name, ...rest]: readonly string[]): unknown {
 const configuration = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);
 
 /** Asks the service; the program does not end before it has answered. */
-async function ask(name: string, args: object | undefined): Promise<Called> {
+async function ask(
+  name: string,
+  args: object | undefined,
+  get: (key: string) => string | undefined = configuration,
+): Promise<Called> {
   const done = pulumi.runtime.rpcKeepAlive();
   try {
-    return await invoke(name, { ...args }, configuration, {
+    return await invoke(name, { ...args }, get, {
       isPreview: pulumi.runtime.isDryRun(),
       say: (message) => void pulumi.log.info(message),
     });
@@ -132,14 +136,15 @@ async function ask(name: string, args: object | undefined): Promise<Called> {
   }
 }
 
-/** Calls a function of the provider. */
+/** Calls a function of the provider; `get` reads the configuration, where it is not that of the stack. */
 export async function call<Result>(
   name: string,
   args: object | undefined,
   // Options of an invoke say which plugin is asked; there is none here.
   _opts: pulumi.InvokeOptions | undefined,
+  get?: (key: string) => string | undefined,
 ): Promise<Result> {
-  return (await ask(name, args)).answer as Result;
+  return (await ask(name, args, get)).answer as Result;
 }
 
 /**

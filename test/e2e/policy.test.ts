@@ -7,6 +7,7 @@ import { baselines } from "../../policy/baselines.ts";
 import { send } from "../support/around.ts";
 import { leaks } from "../support/canaries.ts";
 import { currentCertificate } from "../support/certificates.ts";
+import { packsFromFolders, runFromFolder } from "../support/policyFolder.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 
@@ -353,25 +354,6 @@ new machines.Machine("web", {
   });
 });
 
-/**
- * Has the CLI run packs from their folder. The language host of these tests is older and knows none. What a current one runs is
- * this, in the pack's folder; for a runtime without a host the engine runs an analyzer that is called by it.
- * @returns the environment for it; the pack's runtime has to be `folder`
- */
-function packsFromFolders(stack: Stack): Record<string, string> {
-  const path = join(stack.dir, "path");
-  mkdirSync(path, { recursive: true });
-  const run = join(installed, "node_modules/@pulumi/pulumi/cmd/run-policy-pack");
-  writeFileSync(join(path, "pulumi-analyzer-policy-folder"), `#!/bin/sh\nexec node ${run} "$@"\n`, { mode: 0o755 });
-  return { PATH: `${path}:${stack.env["PATH"]}`, PULUMI_IGNORE_AMBIENT_PLUGINS: "false" };
-}
-
-/** Gives a pack the runtime of {@link packsFromFolders}. */
-function runFromFolder(folder: string): void {
-  const file = join(folder, "PulumiPolicy.yaml");
-  writeFileSync(file, readFileSync(file, "utf8").replace("runtime: nodejs", "runtime: folder"));
-}
-
 describe("running the pack", () => {
   let service: TestService;
   let stack: Stack;
@@ -406,7 +388,7 @@ new machines.Machine("web", {
     const folder = join(installed, "pack-in-folder");
     cpSync(pack, folder, { recursive: true });
     runFromFolder(folder);
-    const { code, output } = await preview(packsFromFolders(stack), "--policy-pack", folder);
+    const { code, output } = await preview(packsFromFolders(stack, installed), "--policy-pack", folder);
     expect(code).not.toBe(0);
     expect(violationsIn(output).map(({ policy }) => policy)).toEqual(["no-secrets-in-env", "images-pinned"]);
   });
@@ -420,7 +402,7 @@ new machines.Machine("web", {
     writeFileSync(join(folder, "index.ts"), program);
     runFromFolder(folder);
     stack.program(stack.read().replace("config: {", 'config: { guest: { gpuKind: "a10" },'));
-    const { code, output } = await preview(packsFromFolders(stack), "--policy-pack", folder);
+    const { code, output } = await preview(packsFromFolders(stack, installed), "--policy-pack", folder);
     expect(code).not.toBe(0);
     expect(output).toContain("acme@v1.0.0");
     expect(violationsIn(output)).toContainEqual(
@@ -478,7 +460,7 @@ describe("the example's own pack", () => {
   const run = (name: "dev" | "prod") => {
     const config = configOfProd.replace("prod", name);
     const packs = ["--policy-pack", folder, "--policy-pack-config", config];
-    return stack.run(["preview", "--stack", name, ...packs], { env: packsFromFolders(stack) });
+    return stack.run(["preview", "--stack", name, ...packs], { env: packsFromFolders(stack, installed) });
   };
 
   test("each stack passes with its configuration, and its exception is told", async () => {
@@ -498,7 +480,7 @@ describe("the example's own pack", () => {
       text.replace("...machinesPolicies()", '...machinesPolicies().filter(({ name }) => name !== "autostop")'),
     );
     const { code, output } = await stack.run(["preview", "--stack", "dev", "--policy-pack", folder], {
-      env: packsFromFolders(stack),
+      env: packsFromFolders(stack, installed),
     });
     writeFileSync(file, text);
     expect(output).toContain("shop@v1.0.0");

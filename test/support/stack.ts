@@ -18,6 +18,8 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** What is run in its place. */
   readonly command?: string;
+  /** Whether the arguments are all there are, without those every run of the CLI gets. */
+  readonly plain?: boolean;
 }
 
 /** A run of the CLI that goes on. */
@@ -165,8 +167,8 @@ export class Stack {
   }
 
   /** Starts the CLI, for tests that do something to it while it runs. */
-  start(args: readonly string[], { env, command = "pulumi" }: RunOptions = {}): Running {
-    const child = spawn(command, [...args, "--non-interactive", "--color", "never"], {
+  start(args: readonly string[], { env, command = "pulumi", plain = false }: RunOptions = {}): Running {
+    const child = spawn(command, plain ? args : [...args, "--non-interactive", "--color", "never"], {
       cwd: this.dir,
       env: { ...this.env, ...env },
       stdio: ["ignore", "pipe", "pipe"],

@@ -56,6 +56,7 @@ test.each([
   ["docs/certificates.md", "examples/web-app/index.ts"],
   ["docs/secrets.md", "examples/web-app/index.ts"],
   ["docs/policy-writing.md", "examples/policy/policies/index.ts"],
+  ["docs/promotion.md", "examples/promotion/index.ts"],
 ])("the code in %s is part of %s", (guide, program) => {
   const snippets = [...readFileSync(guide, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""]) => code);
   expect(snippets.length).toBeGreaterThan(0);

@@ -11,6 +11,7 @@ import type { PackageSpec, Property } from "./schema.ts";
 export const pulumiSdkDirs = ["sdk/python", "sdk/go", "sdk/nodejs-plugin"];
 
 const plugin = "sdk/nodejs-plugin";
+const releaseBanner = "// *** Copied by `npm run generate` from sdk/nodejs/release.ts: do not edit. ***\n";
 
 /** Files of the SDKs by path. `generator` is the program of tools/pulumi/sdk-generator. */
 export function pulumiSdks(generator: string, schema: PackageSpec, engines: unknown): Record<string, string> {
@@ -29,6 +30,9 @@ export function pulumiSdks(generator: string, schema: PackageSpec, engines: unkn
   const sdks = Object.fromEntries(files) as Record<string, string>;
   return {
     ...sdks,
+    // Written by hand for the other binding: here, the same file.
+    [`${plugin}/release.ts`]: `${releaseBanner}${readFileSync("sdk/nodejs/release.ts", "utf8").replaceAll(/(from "\.\/\w+)\.ts"/g, '$1"')}`,
+    [`${plugin}/index.ts`]: `${sdks[`${plugin}/index.ts`]}\nexport { Release, ReleaseArgs, ReleaseRecord, ReleaseSource } from "./release";\n`,
     [`${plugin}/package.json`]: packageJson(sdks[`${plugin}/package.json`] ?? "{}", engines),
     // Compiled, the file is one directory further down than package.json.
     [`${plugin}/utilities.ts`]: replaced(

@@ -28,6 +28,7 @@ export function sdkFiles(schema: PackageSpec): Record<string, string> {
       );
       return `export { ${name}, ${name}Output, ${types.join(", ")} } from "./${name}.ts";`;
     }),
+    'export { Release, type ReleaseArgs, type ReleaseRecord, type ReleaseSource } from "./release.ts";',
     'export * as input from "./types/input.ts";',
     'export * as output from "./types/output.ts";',
     "",

@@ -32,7 +32,7 @@ const bundles = await bundle(
 // The command is a process of its own, which a program that loads the others never pays for.
 bundles.push(
   ...(await bundle({ "commands/main": inRoot("provider/commands/main.ts") }, path.join(sdk, "provider"), {
-    external: ["undici"],
+    external: ["undici", /^@pulumi\//],
     codeSplitting: false,
     minify: true,
   })),

@@ -1,0 +1,69 @@
+// One program for three stacks. A release begins in `dev`, with an image and the settings that travel with it; `staging` and
+// `prod` take it over by its digest.
+//
+//   npm run promote -- dev staging
+//   npm run promote -- staging prod
+//   npm run promote -- prod --rollback
+//   npm run status
+import * as pulumi from "@pulumi/pulumi";
+import * as machines from "pulumi-machines";
+
+const settings = new pulumi.Config();
+const production = pulumi.getStack() === "prod";
+// The stack a release comes from; none where it begins.
+const before = settings.get("before");
+// A token that may read the Machines there, where that is another organization.
+const sourceToken = settings.getSecret("sourceToken");
+
+const release = new machines.Release(
+  "release",
+  before === undefined
+    ? {
+        image: settings.get("image") ?? "registry.example.com/shop:1.0.0",
+        settings: { LOG_FORMAT: "json", CHECKOUT: settings.get("checkout") ?? "classic" },
+      }
+    : {
+        from: new pulumi.StackReference(
+          `${pulumi.getOrganization()}/${pulumi.getProject()}/${before}`,
+        ).getOutput("release"),
+        // Written by `promote`, which has `from` looked at first.
+        pinned: settings.getObject<machines.ReleaseRecord[]>("releases")?.[0],
+        source: sourceToken === undefined ? undefined : { token: sourceToken },
+      },
+);
+
+const app = new machines.App("shop", {}, { protect: production });
+
+// What differs from stack to stack stays here, and never travels.
+const web = (settings.getObject<string[]>("regions") ?? ["ams"]).map(
+  (region) =>
+    new machines.Machine(`web-${region}`, {
+      app: app.id,
+      region,
+      onUpdateFailure: "rollback",
+      config: {
+        image: release.image,
+        env: release.settings,
+        guest: { cpuKind: "shared", cpus: 1, memoryMb: settings.getNumber("memoryMb") ?? 512 },
+        metadata: { team: "shop", environment: pulumi.getStack() },
+        stopConfig: { signal: "SIGTERM", timeout: "30s" },
+        services: [
+          {
+            protocol: "tcp",
+            internalPort: 8080,
+            ports: [
+              { port: 80, handlers: ["http"], forceHttps: true },
+              { port: 443, handlers: ["tls", "http"] },
+            ],
+            checks: [{ type: "http", path: "/healthz", interval: "15s", timeout: "2s", gracePeriod: "5s" }],
+          },
+        ],
+      },
+    }),
+);
+
+const runs = release.runBy(web);
+
+// The next stack takes this over.
+export { runs as release };
+export const appName = app.name;

@@ -1,0 +1,27 @@
+// What resources cost a month, by estimate.
+import { guestOf } from "./core/machine.ts";
+import type { Prices } from "./prices.ts";
+import type { IpAssignmentInputs, MachineInputs, PostgresClusterInputs, VolumeInputs } from "./resources.ts";
+
+/** One whose kind is not in the table costs as much as the dearest that is. */
+const gpuPrice = ({ gpu }: Prices, kind: string | undefined): number =>
+  gpu[kind ?? ""] ?? Math.max(0, ...Object.values(gpu));
+
+/** Cost of a Machine. One that is kept stopped costs nothing; one that stops when idle counts as if it never did. */
+export function machineCost({ config, state }: MachineInputs, prices: Prices): number {
+  if (state === "stopped" || state === "suspended") return 0;
+  const { kind, cpus, memoryMb } = guestOf(config.guest, config.size);
+  const { gpuKind, gpus = gpuKind === undefined ? 0 : 1 } = config.guest ?? {};
+  const cpu = kind === "performance" ? prices.performanceCpu : prices.sharedCpu;
+  return cpus * cpu + (memoryMb / 1024) * prices.memoryGb + gpus * gpuPrice(prices, gpuKind);
+}
+
+/** Cost of a volume. */
+export const volumeCost = ({ sizeGb = 3 }: VolumeInputs, { volumeGb }: Prices): number => sizeGb * volumeGb;
+
+/** Cost of an address. */
+export const addressCost = ({ type }: IpAssignmentInputs, { address }: Prices): number => address[type] ?? 0;
+
+/** Cost of a cluster with its disk. */
+export const clusterCost = ({ plan = "", diskSizeGb = 10 }: PostgresClusterInputs, prices: Prices): number =>
+  (prices.postgres[plan.toLowerCase()] ?? 0) + diskSizeGb * prices.postgresDiskGb;

@@ -1,0 +1,192 @@
+// `pulumi-machines promote`: a release goes from one stack to the next, or a stack goes back to the one before.
+import { userInfo } from "node:os";
+import { createInterface } from "node:readline/promises";
+import type * as automation from "@pulumi/pulumi/automation/index.js";
+import { MachinesError, messageOf } from "../../core/errors.ts";
+import type { Streams } from "../orphans.ts";
+import { unhealthy } from "./health.ts";
+import { costsOf, destructive, stepsOf, type Step } from "./plan.ts";
+import { isSame, openProject, pin, pinnedTo, runsNow, type ReleaseRecord, type Stack } from "./stacks.ts";
+
+/** What the command is told. */
+export interface PromoteOptions {
+  /** Packs that check the stack, with a file of configuration for each or none at all; `{stack}` stands for its name. */
+  readonly policyPack?: readonly string[];
+  readonly policyPackConfig?: readonly string[];
+  readonly yes?: true;
+  readonly dryRun?: true;
+  /** Who promotes; the user of this computer when left out. */
+  readonly by?: string;
+}
+
+/** What a promotion is about. */
+interface Move {
+  readonly to: Stack;
+  /** What the stack runs before. */
+  readonly current: ReleaseRecord | undefined;
+  /** What it is to run. */
+  readonly wanted: ReleaseRecord;
+  /** What it is pinned to, for when it is left so. */
+  readonly pinned: readonly ReleaseRecord[];
+  /** What of that it remembers after. */
+  readonly before: readonly ReleaseRecord[];
+  readonly title: string;
+}
+
+/**
+ * Promotes what one stack runs to another.
+ * @returns 0 when it is done or there is nothing to do, 1 when it is not done: by the user's word, or because it was refused
+ */
+export async function promote(from: string, to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
+  const project = await openProject(process.cwd());
+  const [source, target] = [await project.stack(from), await project.stack(to)];
+  const offered = await runsNow(source);
+  if (offered === undefined)
+    throw new MachinesError("invalid-input", `stack ${from} runs no release: it has no output release yet`);
+  const pinned = await pinnedTo(target);
+  const current = await runsNow(target);
+  const isUnderWay = pinned[0]?.pending === true;
+  if (isSame(offered, current) && !isUnderWay) {
+    streams.out(`${to} runs the release of ${from} already: ${offered.image}\n`);
+    return 0;
+  }
+  // A promotion that was cut off has pinned what it was about: that is gone on with, as it was begun.
+  const goesOn = isUnderWay && isSame(pinned[0], offered);
+  const wanted = {
+    ...offered,
+    promotedBy: goesOn ? pinned[0]?.promotedBy : byOf(options),
+    promotedAt: goesOn ? pinned[0]?.promotedAt : new Date().toISOString(),
+    pending: true,
+  };
+  const before = isUnderWay ? pinned.slice(1) : pinned;
+  const title = `${goesOn ? "Going on with the promotion" : "Promotion"} from ${from} to ${to}`;
+  return carryOut({ to: target, current, wanted, pinned, before, title }, options, streams);
+}
+
+/** Takes a stack back to the release it was pinned to before. Exit codes as of {@link promote}. */
+export async function rollback(to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
+  const project = await openProject(process.cwd());
+  const target = await project.stack(to);
+  const current = await runsNow(target);
+  const pinned = await pinnedTo(target);
+  const [first, ...others] = pinned;
+  // What failed half-way is gone back from as well.
+  const wanted = others.find((one) => !isSame(one, first));
+  if (first === undefined || wanted === undefined)
+    throw new MachinesError("invalid-input", `stack ${to} has no release to go back to`);
+  const again = { ...wanted, promotedBy: byOf(options), promotedAt: new Date().toISOString(), pending: false };
+  const move = { to: target, current, wanted: again, pinned, before: pinned, title: `${to} goes back` };
+  return carryOut(move, options, streams);
+}
+
+const byOf = ({ by }: PromoteOptions): string => by ?? process.env["GITHUB_ACTOR"] ?? userInfo().username;
+
+/** Shows, previews, asks, applies, looks whether it is healthy, and writes down. */
+async function carryOut(move: Move, options: PromoteOptions, { out, err }: Streams): Promise<0 | 1> {
+  const { to, current, wanted, pinned, before, title } = move;
+  out(`${title}\n${changesOf(current, wanted)}\n`);
+  const unpin = async (): Promise<void> => pin(to, pinned);
+  await pin(to, [wanted, ...before]);
+  const forStack = (paths: readonly string[]) => paths.map((path) => path.replaceAll("{stack}", to.name));
+  const packs = {
+    ...(options.policyPack && { policyPacks: forStack(options.policyPack) }),
+    ...(options.policyPackConfig && { policyPackConfigs: forStack(options.policyPackConfig) }),
+  };
+  const steps = await previewed(to, packs, out);
+  if (steps === undefined) {
+    await unpin();
+    err("Not promoted: the preview failed, for what it says above. Nothing has changed.");
+    return 1;
+  }
+  const lost = destructive(steps);
+  out(summaryOf(steps));
+  if (lost.length > 0) {
+    await unpin();
+    err(
+      `Not promoted: it would delete or replace ${lost.map(({ type, name }) => `the ${type} ${name}`).join(", ")}. ` +
+        "Do that in a change of its own, without a promotion. Nothing has changed.",
+    );
+    return 1;
+  }
+  if (options.dryRun || !(await agreed(options, to.name))) {
+    await unpin();
+    out(options.dryRun ? "This was a dry run: nothing has changed.\n" : "Not promoted. Nothing has changed.\n");
+    return options.dryRun ? 0 : 1;
+  }
+  try {
+    await to.up({ ...packs, onOutput: out, color: "never" });
+  } catch (error) {
+    err(`The update failed: ${reasonOf(error)}\nRunning the same command again goes on; --rollback goes back.`);
+    return 1;
+  }
+  const ran = await runsNow(to);
+  if (!isSame(ran, wanted) || ran === undefined) {
+    err(
+      `${to.name} does not tell the release it was to run: its program must use the first of the configuration releases.`,
+    );
+    return 1;
+  }
+  const problems = await unhealthy(to, ran);
+  if (problems.length > 0) {
+    err(`${to.name} is updated and not healthy: ${problems.join("; ")}\n--rollback goes back.`);
+    return 1;
+  }
+  const { pending: _, ...done } = wanted;
+  await pin(to, [done, ...before]);
+  out(
+    `${to.name} runs ${ran.image} on ${ran.machines.length} healthy Machine${ran.machines.length === 1 ? "" : "s"}.\n`,
+  );
+  return 0;
+}
+
+/** The steps of a preview; undefined where it fails, which the CLI has told then. */
+async function previewed(
+  stack: Stack,
+  packs: Pick<automation.PreviewOptions, "policyPacks" | "policyPackConfigs">,
+  out: (text: string) => void,
+): Promise<Step[] | undefined> {
+  const events: automation.EngineEvent[] = [];
+  try {
+    await stack.preview({ ...packs, onOutput: out, color: "never", onEvent: (event) => void events.push(event) });
+    return stepsOf(events);
+  } catch {
+    return undefined;
+  }
+}
+
+function changesOf(current: ReleaseRecord | undefined, wanted: ReleaseRecord): string {
+  const names = [...new Set([...Object.keys(current?.settings ?? {}), ...Object.keys(wanted.settings)])].sort();
+  // Names alone: a value may be a secret of the program.
+  const changed = names.filter((name) => current?.settings[name] !== wanted.settings[name]);
+  return [
+    `  image     ${current?.image ?? "none"}`,
+    `        ->  ${wanted.image}`,
+    `  settings  ${changed.length === 0 ? "the same" : changed.join(", ")}`,
+  ].join("\n");
+}
+
+function summaryOf(steps: readonly Step[]): string {
+  const changed = steps.filter(({ op, type }) => op !== "same" && type === "Machine");
+  const { before, after, currency } = costsOf(steps);
+  return `  Machines  ${changed.length === 0 ? "no change" : changed.map(({ op, name }) => `${name} (${op})`).join(", ")}
+  cost      about ${before.toFixed(2)} -> ${after.toFixed(2)} ${currency} a month\n`;
+}
+
+async function agreed({ yes }: PromoteOptions, stack: string): Promise<boolean> {
+  if (yes) return true;
+  if (!process.stdin.isTTY)
+    throw new MachinesError("invalid-input", "there is nobody to ask: say --yes, or --dry-run to only look");
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`Change ${stack}? [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+const reasonOf = (error: unknown): string =>
+  messageOf(error)
+    .split("\n")
+    .filter((line) => /error: /.test(line))
+    .slice(-1)[0]
+    ?.trim() ?? "see above";

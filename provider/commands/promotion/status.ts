@@ -1,0 +1,121 @@
+// `pulumi-machines status`: what the stacks of a project run, side by side.
+import type * as automation from "@pulumi/pulumi/automation/index.js";
+import type { Streams } from "../orphans.ts";
+import { unhealthy } from "./health.ts";
+import { openProject, pinnedTo, runsNow, type Stack } from "./stacks.ts";
+
+/** What the command is told. */
+export interface StatusOptions {
+  /** Whether what the service has is compared with what the stacks know, which takes a refresh's time. */
+  readonly drift?: true;
+  readonly json?: true;
+}
+
+/** What is told of a stack. */
+interface Told {
+  readonly stack: string;
+  readonly image?: string;
+  readonly digest?: string;
+  readonly settings?: string;
+  readonly promotedBy?: string | undefined;
+  readonly promotedAt?: string | undefined;
+  /** Whether a promotion to it was cut off. */
+  readonly pending?: boolean;
+  readonly machines?: number;
+  /** Why its Machines are not healthy; nothing where they are. */
+  readonly problems?: readonly string[];
+  /** How many of its resources are not as the stack knows them. */
+  readonly drifted?: number;
+}
+
+/**
+ * Tells of stacks, of all there are when none are named.
+ * @returns 1 when a Machine is not healthy, a resource has drifted or a promotion was cut off, else 0
+ */
+export async function status(
+  names: readonly string[],
+  options: StatusOptions,
+  { out }: Streams,
+  now: Date = new Date(),
+): Promise<0 | 1> {
+  const project = await openProject(process.cwd());
+  const told: Told[] = [];
+  for (const name of names.length > 0 ? names : await project.stacks())
+    told.push(await lookAt(await project.stack(name), options));
+  out(options.json ? `${JSON.stringify({ stacks: told }, null, 2)}\n` : tableOf(told, now));
+  const isBad = ({ problems = [], drifted = 0, pending }: Told): boolean =>
+    problems.length > 0 || drifted > 0 || pending === true;
+  return told.some((one) => isBad(one)) ? 1 : 0;
+}
+
+async function lookAt(stack: Stack, { drift }: StatusOptions): Promise<Told> {
+  const release = await runsNow(stack);
+  const drifted = drift ? { drifted: await driftOf(stack) } : {};
+  if (release === undefined) return { stack: stack.name, ...drifted };
+  const [pinned] = await pinnedTo(stack);
+  return {
+    stack: stack.name,
+    image: release.image,
+    digest: release.digest,
+    settings: release.hash,
+    promotedBy: release.promotedBy,
+    promotedAt: release.promotedAt,
+    pending: pinned?.pending === true,
+    machines: release.machines.length,
+    problems: await unhealthy(stack, release),
+    ...drifted,
+  };
+}
+
+/** How many resources a refresh would change or miss; the state is left as it is. */
+async function driftOf(stack: Stack): Promise<number> {
+  let changes: automation.OpMap = {};
+  await stack.previewRefresh({
+    onEvent: ({ summaryEvent }) => {
+      if (summaryEvent) changes = summaryEvent.resourceChanges;
+    },
+  });
+  return Object.entries(changes).reduce((sum, [op, count]) => (op === "same" ? sum : sum + (count ?? 0)), 0);
+}
+
+function tableOf(told: readonly Told[], now: Date): string {
+  const rows = told.map((one) => [
+    one.stack,
+    one.image === undefined ? "none" : one.image.replace(/^.*\/|@.*$/g, ""),
+    one.digest?.slice("sha256:".length, "sha256:".length + 12) ?? "",
+    one.settings?.slice(0, 12) ?? "",
+    one.promotedAt === undefined
+      ? ""
+      : `${age(one.promotedAt, now)} ago${one.promotedBy ? ` by ${one.promotedBy}` : ""}`,
+    one.problems === undefined ? "" : one.problems.length === 0 ? `${one.machines} healthy` : "not healthy",
+    ...(told.some(({ drifted }) => drifted !== undefined) ? [one.drifted === 0 ? "none" : `${one.drifted}`] : []),
+  ]);
+  const heads = ["STACK", "IMAGE", "DIGEST", "SETTINGS", "PROMOTED", "MACHINES", "DRIFT"].slice(
+    0,
+    rows[0]?.length ?? 6,
+  );
+  const widths = heads.map((head, i) => Math.max(head.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const lines = [heads, ...rows].map((row) =>
+    row
+      .map((text, i) => text.padEnd(widths[i] ?? 0))
+      .join("   ")
+      .trimEnd(),
+  );
+  const notes = told.flatMap(({ stack, problems = [], pending }) => [
+    ...problems.map((problem) => `${stack}: ${problem}`),
+    ...(pending ? [`${stack}: a promotion to it was cut off; the same command again goes on`] : []),
+  ]);
+  return `${[...lines, ...notes].join("\n")}\n`;
+}
+
+/** Time since a moment, in its largest unit: `3 days`. */
+function age(since: string, now: Date): string {
+  const minutes = Math.max(0, Math.floor((now.getTime() - Date.parse(since)) / 60_000));
+  const [count, unit] =
+    minutes < 60
+      ? [minutes, "minute"]
+      : minutes < 2880
+        ? [Math.floor(minutes / 60), "hour"]
+        : [Math.floor(minutes / 1440), "day"];
+  return `${count} ${unit}${count === 1 ? "" : "s"}`;
+}

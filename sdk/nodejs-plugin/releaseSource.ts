@@ -1,0 +1,24 @@
+// How a Release looks at the Machines of the stack before: with this binding, by a provider with another address and token.
+import * as pulumi from "@pulumi/pulumi";
+import { getMachine, type GetMachineResult } from "./getMachine";
+import { Provider } from "./provider";
+import type { ReleaseSource } from "./release";
+
+/** Reads Machines by their ids, where `source` says or where this stack's own are. */
+export function machineReader(
+  parent: pulumi.Resource,
+  source: ReleaseSource | undefined,
+): (id: string) => Promise<GetMachineResult> {
+  const own = new pulumi.Config("machines");
+  const provider =
+    source &&
+    new Provider(
+      "release-source",
+      { endpoint: source.endpoint ?? own.get("endpoint"), token: source.token ?? own.getSecret("token") },
+      { parent },
+    );
+  return (id) => {
+    const [app = ""] = id.split("/");
+    return getMachine({ app, machine: id }, { parent, ...(provider && { provider }) });
+  };
+}

@@ -1,0 +1,23 @@
+// How a Release looks at the Machines of the stack before: with this binding, by asking with another address and token.
+import * as pulumi from "@pulumi/pulumi";
+import type { GetMachineResult } from "./getMachine.ts";
+import type { ReleaseSource } from "./release.ts";
+import { call } from "./runtime.ts";
+
+/** Reads Machines by their ids, where `source` says or where this stack's own are. */
+export function machineReader(
+  _parent: pulumi.Resource,
+  source: ReleaseSource | undefined,
+): (id: string) => Promise<GetMachineResult> {
+  const own = new pulumi.Config("machines");
+  const asked = new Promise<(key: string) => string | undefined>((resolve) => {
+    const { endpoint, token } = source ?? {};
+    pulumi
+      .all([endpoint, token])
+      .apply(([endpoint, token]) => resolve((key) => ({ endpoint, token })[key] ?? own.get(key)));
+  });
+  return async (id) => {
+    const [app = ""] = id.split("/");
+    return call("getMachine", { app, machine: id }, undefined, await asked);
+  };
+}

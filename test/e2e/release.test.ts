@@ -1,0 +1,168 @@
+// A Release from stack to stack, on both bindings: what runs in the last one is what ran in the one before.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { startAdmin, type Admin } from "../../service/index.ts";
+import { send } from "../support/around.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/shop:1.0.0";
+const digest = (digit: string): string => `sha256:${digit.repeat(64)}`;
+
+const program = `
+import { existsSync, readFileSync } from "node:fs";
+import * as pulumi from "@pulumi/pulumi";
+import * as machines from "pulumi-machines";
+const settings = new pulumi.Config();
+const before = settings.get("before");
+const pin = \`\${pulumi.getStack()}.json\`;
+const source = settings.get("sourceToken") ? { token: settings.requireSecret("sourceToken") } : undefined;
+const release = new machines.Release("release", before
+  ? {
+      from: new pulumi.StackReference(\`organization/\${pulumi.getProject()}/\${before}\`).getOutput("release"),
+      pinned: existsSync(pin) ? JSON.parse(readFileSync(pin, "utf8")) : undefined,
+      source,
+    }
+  : { image: settings.require("image"), settings: { LOG_LEVEL: settings.get("level") ?? "info" } });
+const app = new machines.App("shop");
+const web = ["ams", "fra"].slice(0, settings.getNumber("replicas") ?? 1).map((region) =>
+  new machines.Machine(\`web-\${region}\`, {
+    app: app.id,
+    region,
+    config: {
+      image: release.image,
+      env: release.settings,
+      checks: { alive: { type: "tcp", port: 8080, interval: "10s", timeout: "2s" } },
+    },
+  }),
+);
+export const machine = web[0].id;
+export { runs as release };
+const runs = release.runBy(web);
+`;
+
+interface Told {
+  readonly machine: string;
+  readonly release: { readonly image: string; readonly digest: string; readonly machines: readonly string[] };
+}
+
+describe.each(bindings)("a release on %s", (binding) => {
+  let service: TestService;
+  let admin: Admin;
+  let stack: Stack;
+
+  const tag = async (to: string): Promise<void> => {
+    const response = await fetch(`${admin.url}/images`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${admin.token}`, "content-type": "application/json" },
+      body: JSON.stringify({ reference: image, digest: to }),
+    });
+    expect(response.status).toBe(204);
+  };
+  const on = (name: string, ...args: string[]) => stack.run([...args, "--stack", name]);
+  const up = async (name: string): Promise<string> => {
+    const { code, output } = await on(name, "up", "--yes", "--skip-preview");
+    expect(code, output).toBe(0);
+    return output;
+  };
+  const outputs = async (name: string): Promise<Told> =>
+    JSON.parse((await on(name, "stack", "output", "--json")).stdout) as Told;
+  /** Digests of the Machines a stack runs, as the service tells them. */
+  const running = async (name: string): Promise<string[]> => {
+    const { release } = await outputs(name);
+    const ids = release.machines.map((id) => id.split("/"));
+    return Promise.all(
+      ids.map(async ([app = "", id = ""]) => {
+        const live = await send<{ image_ref: { digest: string } }>(service, "GET", `/v1/apps/${app}/machines/${id}`);
+        return live.image_ref.digest;
+      }),
+    );
+  };
+
+  beforeAll(async () => {
+    service = await startService();
+    admin = await startAdmin({ service: service.service, listen: { host: "127.0.0.1", port: 0 } });
+    await tag(digest("a"));
+    stack = new Stack(inject("installed"), "release", binding);
+    stack.program(program);
+    const configuration = { "machines:endpoint": service.url, "machines:token": service.token };
+    await stack.init({ ...configuration, image });
+    for (const [name, before] of [
+      ["staging", "dev"],
+      ["prod", "staging"],
+    ] as const) {
+      await stack.ok("stack", "init", name);
+      await stack.set({ ...configuration, before, replicas: name === "prod" ? "2" : "1" });
+    }
+  });
+  afterAll(async () => {
+    await admin.close();
+    await service.close();
+  });
+
+  test("is refused while the stack before has none", async () => {
+    const { code, output } = await on("staging", "preview");
+    expect(code).not.toBe(0);
+    expect(output).toMatch(/the release cannot be used: from is not there yet: .*run `pulumi up` there first/);
+  });
+
+  test("goes from stack to stack by its digest, whatever the tag is moved to", async () => {
+    await up("dev");
+    expect((await outputs("dev")).release).toMatchObject({
+      image: `${image}@${digest("a")}`,
+      digest: digest("a"),
+      settings: { LOG_LEVEL: "info" },
+      stack: "release/dev",
+    });
+    await tag(digest("b"));
+    await up("staging");
+    await up("prod");
+    expect(await running("prod")).toEqual([digest("a"), digest("a")]);
+    expect(counts(await up("prod"))).toEqual({ unchanged: expect.any(Number) });
+  });
+
+  test("is refused at preview, with every reason, while the stack before does not run it healthy", async () => {
+    const { machine } = await outputs("staging");
+    const [app = "", id = ""] = machine.split("/");
+    await send(service, "POST", `/v1/apps/${app}/machines/${id}/stop`);
+    await send(service, "GET", `/v1/apps/${app}/machines/${id}/wait?state=stopped&timeout=10`);
+    const { code, output } = await on("prod", "preview");
+    expect(code).not.toBe(0);
+    expect(output).toContain(
+      `release/staging does not run its release healthy now: ${machine} is stopped, not started`,
+    );
+    expect((await on("prod", "up", "--yes", "--skip-preview")).code).not.toBe(0);
+  });
+
+  test("is kept where it is pinned, whatever the stack before does", async () => {
+    const { release } = await outputs("prod");
+    const by = { promotedBy: "alice", promotedAt: "2026-01-31T12:00:00Z" };
+    writeFileSync(join(stack.dir, "prod.json"), JSON.stringify({ ...release, ...by }));
+    expect(counts(await up("prod"))).toEqual({ unchanged: expect.any(Number) });
+    expect((await outputs("prod")).release).toMatchObject({ ...release, ...by });
+  });
+
+  test("is looked at again where it is pinned while its promotion is under way", async () => {
+    const { release } = await outputs("staging");
+    writeFileSync(join(stack.dir, "prod.json"), JSON.stringify({ ...release, pending: true }));
+    const { code, output } = await on("prod", "preview");
+    expect(code).not.toBe(0);
+    expect(output).toContain("release/staging does not run its release healthy now");
+  });
+
+  test("is refused where the record is not one", async () => {
+    const { release } = await outputs("prod");
+    for (const [record, message] of [
+      [{ ...release, digest: "latest" }, /pinned has no digest/],
+      [{ ...release, image }, /pinned has an image that is not of its digest/],
+      [{ ...release, settings: { LOG_LEVEL: "debug" } }, /pinned has settings that are not those it was made with/],
+      [{ ...release, machines: [] }, /pinned names no Machines/],
+    ] as const) {
+      writeFileSync(join(stack.dir, "prod.json"), JSON.stringify(record));
+      const { code, output } = await on("prod", "preview");
+      expect(code).not.toBe(0);
+      expect(output).toMatch(message);
+    }
+  });
+});
