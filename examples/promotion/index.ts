@@ -23,9 +23,9 @@ const release = new machines.Release(
         settings: { LOG_FORMAT: "json", CHECKOUT: settings.get("checkout") ?? "classic" },
       }
     : {
-        from: new pulumi.StackReference(
-          `${pulumi.getOrganization()}/${pulumi.getProject()}/${before}`,
-        ).getOutput("release"),
+        from: new pulumi.StackReference(`${pulumi.getOrganization()}/${pulumi.getProject()}/${before}`).getOutput(
+          "release",
+        ),
         // Written by `promote`, which has `from` looked at first.
         pinned: settings.getObject<machines.ReleaseRecord[]>("releases")?.[0],
         source: sourceToken === undefined ? undefined : { token: sourceToken },

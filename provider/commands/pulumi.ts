@@ -25,7 +25,8 @@ export async function stackConfig(stack: string | undefined): Promise<ReadonlyMa
   );
 }
 
-function pulumi(args: readonly string[], stack: string | undefined): Promise<string> {
+/** Runs the Pulumi CLI in this folder, for a stack or the selected one. @throws MachinesError with what it said */
+export function pulumi(args: readonly string[], stack: string | undefined): Promise<string> {
   const all = [...args, ...(stack === undefined ? [] : ["--stack", stack]), "--non-interactive", "--color", "never"];
   return new Promise((resolve, reject) => {
     execFile("pulumi", all, { maxBuffer: 2 ** 30 }, (error, stdout, stderr) => {

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import * as pulumi from "@pulumi/pulumi";
 import type { GetMachineResult } from "./getMachine";
 import type { Machine } from "./machine";
-import { machineReader } from "./releaseSource";
+import { machineReader, type MachineReader } from "./releaseSource";
 
 /** What a stack runs: an output of the stack, for the next one to take over. Plain values, which travel by `StackReference`. */
 export interface ReleaseRecord {
@@ -26,6 +26,8 @@ export interface ReleaseRecord {
   readonly promotedAt?: string | undefined;
   /** Whether the promotion is still under way: of a `pinned` release, the stack before has to run it healthy yet. */
   readonly pending?: boolean | undefined;
+  /** Whether the way back to it is still under way. */
+  readonly goingBack?: boolean | undefined;
 }
 
 /** Where the Machines of the stack before are looked at, where that is not where this stack's are. */
@@ -49,8 +51,8 @@ export interface ReleaseArgs {
    */
   from?: pulumi.Input<ReleaseRecord> | undefined;
   /**
-   * Release this stack keeps to, whatever the stack before runs meanwhile: with it, `from` is not looked at. The Machines that
-   * ran it before are looked at while its promotion is `pending`, and not any more after that.
+   * Release this stack keeps to, whatever the stack before runs meanwhile: with it, `from` is not looked at. While its
+   * promotion is `pending` it has to be what `from` is, and to run healthy there.
    */
   pinned?: pulumi.Input<ReleaseRecord> | undefined;
   /** Where the Machines of `from` are looked at. */
@@ -85,13 +87,8 @@ export class Release extends pulumi.ComponentResource {
     if (from !== undefined && settings !== undefined)
       throw this.#refuse("settings are those of the release that is taken over; set them where it begins");
 
-    const found = pulumi.all([image, settings, from, pinned]).apply(async ([image, settings, from, pinned]) => {
-      if (image !== undefined) return { image, digest: "", settings: settings ?? {} };
-      const isPinned = pinned !== undefined && pinned !== null;
-      const record = isPinned ? this.#recordOf("pinned", pinned) : this.#recordOf("from", from);
-      if (!isPinned || record.pending === true) await this.#requireHealth(record, source);
-      return record;
-    });
+    const found =
+      from === undefined ? begun(image, settings) : this.#taken(from, pinned, machineReader(name, this, source));
     this.image = found.apply(({ image }) => image);
     this.digest = found.apply(({ digest }) => digest);
     this.settings = found.apply(({ settings }): { [name: string]: string } => ({ ...settings }));
@@ -132,6 +129,28 @@ export class Release extends pulumi.ComponentResource {
       });
   }
 
+  /** What is taken over. What is pinned and not under way is all there is: what `from` is, or whether it is secret, does not matter then. */
+  #taken(
+    from: pulumi.Input<ReleaseRecord>,
+    pinned: pulumi.Input<ReleaseRecord> | undefined,
+    read: MachineReader,
+  ): pulumi.Output<Begun> {
+    const kept = pulumi.output(pinned).apply((record) => record && this.#recordOf("pinned", record));
+    return kept.apply((kept) =>
+      kept && kept.pending !== true
+        ? pulumi.output(kept)
+        : pulumi.output(from).apply(async (from) => {
+            const offered = this.#recordOf("from", from);
+            if (kept && (kept.stack !== offered.stack || kept.digest !== offered.digest || kept.hash !== offered.hash))
+              throw this.#refuse(
+                `pinned is another release than ${offered.stack} runs: ${kept.image} of ${kept.stack}; promote from ${offered.stack} again`,
+              );
+            await this.#requireHealth(offered, read);
+            return kept ?? offered;
+          }),
+    );
+  }
+
   /** A record that came from another stack, or from the configuration. */
   #recordOf(input: string, value: unknown): ReleaseRecord {
     const record = (value ?? {}) as Partial<ReleaseRecord>;
@@ -153,8 +172,7 @@ export class Release extends pulumi.ComponentResource {
   }
 
   /** Refuses a release that the stack before does not run healthy now. */
-  async #requireHealth(release: ReleaseRecord, source: ReleaseSource | undefined): Promise<void> {
-    const read = machineReader(this, source);
+  async #requireHealth(release: ReleaseRecord, read: MachineReader): Promise<void> {
     const looked = await Promise.all(
       release.machines.map(async (id) => {
         try {
@@ -173,6 +191,16 @@ export class Release extends pulumi.ComponentResource {
     return new pulumi.ResourceError(`the release cannot be used: ${message}`, this, true);
   }
 }
+
+type Begun = Pick<ReleaseRecord, "image" | "digest" | "settings">;
+
+/** What begins here; its digest is told by the Machines that run it. Settings without a value are none. */
+const begun = (image: ReleaseArgs["image"], settings: ReleaseArgs["settings"]): pulumi.Output<Begun> =>
+  pulumi.all([image, settings]).apply(([image = "", settings = {}]) => ({
+    image,
+    digest: "",
+    settings: Object.fromEntries(Object.entries(settings).filter(([, value]) => typeof value === "string")),
+  }));
 
 /** Why a Machine does not run a digest healthy. */
 function problemsOf({ state, checks = [], imageRef }: GetMachineResult, digest: string): string[] {

@@ -4,16 +4,20 @@ import { getMachine, type GetMachineResult } from "./getMachine";
 import { Provider } from "./provider";
 import type { ReleaseSource } from "./release";
 
-/** Reads Machines by their ids, where `source` says or where this stack's own are. */
+/** Reads a Machine by its id. */
+export type MachineReader = (id: string) => Promise<GetMachineResult>;
+
+/** Reads Machines where `source` says, or where this stack's own are. */
 export function machineReader(
+  name: string,
   parent: pulumi.Resource,
   source: ReleaseSource | undefined,
-): (id: string) => Promise<GetMachineResult> {
+): MachineReader {
   const own = new pulumi.Config("machines");
   const provider =
     source &&
     new Provider(
-      "release-source",
+      `${name}-source`,
       { endpoint: source.endpoint ?? own.get("endpoint"), token: source.token ?? own.getSecret("token") },
       { parent },
     );

@@ -4,11 +4,15 @@ import type { GetMachineResult } from "./getMachine.ts";
 import type { ReleaseSource } from "./release.ts";
 import { call } from "./runtime.ts";
 
-/** Reads Machines by their ids, where `source` says or where this stack's own are. */
+/** Reads a Machine by its id. */
+export type MachineReader = (id: string) => Promise<GetMachineResult>;
+
+/** Reads Machines where `source` says, or where this stack's own are. */
 export function machineReader(
+  _name: string,
   _parent: pulumi.Resource,
   source: ReleaseSource | undefined,
-): (id: string) => Promise<GetMachineResult> {
+): MachineReader {
   const own = new pulumi.Config("machines");
   const asked = new Promise<(key: string) => string | undefined>((resolve) => {
     const { endpoint, token } = source ?? {};

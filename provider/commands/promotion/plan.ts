@@ -34,7 +34,10 @@ export function stepsOf(events: readonly automation.EngineEvent[]): Step[] {
 }
 
 const holdsData = new Set(["App", "Volume", "PostgresCluster"]);
-const destroys = new Set(["delete", "delete-replaced", "replace", "create-replacement", "discard", "discard-replaced"]);
+const destroys = new Set([
+  ...["delete", "delete-replaced", "replace", "create-replacement", "import-replacement"],
+  ...["discard", "discard-replaced"],
+]);
 
 /** Steps that would take what holds data away: a promotion has none of these. */
 export const destructive = (steps: readonly Step[]): Step[] => {
@@ -45,7 +48,7 @@ export const destructive = (steps: readonly Step[]): Step[] => {
 /** Steps whose resource is part of the stack before, and after; those of a replacement are counted by one of them. */
 const counted = {
   before: new Set(["same", "update", "delete", "replace"]),
-  after: new Set(["same", "update", "create", "replace"]),
+  after: new Set(["same", "update", "create", "import", "replace"]),
 };
 
 /** What the stack costs a month, by the estimate of the policy `budget`, before and after. */

@@ -6,7 +6,17 @@ import { MachinesError, messageOf } from "../../core/errors.ts";
 import type { Streams } from "../orphans.ts";
 import { unhealthy } from "./health.ts";
 import { costsOf, destructive, stepsOf, type Step } from "./plan.ts";
-import { isSame, openProject, pin, pinnedTo, runsNow, type ReleaseRecord, type Stack } from "./stacks.ts";
+import {
+  asIfPinned,
+  isSame,
+  isUnderWay,
+  openProject,
+  pin,
+  pinnedTo,
+  runsNow,
+  type ReleaseRecord,
+  type Stack,
+} from "./stacks.ts";
 
 /** What the command is told. */
 export interface PromoteOptions {
@@ -26,9 +36,7 @@ interface Move {
   readonly current: ReleaseRecord | undefined;
   /** What it is to run. */
   readonly wanted: ReleaseRecord;
-  /** What it is pinned to, for when it is left so. */
-  readonly pinned: readonly ReleaseRecord[];
-  /** What of that it remembers after. */
+  /** What it was pinned to before, and remembers after. */
   readonly before: readonly ReleaseRecord[];
   readonly title: string;
 }
@@ -38,70 +46,85 @@ interface Move {
  * @returns 0 when it is done or there is nothing to do, 1 when it is not done: by the user's word, or because it was refused
  */
 export async function promote(from: string, to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
-  const project = await openProject(process.cwd());
+  const project = await openProject();
   const [source, target] = [await project.stack(from), await project.stack(to)];
   const offered = await runsNow(source);
   if (offered === undefined)
     throw new MachinesError("invalid-input", `stack ${from} runs no release: it has no output release yet`);
   const pinned = await pinnedTo(target);
   const current = await runsNow(target);
-  const isUnderWay = pinned[0]?.pending === true;
-  if (isSame(offered, current) && !isUnderWay) {
+  const [first] = pinned;
+  if (isSame(offered, current) && isSame(offered, first) && !isUnderWay(first)) {
     streams.out(`${to} runs the release of ${from} already: ${offered.image}\n`);
     return 0;
   }
   // A promotion that was cut off has pinned what it was about: that is gone on with, as it was begun.
-  const goesOn = isUnderWay && isSame(pinned[0], offered);
+  const goesOn = first?.pending === true && isSame(first, offered);
   const wanted = {
     ...offered,
-    promotedBy: goesOn ? pinned[0]?.promotedBy : byOf(options),
-    promotedAt: goesOn ? pinned[0]?.promotedAt : new Date().toISOString(),
+    promotedBy: goesOn ? first.promotedBy : byOf(options),
+    promotedAt: goesOn ? first.promotedAt : new Date().toISOString(),
     pending: true,
   };
-  const before = isUnderWay ? pinned.slice(1) : pinned;
   const title = `${goesOn ? "Going on with the promotion" : "Promotion"} from ${from} to ${to}`;
-  return carryOut({ to: target, current, wanted, pinned, before, title }, options, streams);
+  return carryOut(
+    { to: target, current, wanted, before: carriedThrough(pinned, current, wanted), title },
+    options,
+    streams,
+  );
 }
 
-/** Takes a stack back to the release it was pinned to before. Exit codes as of {@link promote}. */
+/** Takes a stack back to the release it ran before. Exit codes as of {@link promote}. */
 export async function rollback(to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
-  const project = await openProject(process.cwd());
-  const target = await project.stack(to);
+  const target = await (await openProject()).stack(to);
   const current = await runsNow(target);
   const pinned = await pinnedTo(target);
   const [first, ...others] = pinned;
-  // What failed half-way is gone back from as well.
-  const wanted = others.find((one) => !isSame(one, first));
-  if (first === undefined || wanted === undefined)
-    throw new MachinesError("invalid-input", `stack ${to} has no release to go back to`);
-  const again = { ...wanted, promotedBy: byOf(options), promotedAt: new Date().toISOString(), pending: false };
-  const move = { to: target, current, wanted: again, pinned, before: pinned, title: `${to} goes back` };
-  return carryOut(move, options, streams);
+  const done = others.filter((one) => !isUnderWay(one));
+  // A way back that was cut off is gone on with; of a promotion that was, it goes back to what was there.
+  const wanted = first?.goingBack === true ? first : done.find((one) => !isSame(one, first));
+  if (wanted === undefined)
+    throw new MachinesError(
+      "invalid-input",
+      `stack ${to} has no release to go back to${first === undefined ? "" : `; \`pulumi config rm releases --stack ${to}\` has it take over what the stack before runs`}`,
+    );
+  const { pending: _, ...rest } = wanted;
+  const again = { ...rest, promotedBy: byOf(options), promotedAt: new Date().toISOString(), goingBack: true };
+  const before = wanted === first ? done : done.slice(done.indexOf(wanted) + 1);
+  return carryOut({ to: target, current, wanted: again, before, title: `${to} goes back` }, options, streams);
+}
+
+/** What a stack remembers besides what it is to run: what was carried through, or what it ran before it was ever pinned. */
+function carriedThrough(
+  pinned: readonly ReleaseRecord[],
+  current: ReleaseRecord | undefined,
+  wanted: ReleaseRecord,
+): ReleaseRecord[] {
+  const done = pinned.filter((one) => !isUnderWay(one));
+  if (done.length > 0) return isSame(done[0], wanted) ? done.slice(1) : done;
+  return current === undefined || isSame(current, wanted) ? [] : [current];
 }
 
 const byOf = ({ by }: PromoteOptions): string => by ?? process.env["GITHUB_ACTOR"] ?? userInfo().username;
 
 /** Shows, previews, asks, applies, looks whether it is healthy, and writes down. */
 async function carryOut(move: Move, options: PromoteOptions, { out, err }: Streams): Promise<0 | 1> {
-  const { to, current, wanted, pinned, before, title } = move;
+  const { to, current, wanted, before, title } = move;
   out(`${title}\n${changesOf(current, wanted)}\n`);
-  const unpin = async (): Promise<void> => pin(to, pinned);
-  await pin(to, [wanted, ...before]);
-  const forStack = (paths: readonly string[]) => paths.map((path) => path.replaceAll("{stack}", to.name));
+  const forStack = (paths: readonly string[]) =>
+    paths.map((path) => path.replaceAll("{stack}", to.name.replace(/^.*\//, "")));
   const packs = {
     ...(options.policyPack && { policyPacks: forStack(options.policyPack) }),
     ...(options.policyPackConfig && { policyPackConfigs: forStack(options.policyPackConfig) }),
   };
-  const steps = await previewed(to, packs, out);
+  const steps = await asIfPinned(to, [wanted], (configFile) => previewed(to, { ...packs, configFile }, out));
   if (steps === undefined) {
-    await unpin();
     err("Not promoted: the preview failed, for what it says above. Nothing has changed.");
     return 1;
   }
   const lost = destructive(steps);
   out(summaryOf(steps));
   if (lost.length > 0) {
-    await unpin();
     err(
       `Not promoted: it would delete or replace ${lost.map(({ type, name }) => `the ${type} ${name}`).join(", ")}. ` +
         "Do that in a change of its own, without a promotion. Nothing has changed.",
@@ -109,12 +132,13 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
     return 1;
   }
   if (options.dryRun || !(await agreed(options, to.name))) {
-    await unpin();
     out(options.dryRun ? "This was a dry run: nothing has changed.\n" : "Not promoted. Nothing has changed.\n");
     return options.dryRun ? 0 : 1;
   }
+  // From here on it is under way: whoever runs the command again, or `up`, goes on with this release.
+  await pin(to, [wanted, ...before]);
   try {
-    await to.up({ ...packs, onOutput: out, color: "never" });
+    await to.up({ ...packs, onOutput: out, onError: out, color: "never" });
   } catch (error) {
     err(`The update failed: ${reasonOf(error)}\nRunning the same command again goes on; --rollback goes back.`);
     return 1;
@@ -131,7 +155,7 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
     err(`${to.name} is updated and not healthy: ${problems.join("; ")}\n--rollback goes back.`);
     return 1;
   }
-  const { pending: _, ...done } = wanted;
+  const { pending: _, goingBack: __, ...done } = wanted;
   await pin(to, [done, ...before]);
   out(
     `${to.name} runs ${ran.image} on ${ran.machines.length} healthy Machine${ran.machines.length === 1 ? "" : "s"}.\n`,
@@ -142,12 +166,18 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
 /** The steps of a preview; undefined where it fails, which the CLI has told then. */
 async function previewed(
   stack: Stack,
-  packs: Pick<automation.PreviewOptions, "policyPacks" | "policyPackConfigs">,
+  options: automation.PreviewOptions,
   out: (text: string) => void,
 ): Promise<Step[] | undefined> {
   const events: automation.EngineEvent[] = [];
   try {
-    await stack.preview({ ...packs, onOutput: out, color: "never", onEvent: (event) => void events.push(event) });
+    await stack.preview({
+      ...options,
+      onOutput: out,
+      onError: out,
+      color: "never",
+      onEvent: (event) => void events.push(event),
+    });
     return stepsOf(events);
   } catch {
     return undefined;

@@ -1,9 +1,11 @@
 // The stacks of a project, by Pulumi's Automation API, and the releases they run and are pinned to.
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { z } from "zod";
-import { MachinesError, messageOf } from "../../core/errors.ts";
+import { MachinesError } from "../../core/errors.ts";
+import { pulumi } from "../pulumi.ts";
 
 /** A stack, as the Automation API has it. */
 export type Stack = automation.Stack;
@@ -18,6 +20,7 @@ const record = z.looseObject({
   promotedBy: z.string().optional(),
   promotedAt: z.string().optional(),
   pending: z.boolean().optional(),
+  goingBack: z.boolean().optional(),
 });
 
 /** What a stack runs, as `runBy()` of a Release tells it. */
@@ -34,52 +37,57 @@ export interface Project {
   /** @throws MachinesError where there is no such stack */
   readonly stack: (name: string) => Promise<Stack>;
   /** Makes a stack that is not there yet. */
-  readonly newStack: (name: string) => Promise<Stack>;
+  readonly newStack: (name: string, options?: { readonly secretsProvider?: string | undefined }) => Promise<Stack>;
 }
 
-/** The project in a folder. @throws MachinesError where there is none */
-export async function openProject(folder: string): Promise<Project> {
+/** The project in this folder. Stacks are looked at and changed without being selected. @throws MachinesError where there is none */
+export async function openProject(): Promise<Project> {
+  const folder = process.cwd();
   if (!["Pulumi.yaml", "Pulumi.yml", "Pulumi.json"].some((name) => existsSync(join(folder, name))))
     throw new MachinesError("invalid-input", `there is no Pulumi project in ${folder}: start this beside Pulumi.yaml`);
   // Loaded when it is needed: it takes as long as everything else together.
-  const { LocalWorkspace } = await import("@pulumi/pulumi/automation/index.js");
-  const workspace = await LocalWorkspace.create({ workDir: folder });
+  const automation = await import("@pulumi/pulumi/automation/index.js");
+  const workspace = await automation.LocalWorkspace.create({ workDir: folder });
+  // The API selects the stack it works with, and would leave it so: the user's next `pulumi up` would go there.
+  workspace.selectStack = async (name) => void (await pulumi(["stack"], name));
   const { name } = await workspace.projectSettings();
+  const stack = (name: string): Promise<Stack> => automation.Stack.select(name, workspace);
   return {
     name,
-    stacks: async () => (await workspace.listStacks()).map((stack) => stack.name),
-    newStack: async (stackName) => LocalWorkspace.createStack({ stackName, workDir: folder }),
-    async stack(stackName) {
-      try {
-        return await LocalWorkspace.selectStack({ stackName, workDir: folder });
-      } catch (error) {
-        throw new MachinesError("invalid-input", `stack ${stackName} cannot be used: ${lastLine(error)}`, {
-          cause: error,
-        });
-      }
+    stacks: async () => (await workspace.listStacks()).map((found) => found.name),
+    stack,
+    async newStack(stackName, { secretsProvider } = {}) {
+      const provider = secretsProvider === undefined ? [] : ["--secrets-provider", secretsProvider];
+      await pulumi(["stack", "init", stackName, "--no-select", ...provider], undefined);
+      return stack(stackName);
     },
   };
 }
 
-const lastLine = (error: unknown): string =>
-  messageOf(error)
-    .split("\n")
-    .findLast((line) => /error: /.test(line))
-    ?.replace(/^.*error: /, "") ??
-  messageOf(error).split("\n")[0] ??
-  "";
+/** Settings of a stack in its file; empty where there is none. */
+export async function settingsOf(stack: Stack): Promise<automation.StackSettings> {
+  try {
+    return await stack.workspace.stackSettings(stack.name);
+  } catch {
+    return {};
+  }
+}
+
+/** Outputs of a stack, secrets in them masked. */
+export const outputsOf = async (stack: Stack): Promise<Readonly<Record<string, unknown>>> =>
+  JSON.parse(await pulumi(["stack", "output", "--json"], stack.name)) as Record<string, unknown>;
 
 /** What a stack tells that it runs; undefined where it was never deployed, or tells nothing. */
 export async function runsNow(stack: Stack): Promise<ReleaseRecord | undefined> {
-  const { release } = await stack.outputs();
+  const { release } = await outputsOf(stack);
   if (release === undefined) return undefined;
   // It would be written into the configuration of the next stack, in the clear.
-  if (release.secret)
+  if (JSON.stringify(release).includes("[secret]"))
     throw new MachinesError(
       "refused",
       `the release of stack ${stack.name} holds a secret: secrets do not travel, set them in each stack with AppSecrets`,
     );
-  const parsed = record.safeParse(release.value);
+  const parsed = record.safeParse(release);
   if (!parsed.success)
     throw new MachinesError(
       "invalid-input",
@@ -94,18 +102,53 @@ export async function pinnedTo(stack: Stack): Promise<ReleaseRecord[]> {
   const { name } = await stack.workspace.projectSettings();
   const text = all[`${name}:releases`]?.value;
   if (text === undefined) return [];
-  const parsed = z.array(record).safeParse(JSON.parse(text) as unknown);
-  if (!parsed.success)
-    throw new MachinesError("configuration", `the configuration releases of stack ${stack.name} holds no releases`);
-  return parsed.data;
+  try {
+    return z.array(record).parse(JSON.parse(text));
+  } catch {
+    throw new MachinesError(
+      "configuration",
+      `the configuration releases of stack ${stack.name} cannot be read: take Pulumi.${stack.name}.yaml as it was before`,
+    );
+  }
 }
 
-/** Pins a stack to the first of these releases, and has it remember the others; none unpins it. */
+/** Pins a stack to the first of these releases, and has it remember the others. */
 export async function pin(stack: Stack, releases: readonly ReleaseRecord[]): Promise<void> {
   const { name } = await stack.workspace.projectSettings();
-  if (releases.length === 0) await stack.removeConfig(`${name}:releases`);
-  else await stack.setConfig(`${name}:releases`, { value: JSON.stringify(releases.slice(0, remembered)) });
+  await stack.setConfig(`${name}:releases`, { value: JSON.stringify(releases.slice(0, remembered)) });
 }
+
+/**
+ * Calls back with a file of the stack's configuration as if it were pinned to these releases. The stack is left as it is, also
+ * when this is killed in the middle.
+ */
+export async function asIfPinned<T>(
+  stack: Stack,
+  releases: readonly ReleaseRecord[],
+  work: (configFile: string) => Promise<T>,
+): Promise<T> {
+  const { name } = await stack.workspace.projectSettings();
+  const { config, secretsProvider, encryptedKey, encryptionSalt, ...others } = await settingsOf(stack);
+  const folder = mkdtempSync(join(tmpdir(), "pulumi-machines-promote-"));
+  try {
+    const file = join(folder, `Pulumi.${stack.name.replaceAll("/", ".")}.yaml`);
+    const settings = {
+      ...others,
+      secretsprovider: secretsProvider,
+      encryptedkey: encryptedKey,
+      encryptionsalt: encryptionSalt,
+      config: { ...config, [`${name}:releases`]: JSON.stringify(releases) },
+    };
+    writeFileSync(file, JSON.stringify(settings), { mode: 0o600 }); // JSON is YAML
+    return await work(file);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Whether what a stack is pinned to was not carried through: a promotion, or a way back. */
+export const isUnderWay = (release: ReleaseRecord | undefined): boolean =>
+  release?.pending === true || release?.goingBack === true;
 
 /** Whether two releases are the same image with the same configuration. */
 export const isSame = (a: ReleaseRecord | undefined, b: ReleaseRecord | undefined): boolean =>

@@ -1,8 +1,8 @@
 // `pulumi-machines status`: what the stacks of a project run, side by side.
-import type * as automation from "@pulumi/pulumi/automation/index.js";
+import { messageOf } from "../../core/errors.ts";
 import type { Streams } from "../orphans.ts";
 import { unhealthy } from "./health.ts";
-import { openProject, pinnedTo, runsNow, type Stack } from "./stacks.ts";
+import { isUnderWay, openProject, pinnedTo, runsNow, type Stack } from "./stacks.ts";
 
 /** What the command is told. */
 export interface StatusOptions {
@@ -38,10 +38,16 @@ export async function status(
   { out }: Streams,
   now: Date = new Date(),
 ): Promise<0 | 1> {
-  const project = await openProject(process.cwd());
+  const project = await openProject();
   const told: Told[] = [];
   for (const name of names.length > 0 ? names : await project.stacks())
-    told.push(await lookAt(await project.stack(name), options));
+    told.push(
+      await project
+        .stack(name)
+        .then((stack) => lookAt(stack, options))
+        // One that cannot be looked at keeps nobody from seeing the others.
+        .catch((error: unknown) => ({ stack: name, problems: [messageOf(error)] })),
+    );
   out(options.json ? `${JSON.stringify({ stacks: told }, null, 2)}\n` : tableOf(told, now));
   const isBad = ({ problems = [], drifted = 0, pending }: Told): boolean =>
     problems.length > 0 || drifted > 0 || pending === true;
@@ -60,7 +66,7 @@ async function lookAt(stack: Stack, { drift }: StatusOptions): Promise<Told> {
     settings: release.hash,
     promotedBy: release.promotedBy,
     promotedAt: release.promotedAt,
-    pending: pinned?.pending === true,
+    pending: isUnderWay(pinned),
     machines: release.machines.length,
     problems: await unhealthy(stack, release),
     ...drifted,
@@ -69,13 +75,15 @@ async function lookAt(stack: Stack, { drift }: StatusOptions): Promise<Told> {
 
 /** How many resources a refresh would change or miss; the state is left as it is. */
 async function driftOf(stack: Stack): Promise<number> {
-  let changes: automation.OpMap = {};
+  const changed = new Set<string>();
   await stack.previewRefresh({
-    onEvent: ({ summaryEvent }) => {
-      if (summaryEvent) changes = summaryEvent.resourceChanges;
+    // What other stacks tell is read anew as well, and is no drift.
+    onEvent: ({ resOutputsEvent }) => {
+      const { op = "same", type = "pulumi:", urn = "" } = resOutputsEvent?.metadata ?? {};
+      if (!type.startsWith("pulumi:") && !["same", "refresh", "read"].includes(op)) changed.add(urn);
     },
   });
-  return Object.entries(changes).reduce((sum, [op, count]) => (op === "same" ? sum : sum + (count ?? 0)), 0);
+  return changed.size;
 }
 
 function tableOf(told: readonly Told[], now: Date): string {
