@@ -162,6 +162,8 @@ describe("promotion", () => {
     expect(output).toContain("settings  CHECKOUT");
     expect(output).toContain("Not promoted: it would delete or replace the App shop.");
     stack.program(program);
+    // What dev runs meanwhile is read anew by a refresh of staging, and is no drift of it.
+    expect(await done(npm("status", "staging", "--drift"))).toMatch(/^staging .* 1 healthy +none$/m);
   });
 
   test("one that was cut off is told of, and gone on with by the same command", async () => {
