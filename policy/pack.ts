@@ -4,7 +4,7 @@ import { AnalyzerService } from "@pulumi/pulumi/proto/analyzer_grpc_pb.js";
 import type { ConfigureAnalyzerRequest } from "@pulumi/pulumi/proto/analyzer_pb.js";
 import { baselines } from "./baselines.ts";
 import { withExceptions } from "./core/exceptions.ts";
-import { unknownName } from "./core/unknownName.ts";
+import { settingNames, unknownName } from "./core/unknownName.ts";
 
 /**
  * Starts a policy pack, as `new PolicyPack` does, in which every policy takes `exceptions`, each is reported, and
@@ -40,7 +40,7 @@ function refuseUnknown(policies: Policies, names: readonly string[]): void {
       if (!names.includes(name)) refuse(`the configuration of the pack has ${unknownName(name, names)}`);
       const schema = policies.find((policy) => policy.name === name)?.configSchema;
       if (schema === undefined) continue; // it may read what it likes
-      const known = [...Object.keys(schema.properties), "exceptions", "enforcementLevel"];
+      const known = settingNames(schema.properties);
       for (const setting of Object.keys(config.getProperties()?.toJavaScript() ?? {}))
         if (!known.includes(setting)) refuse(`the configuration of ${name} has ${unknownName(setting, known)}`);
     }

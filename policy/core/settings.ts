@@ -1,7 +1,7 @@
 // What is configured of a policy: declared once, for its JSON schema, its defaults, its types and its page in the docs.
 import type { PolicyConfigSchema } from "@pulumi/policy";
 import { z } from "zod";
-import { unknownName } from "./unknownName.ts";
+import { settingNames, unknownName } from "./unknownName.ts";
 
 /** The settings of a policy. */
 export interface Settings<T> {
@@ -20,7 +20,7 @@ export function defineSettings<Shape extends z.ZodRawShape>(shape: Shape): Setti
     of: (args) => {
       const { exceptions: _, enforcementLevel: __, ...given } = args.getConfig() as Record<string, unknown>;
       // The engine checks values against the schema, and lets names pass that are not in it.
-      const known = [...Object.keys(shape), "exceptions", "enforcementLevel"];
+      const known = settingNames(shape);
       for (const name of Object.keys(given))
         if (!known.includes(name))
           throw new TypeError(`the configuration of the policy has ${unknownName(name, known)}`);

@@ -4,11 +4,12 @@
 interface UnknownValue extends Error {
   readonly unknownTypeSentinel: string;
   /** The way to the value: names of properties and indexes. */
-  readonly props: readonly string[];
+  readonly props: string[];
 }
 
 // The class is not exported, and there may be two copies of the SDK: what it carries tells it.
-const isUnknownValue = (error: unknown): error is UnknownValue =>
+/** Whether an error says that a value is unknown. */
+export const isUnknownValue = (error: unknown): error is UnknownValue =>
   error instanceof Error && "unknownTypeSentinel" in error && "props" in error;
 
 /** What is read, or undefined where a preview does not know it. */

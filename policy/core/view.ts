@@ -1,4 +1,5 @@
 // Inputs as policies read and repair them.
+import { isUnknownValue } from "./unknown.ts";
 
 /**
  * A view of what Pulumi's SDK hands a policy, which is a view itself: it throws where a value is unknown, and keeps secrets
@@ -22,8 +23,7 @@ function named<T>(read: () => T, name: string | undefined): T {
   try {
     return read();
   } catch (error) {
-    if (name !== undefined && error instanceof Error && "props" in error && Array.isArray(error.props))
-      error.props.unshift(name);
+    if (name !== undefined && isUnknownValue(error)) error.props.unshift(name);
     throw error;
   }
 }

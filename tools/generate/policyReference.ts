@@ -2,6 +2,7 @@
 import type { EnforcementLevel, Policy } from "@pulumi/policy";
 import { baselines, type BaselineName } from "../../policy/baselines.ts";
 import { machinesPolicies } from "../../policy/policies/index.ts";
+import { cell } from "./reference.ts";
 
 const names: readonly BaselineName[] = ["development", "production", "strict"];
 
@@ -17,8 +18,6 @@ function typeText(schema: unknown): string {
   if (type === "object") return `map of ${typeText(additionalProperties)}`;
   return typeof type === "string" ? type : "anything";
 }
-
-const cell = (text: string): string => text.replaceAll("|", "\\|");
 
 function settings({ configSchema }: Policy): string {
   const rows = Object.entries(configSchema?.properties ?? {}).map(([name, schema]) => {
