@@ -77,10 +77,13 @@ export async function destroy(name: string, { out }: Streams): Promise<void> {
     out(`There is no environment ${name}.\n`);
     return;
   }
-  const stack = await environment(project, name);
+  await remove(await environment(project, name), out);
+}
+
+async function remove(stack: Stack, out: Streams["out"]): Promise<void> {
   await stack.destroy({ onOutput: out, onError: out, color: "never" });
-  await stack.workspace.removeStack(name);
-  out(`Environment ${name} is gone, with everything it made.\n`);
+  await stack.workspace.removeStack(stack.name);
+  out(`Environment ${stack.name} is gone, with everything it made.\n`);
 }
 
 /**
@@ -92,8 +95,9 @@ export async function sweep(streams: Streams, now: Date = new Date()): Promise<0
   let failed = false;
   for (const name of await project.stacks()) {
     try {
-      const until = await expiryOf(await project.stack(name));
-      if (until !== undefined && Date.parse(until) <= now.getTime()) await destroy(name, streams);
+      const stack = await project.stack(name);
+      const until = await expiryOf(stack);
+      if (until !== undefined && Date.parse(until) <= now.getTime()) await remove(stack, streams.out);
     } catch (error) {
       failed = true;
       streams.err(`Stack ${name} could not be looked at, or not be destroyed: ${messageOf(error)}`);

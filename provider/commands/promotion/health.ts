@@ -2,13 +2,14 @@
 import { clientFor } from "../../client/connect.ts";
 import { readConfig } from "../../core/config.ts";
 import { messageOf } from "../../core/errors.ts";
+import { stackConfig } from "../pulumi.ts";
 import type { ReleaseRecord, Stack } from "./stacks.ts";
 
 /** Why the Machines of a release are not healthy now; nothing where they are. They are looked at with the stack's own token. */
 export async function unhealthy(stack: Stack, { machines, digest }: ReleaseRecord): Promise<string[]> {
-  const all = await stack.getAllConfig();
+  const own = await stackConfig(stack.name);
   const api = clientFor(
-    readConfig((key) => all[`machines:${key}`]?.value, process.env),
+    readConfig((key) => own.get(key), process.env),
     () => undefined,
   );
   const looked = await Promise.all(
