@@ -30,12 +30,12 @@ export interface ReleaseRecord {
   readonly goingBack?: boolean | undefined;
 }
 
-/** Where the Machines of the stack before are looked at, where that is not where this stack's are. */
+/** How the Machines of the stack before are looked at, where this stack's own token cannot. */
 export interface ReleaseSource {
   /** Base URL of its service; this stack's when left out. */
   readonly endpoint?: pulumi.Input<string> | undefined;
-  /** A token that may read its Machines; this stack's when left out. It is kept secret. */
-  readonly token?: pulumi.Input<string> | undefined;
+  /** A token that may read its Machines; it is kept secret. One that the preview does not know yet is used in the update. */
+  readonly token: pulumi.Input<string>;
 }
 
 /** What a program declares of a Release: either `image`, where a release begins, or `from`, where it is taken over. */
@@ -55,7 +55,7 @@ export interface ReleaseArgs {
    * promotion is `pending` it has to be what `from` is, and to run healthy there.
    */
   pinned?: pulumi.Input<ReleaseRecord> | undefined;
-  /** Where the Machines of `from` are looked at. */
+  /** How the Machines of `from` are looked at; where this stack's own are, with its token, when left out. */
   source?: ReleaseSource | undefined;
 }
 
@@ -88,7 +88,7 @@ export class Release extends pulumi.ComponentResource {
       throw this.#refuse("settings are those of the release that is taken over; set them where it begins");
 
     const found =
-      from === undefined ? begun(image, settings) : this.#taken(from, pinned, machineReader(name, this, source));
+      from === undefined ? begun(image, settings) : this.#taken(from, args, machineReader(name, this, source));
     this.image = found.apply(({ image }) => image);
     this.digest = found.apply(({ digest }) => digest);
     this.settings = found.apply(({ settings }): { [name: string]: string } => ({ ...settings }));
@@ -132,14 +132,14 @@ export class Release extends pulumi.ComponentResource {
   /** What is taken over. What is pinned and not under way is all there is: what `from` is, or whether it is secret, does not matter then. */
   #taken(
     from: pulumi.Input<ReleaseRecord>,
-    pinned: pulumi.Input<ReleaseRecord> | undefined,
+    { pinned, source }: ReleaseArgs,
     read: MachineReader,
   ): pulumi.Output<Begun> {
     const kept = pulumi.output(pinned).apply((record) => record && this.#recordOf("pinned", record));
     return kept.apply((kept) =>
       kept && kept.pending !== true
         ? pulumi.output(kept)
-        : pulumi.output(from).apply(async (from) => {
+        : pulumi.all([from, this.#reachable(source)]).apply(async ([from]) => {
             const offered = this.#recordOf("from", from);
             if (kept && (kept.stack !== offered.stack || kept.digest !== offered.digest || kept.hash !== offered.hash))
               throw this.#refuse(
@@ -149,6 +149,21 @@ export class Release extends pulumi.ComponentResource {
             return kept ?? offered;
           }),
     );
+  }
+
+  /** Whether `source` can be asked: unknown while its token is, so that nothing is asked with another one. */
+  #reachable(source: ReleaseSource | undefined): pulumi.Output<boolean> {
+    if (source === undefined) return pulumi.output(true);
+    const reached = pulumi.all([source.endpoint, source.token]);
+    const unknown = "source is not known yet: whether the stack before runs its release healthy is looked at in the update";
+    void (reached as typeof reached & { readonly isKnown: Promise<boolean> }).isKnown.then((isKnown) =>
+      isKnown ? undefined : pulumi.log.warn(unknown, this),
+    );
+    // The release is no secret, though the token that finds out about it is.
+    return pulumi.unsecret(reached).apply(([, token]) => {
+      if (!token) throw this.#refuse("source has no token: this stack's own is not sent to another place");
+      return true;
+    });
   }
 
   /** A record that came from another stack, or from the configuration. */

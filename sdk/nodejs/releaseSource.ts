@@ -7,7 +7,7 @@ import { call } from "./runtime.ts";
 /** Reads a Machine by its id. */
 export type MachineReader = (id: string) => Promise<GetMachineResult>;
 
-/** Reads Machines where `source` says, or where this stack's own are. */
+/** Reads Machines where `source` says, which is known by then, or where this stack's own are. */
 export function machineReader(
   _name: string,
   _parent: pulumi.Resource,
