@@ -15,6 +15,8 @@ export default defineConfig({
             "test/{api,client,commands,core,dynamic,faults,functions,generated,plugin,policy,resources,service,tools}/**/*.test.ts",
           ],
           maxWorkers,
+          // What a file imports is loaded once for all of them, which saves a third of the time.
+          isolate: false,
           testTimeout: 30_000,
           // A condition that a test waits for may take its time on a busy computer.
           expect: { poll: { timeout: 10_000 } },
@@ -36,6 +38,7 @@ export default defineConfig({
           name: "built",
           include: ["test/service/spec/**/*.test.ts"],
           maxWorkers,
+          isolate: false,
           testTimeout: 30_000,
         },
       },
