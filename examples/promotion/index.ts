@@ -10,8 +10,9 @@ import * as machines from "pulumi-machines";
 
 const settings = new pulumi.Config();
 const production = pulumi.getStack() === "prod";
-// The stack a release comes from; none where it begins.
+// The stack a release comes from, also as `organization/project/stack`; none where it begins.
 const before = settings.get("before");
+const project = `${pulumi.getOrganization()}/${pulumi.getProject()}`;
 // A token that may read the Machines there, where that is another organization.
 const sourceToken = settings.getSecret("sourceToken");
 
@@ -23,9 +24,7 @@ const release = new machines.Release(
         settings: { LOG_FORMAT: "json", CHECKOUT: settings.get("checkout") ?? "classic" },
       }
     : {
-        from: new pulumi.StackReference(`${pulumi.getOrganization()}/${pulumi.getProject()}/${before}`).getOutput(
-          "release",
-        ),
+        from: new pulumi.StackReference(before.includes("/") ? before : `${project}/${before}`).getOutput("release"),
         // Written by `promote`, which has `from` looked at first.
         pinned: settings.getObject<machines.ReleaseRecord[]>("releases")?.[0],
         source: sourceToken === undefined ? undefined : { token: sourceToken },
@@ -33,6 +32,7 @@ const release = new machines.Release(
 );
 
 const app = new machines.App("shop", {}, { protect: production });
+const address = new machines.IpAssignment("public", { app: app.id, type: "v6" });
 
 // What differs from stack to stack stays here, and never travels.
 const web = (settings.getObject<string[]>("regions") ?? ["ams"]).map(
@@ -67,3 +67,4 @@ const runs = release.runBy(web);
 // The next stack takes this over.
 export { runs as release };
 export const appName = app.name;
+export const publicAddress = address.ip;

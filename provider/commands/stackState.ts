@@ -52,6 +52,13 @@ export const isSealed = (value: unknown): boolean => isObject(value) && Object.h
 /** What an input says in the clear. */
 export const plainText = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
+/** What an input says, also where it is a secret of an export made with `--show-secrets`. Never print it. */
+export function openText(value: unknown): string | undefined {
+  if (!isSealed(value)) return plainText(value);
+  const { plaintext } = value as Values;
+  return typeof plaintext === "string" ? plainText(JSON.parse(plaintext)) : undefined;
+}
+
 const nameIn = (urn: string): string => urn.split("::").slice(3).join("::");
 
 /**

@@ -1,84 +1,70 @@
-// The promotion of a release through three stacks: the example's program, its npm scripts, the real CLI.
-import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+// The promotion of a release through three stacks in three organizations: the example's program, its npm scripts and the
+// steps of the guide, with the real CLI.
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { startAdmin, type Admin } from "../../service/index.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/around.ts";
-import { Stack, type Ran } from "../support/stack.ts";
-import { startService, type TestService } from "../support/startService.ts";
+import { family, kill } from "../support/processes.ts";
+import { digest, done, image, prepare, refused, type Prepared } from "../support/promotion.ts";
+import type { Stack } from "../support/stack.ts";
+import type { TestService } from "../support/startService.ts";
 
-const installed = inject("installed");
-const image = (tag: string): string => `registry.example.com/shop:${tag}`;
-const digest = (digit: string): string => `sha256:${digit.repeat(64)}`;
-
-interface Release {
-  readonly image: string;
-  readonly digest: string;
-  readonly machines: readonly string[];
-  readonly promotedBy?: string;
-  readonly promotedAt?: string;
-}
+/** The steps of the guide that make the stacks after the first: what configures one, and what promotes to it. */
+const guide = [...readFileSync("docs/promotion.md", "utf8").matchAll(/^```sh\n(pulumi stack init .*?)^```/gms)].map(
+  ([, block = ""]) => {
+    const [configure = "", promote = ""] = block.split(/^(?=npx pulumi-machines promote)/m);
+    return { configure, promote };
+  },
+);
 
 describe("promotion", () => {
+  let all: Prepared;
   let service: TestService;
-  let admin: Admin;
   let stack: Stack;
+  let npm: Prepared["npm"];
+  let list: Prepared["list"];
+  let releaseOf: Prepared["releaseOf"];
 
-  const list = async (tag: string, to: string): Promise<void> => {
-    const response = await fetch(`${admin.url}/images`, {
-      method: "PUT",
-      headers: { authorization: `Bearer ${admin.token}`, "content-type": "application/json" },
-      body: JSON.stringify({ reference: image(tag), digest: to }),
-    });
-    expect(response.status).toBe(204);
-  };
-  /** Runs a script of the example, as `npm run NAME -- ARGS` does. */
-  const npm = (script: string, ...args: string[]): Promise<Ran> =>
-    stack.run(["run", "-s", script, "--", ...args], { command: "npm", plain: true });
-  const done = async (run: Promise<Ran>): Promise<string> => {
-    const { code, output } = await run;
-    expect(code, output).toBe(0);
-    return output;
-  };
-  const refused = async (run: Promise<Ran>): Promise<string> => {
-    const { code, output } = await run;
-    expect(code, output).toBe(1);
-    return output;
-  };
-  const releaseOf = async (name: string): Promise<Release> =>
-    (JSON.parse(await stack.ok("stack", "output", "--json", "--stack", name)) as { release: Release }).release;
-  const power = async (name: string, to: "stop" | "start"): Promise<string> => {
+  const power = async (name: "staging", to: "stop" | "start" | "cordon" | "uncordon"): Promise<string> => {
     const [id = ""] = (await releaseOf(name)).machines;
     const [app = "", machine = ""] = id.split("/");
-    await send(service, "POST", `/v1/apps/${app}/machines/${machine}/${to}`);
-    const state = to === "stop" ? "stopped" : "started";
-    await send(service, "GET", `/v1/apps/${app}/machines/${machine}/wait?state=${state}&timeout=10`);
+    const caller = { url: service.url, token: all.tokens[name] };
+    await send(caller, "POST", `/v1/apps/${app}/machines/${machine}/${to}`);
+    const state = { stop: "stopped", start: "started", cordon: undefined, uncordon: undefined }[to];
+    if (state) await send(caller, "GET", `/v1/apps/${app}/machines/${machine}/wait?state=${state}&timeout=10`);
     return id;
   };
   const configuration = (name: string): string => readFileSync(join(stack.dir, `Pulumi.${name}.yaml`), "utf8");
 
   beforeAll(async () => {
-    service = await startService();
-    admin = await startAdmin({ service: service.service, listen: { host: "127.0.0.1", port: 0 } });
+    all = await prepare("promotion", "pulumi-machines");
+    ({ service, stack, npm, list, releaseOf } = all);
     await list("1.0.0", digest("a"));
-    stack = new Stack(installed, "promotion");
-    stack.example("promotion");
-    stack.checkTypes(false); // the tests of the examples do
-    const { scripts } = JSON.parse(readFileSync("examples/promotion/package.json", "utf8")) as { scripts: object };
-    writeFileSync(join(stack.dir, "package.json"), JSON.stringify({ name: "promotion", main: "index.ts", scripts }));
-    symlinkSync(join(installed, "node_modules"), join(stack.dir, "node_modules"));
-    const reached = { "machines:endpoint": service.url, "machines:token": service.token };
-    await stack.init(reached);
-    for (const name of ["staging", "prod"]) {
-      await stack.ok("stack", "init", name);
-      await stack.set(reached);
-    }
+    const { tokens } = all;
+    await stack.init({
+      "machines:endpoint": service.url,
+      "machines:organization": "acme-dev",
+      "machines:token": tokens.dev,
+    });
     await stack.ok("up", "--yes", "--skip-preview", "--stack", "dev");
+    const env = {
+      STAGING_TOKEN: tokens.staging,
+      DEV_READ_TOKEN: tokens["dev-read"],
+      PROD_TOKEN: tokens.prod,
+      STAGING_READ_TOKEN: tokens["staging-read"],
+    };
+    expect(guide.map(({ promote }) => promote.trim())).toEqual([
+      "npx pulumi-machines promote dev staging",
+      expect.stringMatching(/^npx pulumi-machines promote staging prod \\\n {2}--policy-pack /),
+    ]);
+    for (const name of ["staging", "prod"]) rmSync(join(stack.dir, `Pulumi.${name}.yaml`));
+    for (const { configure } of guide) {
+      const script = configure.replaceAll("https://machines.example.com", service.url);
+      await done(stack.run(["-euc", script], { command: "bash", plain: true, env }));
+    }
+    await stack.ok("config", "set", "memoryMb", "1024", "--stack", "prod");
   });
-  afterAll(async () => {
-    await admin.close();
-    await service.close();
-  });
+  afterAll(() => all.close());
 
   test("what is to change is shown, and a dry run changes nothing", async () => {
     const before = configuration("staging");
@@ -108,12 +94,11 @@ describe("promotion", () => {
     // Whoever works on a stack goes on with it.
     expect(await stack.ok("stack", "--show-name")).toBe("prod\n");
     const id = await power("staging", "stop");
-    const [app = "", machine = ""] = id.split("/");
-    await send(service, "POST", `/v1/apps/${app}/machines/${machine}/cordon`);
+    await power("staging", "cordon");
     const drifted = await refused(npm("status", "staging", "--drift"));
     expect(drifted).toMatch(/^staging .* not healthy +1$/m);
     expect(drifted).toContain(`staging: ${id} is stopped`);
-    await send(service, "POST", `/v1/apps/${app}/machines/${machine}/uncordon`);
+    await power("staging", "uncordon");
   });
 
   test("what staging does not run healthy now is not promoted, and nothing is changed", async () => {
@@ -166,12 +151,20 @@ describe("promotion", () => {
     expect(await done(npm("status", "staging", "--drift"))).toMatch(/^staging .* 1 healthy +none$/m);
   });
 
-  test("one that was cut off is told of, and gone on with by the same command", async () => {
-    service.fail({ operation: "machines.update", status: 422, times: 1 });
-    expect(await refused(npm("promote", "staging", "prod", "--yes", "--by", "dave"))).toContain(
-      "Running the same command again goes on; --rollback goes back.",
-    );
+  test("one that was killed is told of, and gone on with by the same command", async () => {
+    service.fail({ operation: "machines.update", when: "after", delayMs: 20_000, times: 1 });
+    const updates = () => service.requests.filter(({ operation }) => operation === "machines.update").length;
+    const before = updates();
+    const args = ["run", "-s", "promote", "--", "staging", "prod", "--yes", "--by", "dave"];
+    const { pid, ended } = stack.start(args, { command: "npm", plain: true });
+    await expect.poll(updates, { timeout: 60_000 }).toBeGreaterThan(before);
+    kill(family(pid));
+    await ended;
     expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was cut off");
+    expect(await refused(npm("promote", "staging", "prod", "--yes"))).toContain(
+      "When none is running, `pulumi cancel --stack prod` unlocks it.",
+    );
+    await stack.ok("cancel", "--yes", "--stack", "prod");
     const output = await done(npm("promote", "staging", "prod", "--yes", "--by", "erin"));
     expect(output).toContain("Going on with the promotion from staging to prod");
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("c"), promotedBy: "dave" });
@@ -179,7 +172,9 @@ describe("promotion", () => {
 
   test("a stack goes back to the release before", async () => {
     service.fail({ operation: "machines.update", status: 422, times: 1 });
-    await refused(npm("promote", "prod", "--rollback", "--yes"));
+    expect(await refused(npm("promote", "prod", "--rollback", "--yes"))).toContain(
+      "Running the same command again goes on.",
+    );
     expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was cut off");
     const output = await done(npm("promote", "prod", "--rollback", "--yes", "--by", "carol"));
     expect(output).toContain(`${image("1.1.0")}@${digest("c")}\n        ->  ${image("1.0.0")}@${digest("a")}`);
@@ -187,17 +182,20 @@ describe("promotion", () => {
   });
 
   test("an environment is made like dev, told about, and gone in time with everything it made", async () => {
-    const apps = async () =>
-      (await send<{ total_apps: number }>(service, "GET", "/v1/apps?org_slug=personal")).total_apps;
+    const apps = () => all.apps("dev");
     const before = await apps();
     const create = ["create", "pr-7", "--template", "dev", "--expires", "1h", "--summary", "summary.md"];
-    await done(npm("environment", ...create, "--set", `image=${image("1.0.0")}`));
+    const set = ["--set", `image=${image("1.0.0")}`, "--set-secret", "key=c4n4ry-key"];
+    expect(await done(npm("environment", ...create, ...set))).not.toContain("c4n4ry");
+    expect(await stack.ok("config", "get", "key", "--stack", "pr-7")).toBe("c4n4ry-key\n");
+    expect(configuration("pr-7")).not.toContain("c4n4ry");
     expect(await apps()).toBe(before + 1);
     expect(await releaseOf("pr-7")).toMatchObject({
       image: expect.stringMatching(/^registry\.example\.com\/shop:1\.0\.0@/),
     });
     const summary = readFileSync(join(stack.dir, "summary.md"), "utf8");
     expect(summary).toMatch(/^### Environment pr-7\n\nUntil \d{4}-.*Z, about 3\.\d+ USD a month\./);
+    expect(summary).toMatch(/^Addresses:\n\n- `[0-9a-f:]+`, which is the v6 of shop-\w+$/m);
     expect(summary).toContain("- create Machine `web-ams`");
     expect(summary).toContain(image("1.0.0"));
     expect((await npm("environment", "destroy", "dev")).output).toContain("stack dev is no environment");
@@ -205,9 +203,6 @@ describe("promotion", () => {
       "stack dev is no environment",
     );
     // Another job of CI has a checkout of its own, without the stack's configuration.
-    rmSync(join(stack.dir, "Pulumi.pr-7.yaml"));
-    await done(npm("environment", "sweep"));
-    expect(await apps()).toBe(before + 1);
     rmSync(join(stack.dir, "Pulumi.pr-7.yaml"));
     expect(await done(npm("environment", "create", "pr-7", "--template", "dev", "--expires", "1ms"))).toContain(
       "### Environment pr-7",

@@ -93,7 +93,8 @@ describe.each(bindings)("a release on %s", (binding) => {
       ["prod", "staging"],
     ] as const) {
       await stack.ok("stack", "init", name);
-      await stack.set({ ...configuration, before, replicas: name === "prod" ? "2" : "1" });
+      const prod = { replicas: "2", sourceToken: service.token };
+      await stack.set({ ...configuration, before, ...(name === "prod" ? prod : {}) });
     }
   });
   afterAll(async () => {
@@ -120,6 +121,20 @@ describe.each(bindings)("a release on %s", (binding) => {
     await up("prod");
     expect(await running("prod")).toEqual([digest("a"), digest("a")]);
     expect(counts(await up("prod"))).toEqual({ unchanged: expect.any(Number) });
+  });
+
+  test("is looked at with the token of source alone, as soon as it is known", async () => {
+    const elsewhere = (token: string): void =>
+      stack.program(program.replace(/^const source = .*$/m, `const source = { token: ${token} };`));
+    elsewhere('new machines.DeployToken("reader", { app: new machines.App("other").id, expiry: "1h" }).token');
+    const { code, output } = await on("prod", "preview");
+    expect(code, output).toBe(0);
+    expect(output).toContain("source is not known yet: whether the stack before runs its release healthy is looked at");
+    elsewhere('""');
+    expect((await on("prod", "preview")).output).toContain("source has no token: this stack's own is not sent");
+    elsewhere('"no-token-of-anybody"');
+    expect((await on("prod", "preview")).output).toMatch(/cannot be looked at: .*401/);
+    stack.program(program);
   });
 
   test("is refused at preview, with every reason, while the stack before does not run it healthy", async () => {
@@ -151,7 +166,8 @@ describe.each(bindings)("a release on %s", (binding) => {
     expect(output).toContain("release/staging does not run its release healthy now");
   });
 
-  test("is refused where the record is not one", async () => {
+  // The same code in both bindings.
+  test.runIf(binding === "pulumi-machines")("is refused where the record is not one", async () => {
     const { release } = await outputs("prod");
     for (const [record, message] of [
       [{ ...release, digest: "latest" }, /pinned has no digest/],

@@ -5,9 +5,10 @@ import { z } from "zod";
 import { parseDuration } from "../../../api/schema.ts";
 import { MachinesError, messageOf } from "../../core/errors.ts";
 import type { Streams } from "../orphans.ts";
-import { pulumi } from "../pulumi.ts";
+import { exportStack, pulumi } from "../pulumi.ts";
+import { readState, type Held } from "../stackState.ts";
 import { costsOf, stepsOf, type Step } from "./plan.ts";
-import { openProject, outputsOf, settingsOf, type Project, type Stack } from "./stacks.ts";
+import { bareName, openProject, outputsOf, settingsOf, type Project, type Stack } from "./stacks.ts";
 
 /** What the command is told when it makes an environment. */
 export interface CreateOptions {
@@ -15,8 +16,10 @@ export interface CreateOptions {
   readonly template: string;
   /** How long it may live, for example `48h`. */
   readonly expires: string;
-  /** Configuration that is not the template's, `key=value`. */
+  /** Configuration that is not the template's, `key=value`; secret where the template's is. */
   readonly set?: readonly string[];
+  /** The same, always secret. */
+  readonly setSecret?: readonly string[];
   /** File for a summary in Markdown, for example for a comment. */
   readonly summary?: string;
 }
@@ -37,35 +40,39 @@ export async function create(
   const nanoseconds = parseDuration(options.expires);
   if (nanoseconds === undefined || nanoseconds <= 0)
     throw new MachinesError("invalid-input", `--expires ${options.expires}: must be a time such as 48h`);
-  const given = (options.set ?? []).map((pair) => setting(pair));
+  const { set = [], setSecret = [] } = options;
+  const given = [...set.map((pair) => setting(pair, false)), ...setSecret.map((pair) => setting(pair, true))];
   const project = await openProject();
   if (name === options.template)
     throw new MachinesError("invalid-input", `${name} is the template: an environment needs a name of its own`);
   const template = await project.stack(options.template);
   const secret = await secretKeys(options.template);
   const until = new Date(now.getTime() + nanoseconds / 1e6).toISOString();
-  const mark = { value: JSON.stringify({ stack: name, expires: until }) };
-  const isThere = (await project.stacks()).includes(name);
-  const stack = isThere
-    ? await environment(project, name)
-    : await project.newStack(name, { secretsProvider: (await settingsOf(template)).secretsProvider });
+  const stack =
+    (await environment(project, name)) ??
+    (await project.newStack(name, { secretsProvider: (await settingsOf(template))?.secretsProvider }));
+  const mark = { value: JSON.stringify({ stack: bareName(stack), expires: until }) };
   // First of all: a stack that could not be finished is one that can be destroyed.
   await stack.setConfig(marker, mark);
   // Not by way of arguments: there are secrets in it, which an error would quote.
   await pulumi(["config", "cp", "--dest", name], options.template);
-  for (const [key, value] of given) {
+  for (const { key, value, isSecret } of given) {
     const whole = key.includes(":") ? key : `${project.name}:${key}`;
     try {
-      await stack.setConfig(whole, { value, secret: secret.has(whole) });
+      await stack.setConfig(whole, { value, secret: isSecret || secret.has(whole) });
     } catch {
       // What the API says of it quotes the value.
-      throw new MachinesError("invalid-input", `--set: ${key} could not be set`);
+      throw new MachinesError(
+        "invalid-input",
+        `${key} could not be set: is it a key that \`pulumi config set\` takes?`,
+      );
     }
   }
   await stack.setConfig(marker, mark);
   const events: automation.EngineEvent[] = [];
   await stack.up({ onOutput: out, onError: out, color: "never", onEvent: (event) => void events.push(event) });
-  const text = summaryOf(name, until, stepsOf(events), await outputsOf(stack));
+  const { resources } = readState(await exportStack(stack.name), `the state of ${name}`);
+  const text = summaryOf(name, until, { steps: stepsOf(events), outputs: await outputsOf(stack), resources });
   if (options.summary === undefined) out(`\n${text}`);
   else writeFileSync(options.summary, text);
 }
@@ -73,11 +80,9 @@ export async function create(
 /** Destroys an environment with everything it made, and forgets its stack. */
 export async function destroy(name: string, { out }: Streams): Promise<void> {
   const project = await openProject();
-  if (!(await project.stacks()).includes(name)) {
-    out(`There is no environment ${name}.\n`);
-    return;
-  }
-  await remove(await environment(project, name), out);
+  const stack = await environment(project, name);
+  if (stack === undefined) out(`There is no environment ${name}.\n`);
+  else await remove(stack, out);
 }
 
 async function remove(stack: Stack, out: Streams["out"]): Promise<void> {
@@ -106,10 +111,10 @@ export async function sweep(streams: Streams, now: Date = new Date()): Promise<0
   return failed ? 1 : 0;
 }
 
-/** A stack that is an environment. @throws MachinesError where it is another one, which is not ours to change or destroy */
-async function environment(project: Project, name: string): Promise<Stack> {
-  const stack = await project.stack(name);
-  if ((await expiryOf(stack)) === undefined)
+/** An environment, if it is there. @throws MachinesError where the stack is another one, which is not ours to change or destroy */
+async function environment(project: Project, name: string): Promise<Stack | undefined> {
+  const stack = await project.find(name);
+  if (stack !== undefined && (await expiryOf(stack)) === undefined)
     throw new MachinesError("refused", `stack ${name} is no environment: it was not made by this command`);
   return stack;
 }
@@ -117,15 +122,15 @@ async function environment(project: Project, name: string): Promise<Stack> {
 /** Until when a stack may live; undefined where it is no environment. */
 async function expiryOf(stack: Stack): Promise<string | undefined> {
   let settings = await settingsOf(stack);
-  if (settings.config === undefined) {
+  if (settings === undefined) {
     // Another computer made it, as in CI: what it was last deployed with is known all the same.
     await pulumi(["config", "refresh", "--force"], stack.name);
     settings = await settingsOf(stack);
   }
-  const mark = settings.config?.[marker] as unknown;
+  const mark = settings?.config?.[marker] as unknown;
   if (typeof mark !== "string") return undefined;
   const found = z.object({ stack: z.string(), expires: z.iso.datetime() }).safeParse(JSON.parse(mark));
-  return found.success && found.data.stack === stack.name ? found.data.expires : undefined;
+  return found.success && found.data.stack === bareName(stack) ? found.data.expires : undefined;
 }
 
 /** Keys of a stack's configuration whose values are secret. */
@@ -134,21 +139,24 @@ async function secretKeys(stack: string): Promise<ReadonlySet<string>> {
   return new Set(Object.entries(all).flatMap(([key, { secret }]) => (secret ? [key] : [])));
 }
 
-function setting(pair: string): [key: string, value: string] {
+function setting(pair: string, isSecret: boolean): { key: string; value: string; isSecret: boolean } {
   const at = pair.indexOf("=");
   // Not quoted: it may be a secret.
-  if (at < 1) throw new MachinesError("invalid-input", "--set takes key=value");
-  return [pair.slice(0, at), pair.slice(at + 1)];
+  if (at < 1) throw new MachinesError("invalid-input", `--set${isSecret ? "-secret" : ""} takes key=value`);
+  return { key: pair.slice(0, at), value: pair.slice(at + 1), isSecret };
 }
 
-function summaryOf(
-  name: string,
-  until: string,
-  steps: readonly Step[],
-  outputs: Readonly<Record<string, unknown>>,
-): string {
+/** What there is to say of an environment. */
+interface Made {
+  readonly steps: readonly Step[];
+  readonly outputs: Readonly<Record<string, unknown>>;
+  readonly resources: readonly Held[];
+}
+
+function summaryOf(name: string, until: string, { steps, outputs, resources }: Made): string {
   const changed = steps.filter(({ op }) => op !== "same");
   const { after, currency } = costsOf(steps);
+  const addresses = resources.flatMap((held) => addressOf(held)).map((address) => `- ${address}`);
   const told = Object.entries(outputs).map(
     ([key, value]) => `| ${key} | \`${typeof value === "string" ? value : JSON.stringify(value)}\` |`,
   );
@@ -158,8 +166,17 @@ function summaryOf(
     "",
     `Until ${until}, about ${after.toFixed(2)} ${currency} a month.`,
     "",
+    ...(addresses.length > 0 ? ["Addresses:", "", ...addresses, ""] : []),
     ...(told.length > 0 ? ["| output | |", "|---|---|", ...told, ""] : []),
     ...(lines.length > 0 ? ["What changed:", "", ...lines] : ["Nothing changed."]),
     "",
   ].join("\n");
+}
+
+/** Where something is to be reached from outside: by an address of an App, or a name with a certificate. */
+function addressOf({ type, id, outputs }: Held): string[] {
+  const [app = "", last = ""] = id.split("/");
+  if (type === "IpAssignment" && ["v4", "v6", "shared_v4"].includes(String(outputs["type"])))
+    return [`\`${last}\`, which is the ${String(outputs["type"])} of ${app}`];
+  return type === "AcmeCertificate" || type === "CustomCertificate" ? [`https://${last} of ${app}`] : [];
 }

@@ -1,22 +1,20 @@
 // Whether the Machines of a release run it, and pass their checks.
+import type { Api } from "../../client/api.ts";
 import { clientFor } from "../../client/connect.ts";
 import { readConfig } from "../../core/config.ts";
 import { messageOf } from "../../core/errors.ts";
-import { stackConfig } from "../pulumi.ts";
+import { pulumi, stackConfig } from "../pulumi.ts";
+import { openText, readState } from "../stackState.ts";
 import type { ReleaseRecord, Stack } from "./stacks.ts";
 
-/** Why the Machines of a release are not healthy now; nothing where they are. They are looked at with the stack's own token. */
+/** Why the Machines of a release are not healthy now; nothing where they are. They are looked at with the stack's own tokens. */
 export async function unhealthy(stack: Stack, { machines, digest }: ReleaseRecord): Promise<string[]> {
-  const own = await stackConfig(stack.name);
-  const api = clientFor(
-    readConfig((key) => own.get(key), process.env),
-    () => undefined,
-  );
+  const clientOf = await clientsOf(stack);
   const looked = await Promise.all(
     machines.map(async (id) => {
       const [appName = "", machineId = ""] = id.split("/");
       try {
-        const { state, checks = [], imageRef } = await api.machines.get({ appName, machineId });
+        const { state, checks = [], imageRef } = await clientOf(id).machines.get({ appName, machineId });
         const failing = checks.filter(({ status }) => status !== "passing");
         return [
           ...(state === "started" ? [] : [`${id} is ${state}`]),
@@ -29,4 +27,22 @@ export async function unhealthy(stack: Stack, { machines, digest }: ReleaseRecor
     }),
   );
   return looked.flat();
+}
+
+/** The client for a Machine: where the provider leads that its program made it with, or else the stack's configuration. */
+async function clientsOf(stack: Stack): Promise<(machine: string) => Api> {
+  const [own, text] = await Promise.all([
+    stackConfig(stack.name),
+    pulumi(["stack", "export", "--show-secrets"], stack.name),
+  ]);
+  const { resources, providers } = readState(text, `the state of ${stack.name}`);
+  const clients = new Map<string | undefined, Api>();
+  return (machine) => {
+    const urn = resources.find(({ type, id }) => type === "Machine" && id === machine)?.provider;
+    const made = providers.find((provider) => provider.urn === urn);
+    const config = readConfig((key) => (made ? openText(made.inputs[key]) : own.get(key)), process.env);
+    const client = clients.get(urn) ?? clientFor(config, () => undefined);
+    clients.set(urn, client);
+    return client;
+  };
 }

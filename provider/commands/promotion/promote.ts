@@ -8,6 +8,7 @@ import { unhealthy } from "./health.ts";
 import { costsOf, destructive, stepsOf, type Step } from "./plan.ts";
 import {
   asIfPinned,
+  bareName,
   isSame,
   isUnderWay,
   openProject,
@@ -47,12 +48,10 @@ interface Move {
  */
 export async function promote(from: string, to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
   const project = await openProject();
-  const [source, target] = [await project.stack(from), await project.stack(to)];
-  const offered = await runsNow(source);
+  const [source, target] = await Promise.all([project.stack(from), project.stack(to)]);
+  const [offered, current, pinned] = await Promise.all([runsNow(source), runsNow(target), pinnedTo(target)]);
   if (offered === undefined)
     throw new MachinesError("invalid-input", `stack ${from} runs no release: it has no output release yet`);
-  const pinned = await pinnedTo(target);
-  const current = await runsNow(target);
   const [first] = pinned;
   if (isSame(offered, current) && isSame(offered, first) && !isUnderWay(first)) {
     streams.out(`${to} runs the release of ${from} already: ${offered.image}\n`);
@@ -77,9 +76,7 @@ export async function promote(from: string, to: string, options: PromoteOptions,
 /** Takes a stack back to the release it ran before. Exit codes as of {@link promote}. */
 export async function rollback(to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
   const target = await (await openProject()).stack(to);
-  const current = await runsNow(target);
-  const pinned = await pinnedTo(target);
-  const [first, ...others] = pinned;
+  const [current, [first, ...others]] = await Promise.all([runsNow(target), pinnedTo(target)]);
   const done = others.filter((one) => !isUnderWay(one));
   // A way back that was cut off is gone on with; of a promotion that was, it goes back to what was there.
   const wanted = first?.goingBack === true ? first : done.find((one) => !isSame(one, first));
@@ -111,8 +108,7 @@ const byOf = ({ by }: PromoteOptions): string => by ?? process.env["GITHUB_ACTOR
 async function carryOut(move: Move, options: PromoteOptions, { out, err }: Streams): Promise<0 | 1> {
   const { to, current, wanted, before, title } = move;
   out(`${title}\n${changesOf(current, wanted)}\n`);
-  const forStack = (paths: readonly string[]) =>
-    paths.map((path) => path.replaceAll("{stack}", to.name.replace(/^.*\//, "")));
+  const forStack = (paths: readonly string[]) => paths.map((path) => path.replaceAll("{stack}", bareName(to)));
   const packs = {
     ...(options.policyPack && { policyPacks: forStack(options.policyPack) }),
     ...(options.policyPackConfig && { policyPackConfigs: forStack(options.policyPackConfig) }),
@@ -138,29 +134,36 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
   // From here on it is under way: whoever runs the command again, or `up`, goes on with this release.
   await pin(to, [wanted, ...before]);
   try {
-    await to.up({ ...packs, onOutput: out, onError: out, color: "never" });
+    const ran = await applied(to, wanted, { ...packs, onOutput: out, onError: out, color: "never" });
+    const { pending: _, goingBack: __, ...done } = wanted;
+    await pin(to, [done, ...before]);
+    const count = `${ran.machines.length} healthy Machine${ran.machines.length === 1 ? "" : "s"}`;
+    out(`${to.name} runs ${ran.image} on ${count}.\n`);
+    return 0;
   } catch (error) {
-    err(`The update failed: ${reasonOf(error)}\nRunning the same command again goes on; --rollback goes back.`);
+    const back = wanted.goingBack ? "" : "; --rollback goes back";
+    err(`${messageOf(error)}\nRunning the same command again goes on${back}.`);
     return 1;
+  }
+}
+
+/** Updates a stack, and answers what it runs then. @throws MachinesError where that is not what is wanted, or not healthy */
+async function applied(to: Stack, wanted: ReleaseRecord, options: automation.UpOptions): Promise<ReleaseRecord> {
+  const unfinished = (message: string): never => {
+    throw new MachinesError("refused", message);
+  };
+  try {
+    await to.up(options);
+  } catch (error) {
+    unfinished(`The update failed: ${reasonOf(error, to.name)}`);
   }
   const ran = await runsNow(to);
-  if (!isSame(ran, wanted) || ran === undefined) {
-    err(
+  if (ran === undefined || !isSame(ran, wanted))
+    return unfinished(
       `${to.name} does not tell the release it was to run: its program must use the first of the configuration releases.`,
     );
-    return 1;
-  }
   const problems = await unhealthy(to, ran);
-  if (problems.length > 0) {
-    err(`${to.name} is updated and not healthy: ${problems.join("; ")}\n--rollback goes back.`);
-    return 1;
-  }
-  const { pending: _, goingBack: __, ...done } = wanted;
-  await pin(to, [done, ...before]);
-  out(
-    `${to.name} runs ${ran.image} on ${ran.machines.length} healthy Machine${ran.machines.length === 1 ? "" : "s"}.\n`,
-  );
-  return 0;
+  return problems.length === 0 ? ran : unfinished(`${to.name} is updated and not healthy: ${problems.join("; ")}`);
 }
 
 /** The steps of a preview; undefined where it fails, which the CLI has told then. */
@@ -214,9 +217,10 @@ async function agreed({ yes }: PromoteOptions, stack: string): Promise<boolean> 
   }
 }
 
-const reasonOf = (error: unknown): string =>
-  messageOf(error)
-    .split("\n")
-    .filter((line) => /error: /.test(line))
-    .slice(-1)[0]
-    ?.trim() ?? "see above";
+function reasonOf(error: unknown, stack: string): string {
+  const text = messageOf(error);
+  if (text.includes("the stack is currently locked"))
+    return `${stack} is locked by another run, or by one that was killed. When none is running, \`pulumi cancel --stack ${stack}\` unlocks it.`;
+  const errors = text.split("\n").filter((line) => line.includes("error: "));
+  return errors.at(-1)?.trim() ?? "see above";
+}

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { z } from "zod";
-import { MachinesError } from "../../core/errors.ts";
+import { MachinesError, messageOf } from "../../core/errors.ts";
 import { pulumi } from "../pulumi.ts";
 
 /** A stack, as the Automation API has it. */
@@ -36,6 +36,8 @@ export interface Project {
   readonly stacks: () => Promise<string[]>;
   /** @throws MachinesError where there is no such stack */
   readonly stack: (name: string) => Promise<Stack>;
+  /** The same; undefined where there is none. */
+  readonly find: (name: string) => Promise<Stack | undefined>;
   /** Makes a stack that is not there yet. */
   readonly newStack: (name: string, options?: { readonly secretsProvider?: string | undefined }) => Promise<Stack>;
 }
@@ -48,14 +50,23 @@ export async function openProject(): Promise<Project> {
   // Loaded when it is needed: it takes as long as everything else together.
   const automation = await import("@pulumi/pulumi/automation/index.js");
   const workspace = await automation.LocalWorkspace.create({ workDir: folder });
-  // The API selects the stack it works with, and would leave it so: the user's next `pulumi up` would go there.
-  workspace.selectStack = async (name) => void (await pulumi(["stack"], name));
+  // The API selects the stack it works with, and would leave it so: the user's next `pulumi up` would go there. Its outputs
+  // tell as well whether it is there.
+  workspace.selectStack = async (name) => void (await pulumi(["stack", "output"], name));
   const { name } = await workspace.projectSettings();
   const stack = (name: string): Promise<Stack> => automation.Stack.select(name, workspace);
   return {
     name,
     stacks: async () => (await workspace.listStacks()).map((found) => found.name),
     stack,
+    async find(wanted) {
+      try {
+        return await stack(wanted);
+      } catch (error) {
+        if (/no stack named/.test(messageOf(error))) return undefined;
+        throw error;
+      }
+    },
     async newStack(stackName, { secretsProvider } = {}) {
       const provider = secretsProvider === undefined ? [] : ["--secrets-provider", secretsProvider];
       await pulumi(["stack", "init", stackName, "--no-select", ...provider], undefined);
@@ -64,12 +75,15 @@ export async function openProject(): Promise<Project> {
   };
 }
 
-/** Settings of a stack in its file; empty where there is none. */
-export async function settingsOf(stack: Stack): Promise<automation.StackSettings> {
+/** Name of a stack without its organization and project, as its file has it. */
+export const bareName = ({ name }: Stack): string => name.slice(name.lastIndexOf("/") + 1);
+
+/** Settings of a stack in its file; undefined where there is none. */
+export async function settingsOf(stack: Stack): Promise<automation.StackSettings | undefined> {
   try {
     return await stack.workspace.stackSettings(stack.name);
   } catch {
-    return {};
+    return undefined;
   }
 }
 
@@ -128,10 +142,10 @@ export async function asIfPinned<T>(
   work: (configFile: string) => Promise<T>,
 ): Promise<T> {
   const { name } = await stack.workspace.projectSettings();
-  const { config, secretsProvider, encryptedKey, encryptionSalt, ...others } = await settingsOf(stack);
+  const { config, secretsProvider, encryptedKey, encryptionSalt, ...others } = (await settingsOf(stack)) ?? {};
   const folder = mkdtempSync(join(tmpdir(), "pulumi-machines-promote-"));
   try {
-    const file = join(folder, `Pulumi.${stack.name.replaceAll("/", ".")}.yaml`);
+    const file = join(folder, `Pulumi.${bareName(stack)}.yaml`);
     const settings = {
       ...others,
       secretsprovider: secretsProvider,

@@ -1,0 +1,134 @@
+// The promotion of a release by the workflows of the example, on the plugin: what each job runs, with the secrets that the job
+// gets. Stacks are called by their whole names where one names another.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { send } from "../support/around.ts";
+import { digest, done, image, prepare, refused, type Prepared } from "../support/promotion.ts";
+import type { Ran, Stack } from "../support/stack.ts";
+import { runJob, type Runner } from "../support/workflow.ts";
+
+describe("promotion by the workflows", () => {
+  let all: Prepared;
+  let stack: Stack;
+  let runner: (values: Readonly<Record<string, string>>) => Runner;
+
+  const whole = (name: string): string => `organization/machines-promotion/${name}`;
+  const git = (...args: string[]): Promise<string> =>
+    done(stack.run(args, { command: "git", plain: true })).then((text) => text.trim());
+
+  beforeAll(async () => {
+    all = await prepare("workflows", "pulumi-machines-plugin");
+    ({ stack } = all);
+    const secrets = Object.fromEntries(
+      Object.entries(all.tokens).map(([key, token]) => [
+        key,
+        { MACHINES_TOKEN: token, PULUMI_CONFIG_PASSPHRASE: "test" },
+      ]),
+    );
+    runner = (values) => ({ values, secrets });
+    Object.assign(stack.env, { GITHUB_ACTOR: "alice", GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" });
+    await all.list("1.0.0", digest("a"));
+    for (const name of ["dev", "staging", "prod"]) {
+      await stack.ok("stack", "init", name);
+      const sourceToken = all.tokens[name === "prod" ? "staging-read" : "dev-read"];
+      await stack.set({
+        "machines:endpoint": all.service.url,
+        "machines:organization": `acme-${name}`,
+        ...(name === "dev" ? {} : { sourceToken }),
+      });
+    }
+    await stack.ok("config", "set", "before", whole("dev"), "--stack", "staging");
+    await git("init", "--quiet", "--initial-branch=main");
+    await git("init", "--quiet", "--bare", join(stack.dir, ".origin"));
+    await git("add", "Pulumi.yaml", "index.ts", "Pulumi.dev.yaml", "Pulumi.staging.yaml", "Pulumi.prod.yaml");
+    await git("-c", "user.name=alice", "-c", "user.email=alice@example.com", "commit", "--quiet", "--message", "Begin");
+    await git("remote", "add", "origin", join(stack.dir, ".origin"));
+    await git("push", "--quiet", "--set-upstream", "origin", "main");
+  });
+  afterAll(() => all.close());
+
+  const promote = (to: "staging" | "prod", rollback = false): Promise<Ran> =>
+    runJob(
+      stack,
+      "promote.yml",
+      "promote",
+      runner({
+        "inputs.to": to,
+        "inputs.rollback": String(rollback),
+        "inputs.to == 'prod' && 'staging' || 'dev'": to === "prod" ? "staging" : "dev",
+      }),
+    );
+  const update = (): Promise<string> =>
+    done(stack.run(["up", "--yes", "--skip-preview", "--stack", "dev"], { env: { MACHINES_TOKEN: all.tokens.dev } }));
+
+  test("a release goes from dev to prod and back, and every promotion is committed", async () => {
+    await update();
+    await done(promote("staging"));
+    await all.list("1.1.0", digest("b"));
+    expect(await done(promote("prod"))).toContain(`prod runs ${image("1.0.0")}@${digest("a")} on 2 healthy Machines.`);
+    await stack.ok("config", "set", "image", image("1.1.0"), "--stack", "dev");
+    await update();
+    await done(promote("staging"));
+    await done(promote("prod"));
+    expect(await all.releaseOf("prod")).toMatchObject({ digest: digest("b"), promotedBy: "alice" });
+    await done(promote("prod", true));
+    expect(await all.releaseOf("prod")).toMatchObject({ digest: digest("a") });
+    expect((await git("log", "--format=%s", "origin/main")).split("\n")).toEqual([
+      "Promote to prod",
+      "Promote to prod",
+      "Promote to staging",
+      "Promote to prod",
+      "Promote to staging",
+      "Begin",
+    ]);
+  });
+
+  test("a token that can only read is enough to preview, and to look for drift", async () => {
+    const values = { "matrix.stack": "prod" };
+    expect(await done(runJob(stack, "preview.yml", "staging", runner({})))).toMatch(/Resources:\n +\d+ unchanged/);
+    expect(await done(runJob(stack, "drift.yml", "drift", runner(values)))).toMatch(/^prod .* 2 healthy +none$/m);
+    const [id = ""] = (await all.releaseOf("prod")).machines;
+    const [app = "", machine = ""] = id.split("/");
+    const caller = { url: all.service.url, token: all.tokens.prod };
+    await send(caller, "POST", `/v1/apps/${app}/machines/${machine}/cordon`);
+    expect(await refused(runJob(stack, "drift.yml", "drift", runner(values)))).toMatch(/^prod .* 2 healthy +1$/m);
+    await send(caller, "POST", `/v1/apps/${app}/machines/${machine}/uncordon`);
+  });
+
+  test("an environment is made and destroyed, and none is where its time is not over", async () => {
+    const values = { "github.event.number": "7" };
+    await done(runJob(stack, "environments.yml", "create", runner(values)));
+    expect(readFileSync(join(stack.dir, "summary.md"), "utf8")).toMatch(/^### Environment pr-7\n[^]*- create Machine/);
+    await done(runJob(stack, "environments.yml", "sweep", runner({})));
+    expect(await all.apps("dev")).toBe(2);
+    expect(await done(runJob(stack, "environments.yml", "destroy", runner(values)))).toContain(
+      "Environment pr-7 is gone, with everything it made.",
+    );
+    expect(await all.apps("dev")).toBe(1);
+  });
+
+  test("Machines of a provider that the program makes are looked at where it leads", async () => {
+    const provided = stack
+      .read()
+      .replace(
+        "const app = ",
+        `const elsewhere = new machines.Provider("elsewhere", {
+  endpoint: settings.require("endpoint"),
+  organization: "acme-dev",
+  token: settings.requireSecret("key"),
+});
+const app = `,
+      )
+      .replace("protect: production", "provider: elsewhere")
+      .replace('type: "v6" }', "$&, { provider: elsewhere }")
+      .replace(/^ {4}\}\),\n\);/m, "    }, { provider: elsewhere }),\n);");
+    expect(provided.match(/provider: elsewhere/g)).toHaveLength(3);
+    stack.program(provided);
+    await stack.ok("stack", "init", "elsewhere");
+    await stack.set({ "machines:endpoint": "http://127.0.0.1:9", endpoint: all.service.url });
+    await stack.ok("config", "set", "--secret", "key", all.tokens.dev);
+    await stack.up();
+    expect(await done(all.npm("status", "elsewhere"))).toMatch(/^elsewhere .* 1 healthy$/m);
+  });
+});
