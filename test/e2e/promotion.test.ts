@@ -89,7 +89,8 @@ describe("promotion", () => {
 
   test("the three stacks are shown side by side, with what is wrong", async () => {
     const output = await done(npm("status"));
-    expect(output).toMatch(/^dev +shop:1\.0\.0 +a{12} +\w{12} +1 healthy$/m);
+    expect(output).toMatch(/^dev +shop:1\.0\.0 +a{12} +\w{12} +\(updated \d minutes? ago\) +1 healthy$/m);
+    expect(output).toMatch(/^dev [^]*^staging [^]*^prod /m);
     expect(output).toMatch(/^prod +shop:1\.0\.0 +a{12} +\w{12} +0 minutes ago by bob +2 healthy$/m);
     // Whoever works on a stack goes on with it.
     expect(await stack.ok("stack", "--show-name")).toBe("prod\n");
@@ -223,7 +224,10 @@ describe("promotion", () => {
     expect(output + configuration("staging")).not.toContain("c4n4ry");
     stack.program(program);
     expect((await npm("promote", "staging")).output).toContain("promote takes two stacks: from, and to");
-    expect((await npm("promote", "nowhere", "prod")).output).toContain("no stack named 'nowhere' found");
+    expect((await npm("promote", "nowhere", "prod")).output).toContain(
+      "there is no stack nowhere; the project machines-promotion has dev, prod, staging",
+    );
+    expect((await npm("promote", "staging", "prod")).output).toContain("there is nobody to ask: say --yes");
     await stack.ok("stack", "init", "empty");
     expect((await npm("promote", "empty", "prod")).output).toContain("stack empty runs no release");
   });

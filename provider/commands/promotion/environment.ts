@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { z } from "zod";
-import { parseDuration } from "../../../api/schema.ts";
+import { isObject, parseDuration } from "../../../api/schema.ts";
 import { MachinesError, messageOf } from "../../core/errors.ts";
 import type { Streams } from "../orphans.ts";
 import { exportStack, pulumi } from "../pulumi.ts";
@@ -98,7 +98,7 @@ async function remove(stack: Stack, out: Streams["out"]): Promise<void> {
 export async function sweep(streams: Streams, now: Date = new Date()): Promise<0 | 1> {
   const project = await openProject();
   let failed = false;
-  for (const name of await project.stacks()) {
+  for (const name of (await project.stacks()).keys()) {
     try {
       const stack = await project.stack(name);
       const until = await expiryOf(stack);
@@ -157,9 +157,11 @@ function summaryOf(name: string, until: string, { steps, outputs, resources }: M
   const changed = steps.filter(({ op }) => op !== "same");
   const { after, currency } = costsOf(steps);
   const addresses = resources.flatMap((held) => addressOf(held)).map((address) => `- ${address}`);
-  const told = Object.entries(outputs).map(
-    ([key, value]) => `| ${key} | \`${typeof value === "string" ? value : JSON.stringify(value)}\` |`,
-  );
+  const told = Object.entries(outputs).map(([key, value]) => {
+    const image = key === "release" && isObject(value) ? value["image"] : undefined; // of a release, what reads well
+    const shown = image ?? value;
+    return `| ${key} | \`${typeof shown === "string" ? shown : JSON.stringify(shown)}\` |`;
+  });
   const lines = changed.map(({ op, type, name }) => `- ${op} ${type} \`${name}\``);
   return [
     `### Environment ${name}`,

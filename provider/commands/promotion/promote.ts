@@ -107,6 +107,8 @@ const byOf = ({ by }: PromoteOptions): string => by ?? process.env["GITHUB_ACTOR
 /** Shows, previews, asks, applies, looks whether it is healthy, and writes down. */
 async function carryOut(move: Move, options: PromoteOptions, { out, err }: Streams): Promise<0 | 1> {
   const { to, current, wanted, before, title } = move;
+  if (!options.yes && !options.dryRun && !process.stdin.isTTY)
+    throw new MachinesError("invalid-input", "there is nobody to ask: say --yes, or --dry-run to only look");
   out(`${title}\n${changesOf(current, wanted)}\n`);
   const forStack = (paths: readonly string[]) => paths.map((path) => path.replaceAll("{stack}", bareName(to)));
   const packs = {
@@ -207,8 +209,6 @@ function summaryOf(steps: readonly Step[]): string {
 
 async function agreed({ yes }: PromoteOptions, stack: string): Promise<boolean> {
   if (yes) return true;
-  if (!process.stdin.isTTY)
-    throw new MachinesError("invalid-input", "there is nobody to ask: say --yes, or --dry-run to only look");
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   try {
     return /^y(es)?$/i.test((await terminal.question(`Change ${stack}? [y/N] `)).trim());

@@ -32,8 +32,8 @@ const remembered = 10;
 /** A project. */
 export interface Project {
   readonly name: string;
-  /** Names of its stacks. */
-  readonly stacks: () => Promise<string[]>;
+  /** Its stacks by name, with when each was last deployed, in RFC 3339. */
+  readonly stacks: () => Promise<ReadonlyMap<string, string | undefined>>;
   /** @throws MachinesError where there is no such stack */
   readonly stack: (name: string) => Promise<Stack>;
   /** The same; undefined where there is none. */
@@ -54,19 +54,27 @@ export async function openProject(): Promise<Project> {
   // tell as well whether it is there.
   workspace.selectStack = async (name) => void (await pulumi(["stack", "output"], name));
   const { name } = await workspace.projectSettings();
-  const stack = (name: string): Promise<Stack> => automation.Stack.select(name, workspace);
+  const stacks = async (): Promise<ReadonlyMap<string, string | undefined>> =>
+    new Map((await workspace.listStacks()).map((found) => [found.name, found.lastUpdate]));
+  const find = async (wanted: string): Promise<Stack | undefined> => {
+    try {
+      return await automation.Stack.select(wanted, workspace);
+    } catch (error) {
+      if (/no stack named/.test(messageOf(error))) return undefined;
+      throw error;
+    }
+  };
+  const stack = async (wanted: string): Promise<Stack> => {
+    const found = await find(wanted);
+    if (found !== undefined) return found;
+    const others = [...(await stacks()).keys()].join(", ") || "none yet";
+    throw new MachinesError("invalid-input", `there is no stack ${wanted}; the project ${name} has ${others}`);
+  };
   return {
     name,
-    stacks: async () => (await workspace.listStacks()).map((found) => found.name),
+    stacks,
     stack,
-    async find(wanted) {
-      try {
-        return await stack(wanted);
-      } catch (error) {
-        if (/no stack named/.test(messageOf(error))) return undefined;
-        throw error;
-      }
-    },
+    find,
     async newStack(stackName, { secretsProvider } = {}) {
       const provider = secretsProvider === undefined ? [] : ["--secrets-provider", secretsProvider];
       await pulumi(["stack", "init", stackName, "--no-select", ...provider], undefined);
@@ -78,12 +86,14 @@ export async function openProject(): Promise<Project> {
 /** Name of a stack without its organization and project, as its file has it. */
 export const bareName = ({ name }: Stack): string => name.slice(name.lastIndexOf("/") + 1);
 
-/** Settings of a stack in its file; undefined where there is none. */
+/** Settings of a stack in its file; undefined where there is none. @throws MachinesError for a file that cannot be read */
 export async function settingsOf(stack: Stack): Promise<automation.StackSettings | undefined> {
   try {
     return await stack.workspace.stackSettings(stack.name);
-  } catch {
-    return undefined;
+  } catch (error) {
+    const message = messageOf(error);
+    if (message.includes("failed to find stack settings file")) return undefined;
+    throw new MachinesError("configuration", `the configuration file of stack ${stack.name} cannot be read: ${message}`);
   }
 }
 

@@ -19,6 +19,10 @@ interface Told {
   readonly settings?: string;
   readonly promotedBy?: string | undefined;
   readonly promotedAt?: string | undefined;
+  /** Stack it was promoted from, `project/stack`. */
+  readonly promotedFrom?: string | undefined;
+  /** When the stack was last deployed. */
+  readonly updatedAt?: string | undefined;
   /** Whether a promotion to it was cut off. */
   readonly pending?: boolean;
   readonly machines?: number;
@@ -39,22 +43,33 @@ export async function status(
   now: Date = new Date(),
 ): Promise<0 | 1> {
   const project = await openProject();
-  const told: Told[] = [];
-  for (const name of names.length > 0 ? names : await project.stacks())
-    told.push(
+  const there = await project.stacks();
+  const found: Told[] = [];
+  for (const name of names.length > 0 ? names : there.keys())
+    found.push(
       await project
         .stack(name)
-        .then((stack) => lookAt(stack, options))
+        .then((stack) => lookAt(stack, there.get(name), options))
         // One that cannot be looked at keeps nobody from seeing the others.
         .catch((error: unknown) => ({ stack: name, problems: [messageOf(error)] })),
     );
+  const told = names.length > 0 ? found : inOrder(found, project.name);
   out(options.json ? `${JSON.stringify({ stacks: told }, null, 2)}\n` : tableOf(told, now));
   const isBad = ({ problems = [], drifted = 0, pending }: Told): boolean =>
     problems.length > 0 || drifted > 0 || pending === true;
   return told.some((one) => isBad(one)) ? 1 : 0;
 }
 
-async function lookAt(stack: Stack, { drift }: StatusOptions): Promise<Told> {
+/** Stacks in the order in which releases go from one to the next. */
+function inOrder(told: readonly Told[], project: string): Told[] {
+  const depthOf = ({ promotedFrom }: Told, seen: readonly Told[] = []): number => {
+    const from = told.find(({ stack }) => `${project}/${stack.replace(/^.*\//, "")}` === promotedFrom);
+    return from === undefined || seen.includes(from) ? 0 : 1 + depthOf(from, [...seen, from]);
+  };
+  return told.toSorted((a, b) => depthOf(a) - depthOf(b));
+}
+
+async function lookAt(stack: Stack, updatedAt: string | undefined, { drift }: StatusOptions): Promise<Told> {
   const release = await runsNow(stack);
   const drifted = drift ? { drifted: await driftOf(stack) } : {};
   if (release === undefined) return { stack: stack.name, ...drifted };
@@ -66,6 +81,8 @@ async function lookAt(stack: Stack, { drift }: StatusOptions): Promise<Told> {
     settings: release.hash,
     promotedBy: release.promotedBy,
     promotedAt: release.promotedAt,
+    promotedFrom: pinned?.stack,
+    updatedAt,
     pending: isUnderWay(pinned),
     machines: release.machines.length,
     problems: await unhealthy(stack, release),
@@ -92,9 +109,11 @@ function tableOf(told: readonly Told[], now: Date): string {
     one.image === undefined ? "none" : one.image.replace(/^.*\/|@.*$/g, ""),
     one.digest?.slice("sha256:".length, "sha256:".length + 12) ?? "",
     one.settings?.slice(0, 12) ?? "",
-    one.promotedAt === undefined
-      ? ""
-      : `${age(one.promotedAt, now)} ago${one.promotedBy ? ` by ${one.promotedBy}` : ""}`,
+    one.promotedAt !== undefined
+      ? `${age(one.promotedAt, now)} ago${one.promotedBy ? ` by ${one.promotedBy}` : ""}`
+      : one.updatedAt !== undefined
+        ? `(updated ${age(one.updatedAt, now)} ago)`
+        : "",
     one.problems === undefined ? "" : one.problems.length === 0 ? `${one.machines} healthy` : "not healthy",
     ...(told.some(({ drifted }) => drifted !== undefined) ? [one.drifted === 0 ? "none" : `${one.drifted}`] : []),
   ]);
