@@ -73,7 +73,11 @@ function declare(): Command {
     .requiredOption("--template <stack>", "stack whose configuration it takes over")
     .requiredOption("--expires <time>", "how long it may live, for example 48h")
     .option("--set <key=value>", "configuration that is not the template's; may be repeated", collect)
-    .option("--set-secret <key=value>", "the same, kept secret", collect)
+    .option(
+      "--set-secret <key=VARIABLE>",
+      "the same, secret, from a variable of the environment; may be repeated",
+      collect,
+    )
     .option("--summary <file>", "write a summary in Markdown, for example for a comment")
     .action(async (name: string, options: CreateOptions) => create(name, options, streams));
   environment

@@ -25,14 +25,19 @@ export async function stackConfig(stack: string | undefined): Promise<ReadonlyMa
   );
 }
 
-/** Runs the Pulumi CLI in this folder, for a stack or the selected one. @throws MachinesError with what it said */
-export function pulumi(args: readonly string[], stack: string | undefined): Promise<string> {
+/**
+ * Runs the Pulumi CLI in this folder, for a stack or the selected one.
+ * @param input what it reads from its standard input: for what errors and lists of processes must not show
+ * @throws MachinesError with what it said
+ */
+export function pulumi(args: readonly string[], stack: string | undefined, input = ""): Promise<string> {
   const all = [...args, ...(stack === undefined ? [] : ["--stack", stack]), "--non-interactive", "--color", "never"];
   return new Promise((resolve, reject) => {
-    execFile("pulumi", all, { maxBuffer: 2 ** 30 }, (error, stdout, stderr) => {
+    const child = execFile("pulumi", all, { maxBuffer: 2 ** 30 }, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);
       reject(new MachinesError("configuration", refusal(args, error, stderr)));
     });
+    child.stdin?.on("error", () => undefined).end(input); // it may have ended without reading
   });
 }
 

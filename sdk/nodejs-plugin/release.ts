@@ -155,7 +155,8 @@ export class Release extends pulumi.ComponentResource {
   #reachable(source: ReleaseSource | undefined): pulumi.Output<boolean> {
     if (source === undefined) return pulumi.output(true);
     const reached = pulumi.all([source.endpoint, source.token]);
-    const unknown = "source is not known yet: whether the stack before runs its release healthy is looked at in the update";
+    const unknown =
+      "source is not known yet: whether the stack before runs its release healthy is looked at in the update";
     void (reached as typeof reached & { readonly isKnown: Promise<boolean> }).isKnown.then((isKnown) =>
       isKnown ? undefined : pulumi.log.warn(unknown, this),
     );

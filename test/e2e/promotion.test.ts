@@ -116,6 +116,11 @@ describe("promotion", () => {
     expect(configuration("prod")).toBe(before);
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("a") });
     await power("staging", "start");
+    // The first stack takes nothing over.
+    const toDev = { command: "node_modules/.bin/pulumi-machines", plain: true };
+    expect(await refused(stack.run(["promote", "staging", "dev", "--yes"], toDev))).toContain(
+      `Not promoted: no Machine of dev would run ${image("1.1.0")}@${digest("c")}.`,
+    );
     expect(await refused(npm("promote", "dev", "prod", "--yes"))).toMatch(
       /pinned is another release than machines-promotion\/staging runs: .* of machines-promotion\/dev; promote from/,
     );
@@ -152,31 +157,40 @@ describe("promotion", () => {
     expect(await done(npm("status", "staging", "--drift"))).toMatch(/^staging .* 1 healthy +none$/m);
   });
 
-  test("one that was killed is told of, and gone on with by the same command", async () => {
-    service.fail({ operation: "machines.update", when: "after", delayMs: 20_000, times: 1 });
+  /** Starts a promotion, and stops it once it changes a Machine. */
+  const stopped = async (args: readonly string[], delayMs: number, stop: (pid: number) => void): Promise<string> => {
     const updates = () => service.requests.filter(({ operation }) => operation === "machines.update").length;
+    service.fail({ operation: "machines.update", when: "after", delayMs, times: 1 });
     const before = updates();
-    const args = ["run", "-s", "promote", "--", "staging", "prod", "--yes", "--by", "dave"];
-    const { pid, ended } = stack.start(args, { command: "npm", plain: true });
+    const started = stack.start(["run", "-s", "promote", "--", ...args], {
+      command: "npm",
+      plain: true,
+      ownGroup: true,
+    });
     await expect.poll(updates, { timeout: 60_000 }).toBeGreaterThan(before);
-    kill(family(pid));
-    await ended;
-    expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was cut off");
-    expect(await refused(npm("promote", "staging", "prod", "--yes"))).toContain(
-      "When none is running, `pulumi cancel --stack prod` unlocks it.",
+    stop(started.pid);
+    return (await started.ended).output;
+  };
+
+  test("one that was interrupted is told of, and gone on with by the same command", async () => {
+    const args = ["staging", "prod", "--yes", "--by", "dave"];
+    // As ^C does.
+    expect(await stopped(args, 2000, (pid) => process.kill(-pid, "SIGINT"))).toContain(
+      "Running the same command again goes on; --rollback goes back.",
     );
-    await stack.ok("cancel", "--yes", "--stack", "prod");
+    expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was cut off");
     const output = await done(npm("promote", "staging", "prod", "--yes", "--by", "erin"));
     expect(output).toContain("Going on with the promotion from staging to prod");
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("c"), promotedBy: "dave" });
   });
 
-  test("a stack goes back to the release before", async () => {
-    service.fail({ operation: "machines.update", status: 422, times: 1 });
-    expect(await refused(npm("promote", "prod", "--rollback", "--yes"))).toContain(
-      "Running the same command again goes on.",
-    );
+  test("a stack goes back to the release before, also when the way back was killed", async () => {
+    await stopped(["prod", "--rollback", "--yes"], 20_000, (pid) => kill(family(pid)));
     expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was cut off");
+    expect(await refused(npm("promote", "prod", "--rollback", "--yes"))).toMatch(
+      /When none is running, `pulumi cancel --stack prod` unlocks it\.\nRunning the same command again goes on; a promotion/,
+    );
+    await stack.ok("cancel", "--yes", "--stack", "prod");
     const output = await done(npm("promote", "prod", "--rollback", "--yes", "--by", "carol"));
     expect(output).toContain(`${image("1.1.0")}@${digest("c")}\n        ->  ${image("1.0.0")}@${digest("a")}`);
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("a"), promotedBy: "carol" });
@@ -186,8 +200,19 @@ describe("promotion", () => {
     const apps = () => all.apps("dev");
     const before = await apps();
     const create = ["create", "pr-7", "--template", "dev", "--expires", "1h", "--summary", "summary.md"];
-    const set = ["--set", `image=${image("1.0.0")}`, "--set-secret", "key=c4n4ry-key"];
-    expect(await done(npm("environment", ...create, ...set))).not.toContain("c4n4ry");
+    const set = ["--set", `image=${image("1.0.0")}`, "--set-secret", "key=KEY"];
+    // Also in what npm tells that it runs.
+    const make = () =>
+      stack.run(["run", "environment", "--", ...create, ...set], {
+        command: "npm",
+        plain: true,
+        env: { KEY: "c4n4ry-key" },
+      });
+    service.fail({ operation: "machines.create", status: 422, times: 1 });
+    const { code, output } = await make();
+    expect([code, output]).toEqual([2, expect.stringMatching(/environment pr-7 is not finished: .*machines\.create/)]);
+    expect(output).not.toContain("c4n4ry");
+    expect(await done(make())).not.toContain("c4n4ry");
     expect(await stack.ok("config", "get", "key", "--stack", "pr-7")).toBe("c4n4ry-key\n");
     expect(configuration("pr-7")).not.toContain("c4n4ry");
     expect(await apps()).toBe(before + 1);

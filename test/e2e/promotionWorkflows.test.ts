@@ -1,6 +1,6 @@
 // The promotion of a release by the workflows of the example, on the plugin: what each job runs, with the secrets that the job
 // gets. Stacks are called by their whole names where one names another.
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send } from "../support/around.ts";
@@ -11,7 +11,9 @@ import { runJob, type Runner } from "../support/workflow.ts";
 describe("promotion by the workflows", () => {
   let all: Prepared;
   let stack: Stack;
-  let runner: (values: Readonly<Record<string, string>>) => Runner;
+  /** Everything that jobs without the secrets of production have written. */
+  let told = "";
+  let run: (file: string, job: string, values: Runner["values"]) => Promise<Ran>;
 
   const whole = (name: string): string => `organization/machines-promotion/${name}`;
   const git = (...args: string[]): Promise<string> =>
@@ -26,7 +28,11 @@ describe("promotion by the workflows", () => {
         { MACHINES_TOKEN: token, PULUMI_CONFIG_PASSPHRASE: "test" },
       ]),
     );
-    runner = (values) => ({ values, secrets });
+    run = async (file, job, values) => {
+      const ran = await runJob(stack, file, job, { values, secrets });
+      if (ran.environment !== "prod") told += ran.output;
+      return ran;
+    };
     Object.assign(stack.env, { GITHUB_ACTOR: "alice", GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" });
     await all.list("1.0.0", digest("a"));
     for (const name of ["dev", "staging", "prod"]) {
@@ -39,26 +45,30 @@ describe("promotion by the workflows", () => {
       });
     }
     await stack.ok("config", "set", "before", whole("dev"), "--stack", "staging");
+    // What is there besides a checkout.
+    writeFileSync(join(stack.dir, ".gitignore"), "node_modules\n.*\n!.gitignore\n");
     await git("init", "--quiet", "--initial-branch=main");
     await git("init", "--quiet", "--bare", join(stack.dir, ".origin"));
-    await git("add", "Pulumi.yaml", "index.ts", "Pulumi.dev.yaml", "Pulumi.staging.yaml", "Pulumi.prod.yaml");
-    await git("-c", "user.name=alice", "-c", "user.email=alice@example.com", "commit", "--quiet", "--message", "Begin");
+    await git("add", ".");
+    await git("config", "user.name", "alice");
+    await git("config", "user.email", "alice@example.com");
+    await git("commit", "--quiet", "--message", "Begin");
     await git("remote", "add", "origin", join(stack.dir, ".origin"));
     await git("push", "--quiet", "--set-upstream", "origin", "main");
   });
   afterAll(() => all.close());
 
+  const onMain = { "github.ref_name": "main", "github.event.repository.default_branch": "main" };
   const promote = (to: "staging" | "prod", rollback = false): Promise<Ran> =>
-    runJob(
-      stack,
-      "promote.yml",
-      "promote",
-      runner({
-        "inputs.to": to,
-        "inputs.rollback": String(rollback),
-        "inputs.to == 'prod' && 'staging' || 'dev'": to === "prod" ? "staging" : "dev",
-      }),
-    );
+    run("promote.yml", "promote", { ...onMain, "inputs.to": to, "inputs.rollback": String(rollback) });
+  /** What happens to pull request 7, of a branch of the repository or of a fork. */
+  const pullRequest = (action: string, from = "acme/shop") => ({
+    "github.event_name": "pull_request",
+    "github.event.action": action,
+    "github.event.number": "7",
+    "github.repository": "acme/shop",
+    "github.event.pull_request.head.repo.full_name": from,
+  });
   const update = (): Promise<string> =>
     done(stack.run(["up", "--yes", "--skip-preview", "--stack", "dev"], { env: { MACHINES_TOKEN: all.tokens.dev } }));
 
@@ -69,6 +79,8 @@ describe("promotion by the workflows", () => {
     expect(await done(promote("prod"))).toContain(`prod runs ${image("1.0.0")}@${digest("a")} on 2 healthy Machines.`);
     await stack.ok("config", "set", "image", image("1.1.0"), "--stack", "dev");
     await update();
+    await git("commit", "--quiet", "--all", "--message", "Take 1.1.0");
+    await git("push", "--quiet");
     await done(promote("staging"));
     await done(promote("prod"));
     expect(await all.releaseOf("prod")).toMatchObject({ digest: digest("b"), promotedBy: "alice" });
@@ -78,6 +90,7 @@ describe("promotion by the workflows", () => {
       "Promote to prod",
       "Promote to prod",
       "Promote to staging",
+      "Take 1.1.0",
       "Promote to prod",
       "Promote to staging",
       "Begin",
@@ -86,26 +99,54 @@ describe("promotion by the workflows", () => {
 
   test("a token that can only read is enough to preview, and to look for drift", async () => {
     const values = { "matrix.stack": "prod" };
-    expect(await done(runJob(stack, "preview.yml", "staging", runner({})))).toMatch(/Resources:\n +\d+ unchanged/);
-    expect(await done(runJob(stack, "drift.yml", "drift", runner(values)))).toMatch(/^prod .* 2 healthy +none$/m);
+    expect(await done(run("preview.yml", "staging", pullRequest("opened")))).toMatch(/Resources:\n +\d+ unchanged/);
+    expect(await done(run("drift.yml", "drift", values))).toMatch(/^prod .* 2 healthy +none$/m);
     const [id = ""] = (await all.releaseOf("prod")).machines;
     const [app = "", machine = ""] = id.split("/");
     const caller = { url: all.service.url, token: all.tokens.prod };
     await send(caller, "POST", `/v1/apps/${app}/machines/${machine}/cordon`);
-    expect(await refused(runJob(stack, "drift.yml", "drift", runner(values)))).toMatch(/^prod .* 2 healthy +1$/m);
+    expect(await refused(run("drift.yml", "drift", values))).toMatch(/^prod .* 2 healthy +1$/m);
     await send(caller, "POST", `/v1/apps/${app}/machines/${machine}/uncordon`);
   });
 
   test("an environment is made and destroyed, and none is where its time is not over", async () => {
-    const values = { "github.event.number": "7" };
-    await done(runJob(stack, "environments.yml", "create", runner(values)));
+    const nightly = { "github.event_name": "schedule" };
+    expect((await run("environments.yml", "create", pullRequest("opened", "somebody/shop"))).output).toBe("");
+    await done(run("environments.yml", "create", pullRequest("opened")));
     expect(readFileSync(join(stack.dir, "summary.md"), "utf8")).toMatch(/^### Environment pr-7\n[^]*- create Machine/);
-    await done(runJob(stack, "environments.yml", "sweep", runner({})));
+    await done(run("environments.yml", "sweep", nightly));
     expect(await all.apps("dev")).toBe(2);
-    expect(await done(runJob(stack, "environments.yml", "destroy", runner(values)))).toContain(
+    expect(await done(run("environments.yml", "destroy", pullRequest("closed")))).toContain(
       "Environment pr-7 is gone, with everything it made.",
     );
     expect(await all.apps("dev")).toBe(1);
+  });
+
+  test("one that was cut off while it was made is taken away from another computer", async () => {
+    const service = all.service;
+    const refusals = (): number => service.requests.filter(({ status }) => status === 422).length;
+    service.fail({ operation: "machines.create", status: 422, times: 1 });
+    expect((await run("environments.yml", "create", pullRequest("opened"))).code).not.toBe(0);
+    expect(refusals()).toBe(1);
+    expect(await all.apps("dev")).toBe(2);
+    await done(run("environments.yml", "destroy", pullRequest("closed")));
+    expect(await all.apps("dev")).toBe(1);
+  });
+
+  test("a promotion that another computer began and left is told of, and is gone back from", async () => {
+    await stack.ok("stack", "tag", "set", "pulumi-machines:promotion", digest("b"), "--stack", "prod");
+    expect(await refused(run("drift.yml", "drift", { "matrix.stack": "prod" }))).toContain(
+      "prod: a promotion to it was cut off",
+    );
+    expect(await done(promote("prod", true))).toContain(`prod runs ${image("1.0.0")}@${digest("a")}`);
+    await done(run("drift.yml", "drift", { "matrix.stack": "prod" }));
+  });
+
+  test("the token of production is nowhere but in its own job", async () => {
+    expect(told).toContain("Environment pr-7 is gone");
+    expect(told).not.toContain(all.tokens.prod);
+    const files = await stack.run(["-rlF", all.tokens.prod, "."], { command: "grep", plain: true });
+    expect(files.stdout).toBe("");
   });
 
   test("Machines of a provider that the program makes are looked at where it leads", async () => {

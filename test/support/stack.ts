@@ -20,6 +20,8 @@ export interface RunOptions {
   readonly command?: string;
   /** Whether the arguments are all there are, without those every run of the CLI gets. */
   readonly plain?: boolean;
+  /** Whether it gets a process group of its own, to which a test sends what a terminal would. */
+  readonly ownGroup?: boolean;
 }
 
 /** A run of the CLI that goes on. */
@@ -167,11 +169,15 @@ export class Stack {
   }
 
   /** Starts the CLI, for tests that do something to it while it runs. */
-  start(args: readonly string[], { env, command = "pulumi", plain = false }: RunOptions = {}): Running {
+  start(
+    args: readonly string[],
+    { env, command = "pulumi", plain = false, ownGroup = false }: RunOptions = {},
+  ): Running {
     const child = spawn(command, plain ? args : [...args, "--non-interactive", "--color", "never"], {
       cwd: this.dir,
       env: { ...this.env, ...env },
       stdio: ["ignore", "pipe", "pipe"],
+      detached: ownGroup,
     });
     let [output, stdout, stderr] = ["", "", ""];
     child.stdout.setEncoding("utf8").on("data", (text: string) => {

@@ -1,5 +1,5 @@
 // `pulumi-machines environment`: stacks for a while, one for each pull request: made like another one, and gone in time.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { z } from "zod";
 import { isObject, parseDuration } from "../../../api/schema.ts";
@@ -8,7 +8,19 @@ import type { Streams } from "../orphans.ts";
 import { exportStack, pulumi } from "../pulumi.ts";
 import { readState, type Held } from "../stackState.ts";
 import { costsOf, stepsOf, type Step } from "./plan.ts";
-import { bareName, openProject, outputsOf, settingsOf, type Project, type Stack } from "./stacks.ts";
+import {
+  configOf,
+  environmentTag,
+  fileOf,
+  openProject,
+  outputsOf,
+  reasonOf,
+  setConfig,
+  tagsOf,
+  untilItEnds,
+  type Project,
+  type Stack,
+} from "./stacks.ts";
 
 /** What the command is told when it makes an environment. */
 export interface CreateOptions {
@@ -16,19 +28,22 @@ export interface CreateOptions {
   readonly template: string;
   /** How long it may live, for example `48h`. */
   readonly expires: string;
-  /** Configuration that is not the template's, `key=value`; secret where the template's is. */
+  /** Configuration that is not the template's, `key=value`. */
   readonly set?: readonly string[];
-  /** The same, always secret. */
+  /** Secret configuration that is not the template's, `key=VARIABLE`: the value is that of a variable of the environment. */
   readonly setSecret?: readonly string[];
   /** File for a summary in Markdown, for example for a comment. */
   readonly summary?: string;
 }
 
-/**
- * Key of the configuration that makes a stack an environment: with its own name, so that a copy of its configuration makes
- * none, and the time it is good for. Only stacks that have it are ever changed or destroyed.
- */
-const marker = "pulumi-machines:environment";
+/** What the tag of an environment says. Only stacks that have it are ever changed or destroyed, from whatever computer. */
+const markOf = z.object({
+  /** Stack it is made like. */
+  template: z.string(),
+  /** Until when it may live, in RFC 3339. */
+  expires: z.iso.datetime(),
+});
+type Mark = z.infer<typeof markOf>;
 
 /** Makes an environment, or brings it up to date and makes it live longer. */
 export async function create(
@@ -40,37 +55,30 @@ export async function create(
   const nanoseconds = parseDuration(options.expires);
   if (nanoseconds === undefined || nanoseconds <= 0)
     throw new MachinesError("invalid-input", `--expires ${options.expires}: must be a time such as 48h`);
-  const { set = [], setSecret = [] } = options;
-  const given = [...set.map((pair) => setting(pair, false)), ...setSecret.map((pair) => setting(pair, true))];
   const project = await openProject();
   if (name === options.template)
     throw new MachinesError("invalid-input", `${name} is the template: an environment needs a name of its own`);
   const template = await project.stack(options.template);
-  const secret = await secretKeys(options.template);
+  const given = settingsOf(options, await configOf(template), project.name);
   const until = new Date(now.getTime() + nanoseconds / 1e6).toISOString();
+  const mark: Mark = { template: options.template, expires: until };
   const stack =
-    (await environment(project, name)) ??
-    (await project.newStack(name, { secretsProvider: (await settingsOf(template))?.secretsProvider }));
-  const mark = { value: JSON.stringify({ stack: bareName(stack), expires: until }) };
+    (await environment(project, name))?.stack ??
+    (await project.newStack(name, { secretsProvider: await secretsProviderOf(template) }));
   // First of all: a stack that could not be finished is one that can be destroyed.
-  await stack.setConfig(marker, mark);
-  // Not by way of arguments: there are secrets in it, which an error would quote.
+  await pulumi(["stack", "tag", "set", environmentTag, JSON.stringify(mark)], name);
   await pulumi(["config", "cp", "--dest", name], options.template);
-  for (const { key, value, isSecret } of given) {
-    const whole = key.includes(":") ? key : `${project.name}:${key}`;
-    try {
-      await stack.setConfig(whole, { value, secret: isSecret || secret.has(whole) });
-    } catch {
-      // What the API says of it quotes the value.
-      throw new MachinesError(
-        "invalid-input",
-        `${key} could not be set: is it a key that \`pulumi config set\` takes?`,
-      );
-    }
-  }
-  await stack.setConfig(marker, mark);
+  for (const { key, ...setting } of given) await setConfig(stack, key, setting);
   const events: automation.EngineEvent[] = [];
-  await stack.up({ onOutput: out, onError: out, color: "never", onEvent: (event) => void events.push(event) });
+  try {
+    const onEvent = (event: automation.EngineEvent): void => void events.push(event);
+    await untilItEnds(() => stack.up({ onOutput: out, onError: out, color: "never", onEvent }));
+  } catch (error) {
+    throw new MachinesError(
+      "refused",
+      `environment ${name} is not finished: ${reasonOf(error, stack)}\nRunning the same command again goes on; \`environment destroy ${name}\` takes away what it has made.`,
+    );
+  }
   const { resources } = readState(await exportStack(stack.name), `the state of ${name}`);
   const text = summaryOf(name, until, { steps: stepsOf(events), outputs: await outputsOf(stack), resources });
   if (options.summary === undefined) out(`\n${text}`);
@@ -80,13 +88,18 @@ export async function create(
 /** Destroys an environment with everything it made, and forgets its stack. */
 export async function destroy(name: string, { out }: Streams): Promise<void> {
   const project = await openProject();
-  const stack = await environment(project, name);
-  if (stack === undefined) out(`There is no environment ${name}.\n`);
-  else await remove(stack, out);
+  const found = await environment(project, name);
+  if (found === undefined) out(`There is no environment ${name}.\n`);
+  else await remove(found, out);
 }
 
-async function remove(stack: Stack, out: Streams["out"]): Promise<void> {
-  await stack.destroy({ onOutput: out, onError: out, color: "never" });
+async function remove({ stack, mark }: Environment, out: Streams["out"]): Promise<void> {
+  if ((await fileOf(stack)) === undefined) await configure(stack, mark);
+  try {
+    await untilItEnds(() => stack.destroy({ onOutput: out, onError: out, color: "never" }));
+  } catch (error) {
+    throw new MachinesError("refused", `environment ${stack.name} is still there: ${reasonOf(error, stack)}`);
+  }
   await stack.workspace.removeStack(stack.name);
   out(`Environment ${stack.name} is gone, with everything it made.\n`);
 }
@@ -101,8 +114,8 @@ export async function sweep(streams: Streams, now: Date = new Date()): Promise<0
   for (const name of (await project.stacks()).keys()) {
     try {
       const stack = await project.stack(name);
-      const until = await expiryOf(stack);
-      if (until !== undefined && Date.parse(until) <= now.getTime()) await remove(stack, streams.out);
+      const mark = await lookUp(stack);
+      if (mark !== undefined && Date.parse(mark.expires) <= now.getTime()) await remove({ stack, mark }, streams.out);
     } catch (error) {
       failed = true;
       streams.err(`Stack ${name} could not be looked at, or not be destroyed: ${messageOf(error)}`);
@@ -111,39 +124,75 @@ export async function sweep(streams: Streams, now: Date = new Date()): Promise<0
   return failed ? 1 : 0;
 }
 
+/** A stack that is an environment. */
+interface Environment {
+  readonly stack: Stack;
+  readonly mark: Mark;
+}
+
 /** An environment, if it is there. @throws MachinesError where the stack is another one, which is not ours to change or destroy */
-async function environment(project: Project, name: string): Promise<Stack | undefined> {
+async function environment(project: Project, name: string): Promise<Environment | undefined> {
   const stack = await project.find(name);
-  if (stack !== undefined && (await expiryOf(stack)) === undefined)
-    throw new MachinesError("refused", `stack ${name} is no environment: it was not made by this command`);
-  return stack;
+  if (stack === undefined) return undefined;
+  const mark = await lookUp(stack);
+  if (mark === undefined)
+    throw new MachinesError(
+      "refused",
+      `stack ${name} is no environment: it was not made by this command (\`pulumi stack rm ${name}\` removes one that has nothing)`,
+    );
+  return { stack, mark };
 }
 
-/** Until when a stack may live; undefined where it is no environment. */
-async function expiryOf(stack: Stack): Promise<string | undefined> {
-  let settings = await settingsOf(stack);
-  if (settings === undefined) {
-    // Another computer made it, as in CI: what it was last deployed with is known all the same.
-    await pulumi(["config", "refresh", "--force"], stack.name);
-    settings = await settingsOf(stack);
+async function lookUp(stack: Stack): Promise<Mark | undefined> {
+  const { [environmentTag]: text } = await tagsOf(stack);
+  return text === undefined ? undefined : markOf.parse(JSON.parse(text));
+}
+
+/** Another computer made it, as in CI: its configuration is that of its last deployment, or of what it was made like. */
+async function configure(stack: Stack, { template }: Mark): Promise<void> {
+  try {
+    await pulumi(["config", "refresh"], stack.name);
+  } catch {
+    await pulumi(["config", "cp", "--dest", stack.name], template);
   }
-  const mark = settings?.config?.[marker] as unknown;
-  if (typeof mark !== "string") return undefined;
-  const found = z.object({ stack: z.string(), expires: z.iso.datetime() }).safeParse(JSON.parse(mark));
-  return found.success && found.data.stack === bareName(stack) ? found.data.expires : undefined;
 }
 
-/** Keys of a stack's configuration whose values are secret. */
-async function secretKeys(stack: string): Promise<ReadonlySet<string>> {
-  const all = JSON.parse(await pulumi(["config", "--json"], stack)) as Record<string, { readonly secret?: boolean }>;
-  return new Set(Object.entries(all).flatMap(([key, { secret }]) => (secret ? [key] : [])));
+async function secretsProviderOf(stack: Stack): Promise<string | undefined> {
+  const file = await fileOf(stack);
+  const text = file === undefined ? "" : readFileSync(file, "utf8");
+  return /^\s*"?secretsprovider"?:\s*"?([^"\s,]+)/m.exec(text)?.[1];
 }
 
-function setting(pair: string, isSecret: boolean): { key: string; value: string; isSecret: boolean } {
-  const at = pair.indexOf("=");
-  // Not quoted: it may be a secret.
-  if (at < 1) throw new MachinesError("invalid-input", `--set${isSecret ? "-secret" : ""} takes key=value`);
-  return { key: pair.slice(0, at), value: pair.slice(at + 1), isSecret };
+/** Configuration that is not the template's. Values of secrets are not among the arguments, which CI and `ps` show. */
+function settingsOf(
+  { set = [], setSecret = [] }: CreateOptions,
+  template: Awaited<ReturnType<typeof configOf>>,
+  project: string,
+): { key: string; value: string; isSecret: boolean }[] {
+  const split = (option: string, pair: string, second: string): [key: string, value: string] => {
+    const at = pair.indexOf("=");
+    // Not quoted: it may be a secret all the same.
+    if (at < 1) throw new MachinesError("invalid-input", `${option} takes key=${second}`);
+    const key = pair.slice(0, at);
+    return [key.includes(":") ? key : `${project}:${key}`, pair.slice(at + 1)];
+  };
+  const plain = set.map((pair) => {
+    const [key, value] = split("--set", pair, "value");
+    if (template[key]?.secret)
+      throw new MachinesError(
+        "invalid-input",
+        `--set: ${key} is a secret of the template; --set-secret ${key}=VARIABLE takes it from the environment`,
+      );
+    return { key, value, isSecret: false };
+  });
+  const secret = setSecret.map((pair) => {
+    const [key, variable] = split("--set-secret", pair, "VARIABLE");
+    const value = process.env[variable];
+    if (value === undefined || value === "")
+      throw new MachinesError("invalid-input", `--set-secret: there is no variable for ${key} in the environment`);
+    return { key, value, isSecret: true };
+  });
+  return [...plain, ...secret];
 }
 
 /** What there is to say of an environment. */

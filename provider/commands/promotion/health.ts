@@ -39,9 +39,11 @@ async function clientsOf(stack: Stack): Promise<(machine: string) => Api> {
   const clients = new Map<string | undefined, Api>();
   return (machine) => {
     const urn = resources.find(({ type, id }) => type === "Machine" && id === machine)?.provider;
+    const known = clients.get(urn);
+    if (known !== undefined) return known;
     const made = providers.find((provider) => provider.urn === urn);
     const config = readConfig((key) => (made ? openText(made.inputs[key]) : own.get(key)), process.env);
-    const client = clients.get(urn) ?? clientFor(config, () => undefined);
+    const client = clientFor(config, () => undefined);
     clients.set(urn, client);
     return client;
   };

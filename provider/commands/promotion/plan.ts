@@ -33,7 +33,7 @@ export function stepsOf(events: readonly automation.EngineEvent[]): Step[] {
   });
 }
 
-const holdsData = new Set(["App", "Volume", "PostgresCluster"]);
+const holdsData = new Set(["App", "Volume", "PostgresCluster", "PostgresDatabase"]);
 const destroys = new Set([
   ...["delete", "delete-replaced", "replace", "create-replacement", "import-replacement"],
   ...["discard", "discard-replaced"],
@@ -44,6 +44,13 @@ export const destructive = (steps: readonly Step[]): Step[] => {
   const found = steps.filter(({ op, type }) => destroys.has(op) && holdsData.has(type));
   return found.filter(({ type, name }, at) => found.findIndex((one) => one.type === type && one.name === name) === at);
 };
+
+/** Whether a Machine would run an image; so it may be where inputs of Machines are secret, which a preview does not tell. */
+export const usesImage = (steps: readonly Step[], image: string): boolean =>
+  steps.some(({ type, after }) => {
+    const told = type === "Machine" ? JSON.stringify(after ?? {}) : "";
+    return told.includes(JSON.stringify(image)) || told.includes("[secret]");
+  });
 
 /** Steps whose resource is part of the stack before, and after; those of a replacement are counted by one of them. */
 const counted = {

@@ -5,16 +5,19 @@ import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { MachinesError, messageOf } from "../../core/errors.ts";
 import type { Streams } from "../orphans.ts";
 import { unhealthy } from "./health.ts";
-import { costsOf, destructive, stepsOf, type Step } from "./plan.ts";
+import { costsOf, destructive, stepsOf, usesImage, type Step } from "./plan.ts";
 import {
   asIfPinned,
   bareName,
+  begin,
+  end,
   isSame,
-  isUnderWay,
   openProject,
   pin,
-  pinnedTo,
+  reasonOf,
   runsNow,
+  standingOf,
+  untilItEnds,
   type ReleaseRecord,
   type Stack,
 } from "./stacks.ts";
@@ -30,15 +33,17 @@ export interface PromoteOptions {
   readonly by?: string;
 }
 
-/** What a promotion is about. */
+/** What a promotion, or a way back, is about. */
 interface Move {
   readonly to: Stack;
   /** What the stack runs before. */
   readonly current: ReleaseRecord | undefined;
   /** What it is to run. */
   readonly wanted: ReleaseRecord;
-  /** What it was pinned to before, and remembers after. */
-  readonly before: readonly ReleaseRecord[];
+  /** What it remembers besides, while this is under way. */
+  readonly meanwhile: readonly ReleaseRecord[];
+  /** What it remembers besides, once this is done. */
+  readonly after: readonly ReleaseRecord[];
   readonly title: string;
 }
 
@@ -49,64 +54,60 @@ interface Move {
 export async function promote(from: string, to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
   const project = await openProject();
   const [source, target] = await Promise.all([project.stack(from), project.stack(to)]);
-  const [offered, current, pinned] = await Promise.all([runsNow(source), runsNow(target), pinnedTo(target)]);
+  const [offered, { current, pinned, history, isUnderWay }] = await Promise.all([runsNow(source), standingOf(target)]);
   if (offered === undefined)
     throw new MachinesError("invalid-input", `stack ${from} runs no release: it has no output release yet`);
-  const [first] = pinned;
-  if (isSame(offered, current) && isSame(offered, first) && !isUnderWay(first)) {
+  if (isSame(offered, current) && isSame(offered, pinned) && !isUnderWay) {
     streams.out(`${to} runs the release of ${from} already: ${offered.image}\n`);
     return 0;
   }
   // A promotion that was cut off has pinned what it was about: that is gone on with, as it was begun.
-  const goesOn = first?.pending === true && isSame(first, offered);
+  const goesOn = pinned?.pending === true && isSame(pinned, offered);
   const wanted = {
     ...offered,
-    promotedBy: goesOn ? first.promotedBy : byOf(options),
-    promotedAt: goesOn ? first.promotedAt : new Date().toISOString(),
+    promotedBy: goesOn ? pinned.promotedBy : byOf(options),
+    promotedAt: goesOn ? pinned.promotedAt : new Date().toISOString(),
     pending: true,
   };
+  const before = isSame(history[0], wanted) ? history.slice(1) : history;
   const title = `${goesOn ? "Going on with the promotion" : "Promotion"} from ${from} to ${to}`;
-  return carryOut(
-    { to: target, current, wanted, before: carriedThrough(pinned, current, wanted), title },
-    options,
-    streams,
-  );
+  return carryOut({ to: target, current, wanted, meanwhile: before, after: before, title }, options, streams);
 }
 
 /** Takes a stack back to the release it ran before. Exit codes as of {@link promote}. */
 export async function rollback(to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
   const target = await (await openProject()).stack(to);
-  const [current, [first, ...others]] = await Promise.all([runsNow(target), pinnedTo(target)]);
-  const done = others.filter((one) => !isUnderWay(one));
-  // A way back that was cut off is gone on with; of a promotion that was, it goes back to what was there.
-  const wanted = first?.goingBack === true ? first : done.find((one) => !isSame(one, first));
+  const { current, pinned, history, isUnderWay } = await standingOf(target);
+  // Of a promotion that was cut off it goes back to what was there, whatever of it has been done; another computer may have
+  // begun it, which only the tag tells.
+  const left = pinned?.pending === true ? pinned : isUnderWay ? undefined : (current ?? pinned);
+  const wanted = pinned?.goingBack === true ? pinned : history.find((one) => !isSame(one, left));
   if (wanted === undefined)
     throw new MachinesError(
       "invalid-input",
-      `stack ${to} has no release to go back to${first === undefined ? "" : `; \`pulumi config rm releases --stack ${to}\` has it take over what the stack before runs`}`,
+      `stack ${to} has no release to go back to${pinned === undefined ? "" : `; \`pulumi config rm releases --stack ${to}\` has it take over what the stack before runs`}`,
     );
   const { pending: _, ...rest } = wanted;
   const again = { ...rest, promotedBy: byOf(options), promotedAt: new Date().toISOString(), goingBack: true };
-  const before = wanted === first ? done : done.slice(done.indexOf(wanted) + 1);
-  return carryOut({ to: target, current, wanted: again, before, title: `${to} goes back` }, options, streams);
+  const after = history.slice(history.findIndex((one) => isSame(one, wanted)) + 1);
+  return carryOut(
+    { to: target, current, wanted: again, meanwhile: history, after, title: `${to} goes back` },
+    options,
+    streams,
+  );
 }
 
-/** What a stack remembers besides what it is to run: what was carried through, or what it ran before it was ever pinned. */
-function carriedThrough(
-  pinned: readonly ReleaseRecord[],
-  current: ReleaseRecord | undefined,
-  wanted: ReleaseRecord,
-): ReleaseRecord[] {
-  const done = pinned.filter((one) => !isUnderWay(one));
-  if (done.length > 0) return isSame(done[0], wanted) ? done.slice(1) : done;
-  return current === undefined || isSame(current, wanted) ? [] : [current];
+function byOf({ by }: PromoteOptions): string {
+  try {
+    return by ?? process.env["GITHUB_ACTOR"] ?? userInfo().username;
+  } catch {
+    throw new MachinesError("invalid-input", "this computer does not know who you are: say --by NAME");
+  }
 }
-
-const byOf = ({ by }: PromoteOptions): string => by ?? process.env["GITHUB_ACTOR"] ?? userInfo().username;
 
 /** Shows, previews, asks, applies, looks whether it is healthy, and writes down. */
 async function carryOut(move: Move, options: PromoteOptions, { out, err }: Streams): Promise<0 | 1> {
-  const { to, current, wanted, before, title } = move;
+  const { to, current, wanted, meanwhile, after, title } = move;
   if (!options.yes && !options.dryRun && !process.stdin.isTTY)
     throw new MachinesError("invalid-input", "there is nobody to ask: say --yes, or --dry-run to only look");
   out(`${title}\n${changesOf(current, wanted)}\n`);
@@ -115,13 +116,20 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
     ...(options.policyPack && { policyPacks: forStack(options.policyPack) }),
     ...(options.policyPackConfig && { policyPackConfigs: forStack(options.policyPackConfig) }),
   };
-  const steps = await asIfPinned(to, [wanted], (configFile) => previewed(to, { ...packs, configFile }, out));
+  const steps = await asIfPinned(to, wanted, (configFile) => previewed(to, { ...packs, configFile }, out));
   if (steps === undefined) {
     err("Not promoted: the preview failed, for what it says above. Nothing has changed.");
     return 1;
   }
-  const lost = destructive(steps);
   out(summaryOf(steps));
+  if (!usesImage(steps, wanted.image)) {
+    err(
+      `Not promoted: no Machine of ${to.name} would run ${wanted.image}. Its program must hand the first of the configuration ` +
+        "releases to its Release, as pinned, and the image of that to its Machines. Nothing has changed.",
+    );
+    return 1;
+  }
+  const lost = destructive(steps);
   if (lost.length > 0) {
     err(
       `Not promoted: it would delete or replace ${lost.map(({ type, name }) => `the ${type} ${name}`).join(", ")}. ` +
@@ -134,17 +142,23 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
     return options.dryRun ? 0 : 1;
   }
   // From here on it is under way: whoever runs the command again, or `up`, goes on with this release.
-  await pin(to, [wanted, ...before]);
+  await pin(to, [wanted, ...meanwhile]);
   try {
+    await begin(to, wanted);
     const ran = await applied(to, wanted, { ...packs, onOutput: out, onError: out, color: "never" });
     const { pending: _, goingBack: __, ...done } = wanted;
-    await pin(to, [done, ...before]);
+    await end(to);
+    await pin(to, [done, ...after]);
     const count = `${ran.machines.length} healthy Machine${ran.machines.length === 1 ? "" : "s"}`;
     out(`${to.name} runs ${ran.image} on ${count}.\n`);
     return 0;
   } catch (error) {
-    const back = wanted.goingBack ? "" : "; --rollback goes back";
-    err(`${messageOf(error)}\nRunning the same command again goes on${back}.`);
+    const other = wanted.goingBack
+      ? "; a promotion goes forward again"
+      : meanwhile.length > 0
+        ? "; --rollback goes back"
+        : "";
+    err(`${messageOf(error)}\nRunning the same command again goes on${other}.`);
     return 1;
   }
 }
@@ -155,9 +169,9 @@ async function applied(to: Stack, wanted: ReleaseRecord, options: automation.UpO
     throw new MachinesError("refused", message);
   };
   try {
-    await to.up(options);
+    await untilItEnds(() => to.up(options));
   } catch (error) {
-    unfinished(`The update failed: ${reasonOf(error, to.name)}`);
+    unfinished(`The update failed: ${reasonOf(error, to)}`);
   }
   const ran = await runsNow(to);
   if (ran === undefined || !isSame(ran, wanted))
@@ -176,13 +190,8 @@ async function previewed(
 ): Promise<Step[] | undefined> {
   const events: automation.EngineEvent[] = [];
   try {
-    await stack.preview({
-      ...options,
-      onOutput: out,
-      onError: out,
-      color: "never",
-      onEvent: (event) => void events.push(event),
-    });
+    const onEvent = (event: automation.EngineEvent): void => void events.push(event);
+    await untilItEnds(() => stack.preview({ ...options, onOutput: out, onError: out, color: "never", onEvent }));
     return stepsOf(events);
   } catch {
     return undefined;
@@ -202,9 +211,13 @@ function changesOf(current: ReleaseRecord | undefined, wanted: ReleaseRecord): s
 
 function summaryOf(steps: readonly Step[]): string {
   const changed = steps.filter(({ op, type }) => op !== "same" && type === "Machine");
+  const gone = steps.filter(({ op, type }) => op === "delete" && type !== "Machine");
   const { before, after, currency } = costsOf(steps);
-  return `  Machines  ${changed.length === 0 ? "no change" : changed.map(({ op, name }) => `${name} (${op})`).join(", ")}
-  cost      about ${before.toFixed(2)} -> ${after.toFixed(2)} ${currency} a month\n`;
+  return [
+    `  Machines  ${changed.length === 0 ? "no change" : changed.map(({ op, name }) => `${name} (${op})`).join(", ")}`,
+    ...(gone.length === 0 ? [] : [`  deletes   ${gone.map(({ type, name }) => `${type} ${name}`).join(", ")}`]),
+    `  cost      about ${before.toFixed(2)} -> ${after.toFixed(2)} ${currency} a month\n`,
+  ].join("\n");
 }
 
 async function agreed({ yes }: PromoteOptions, stack: string): Promise<boolean> {
@@ -212,15 +225,9 @@ async function agreed({ yes }: PromoteOptions, stack: string): Promise<boolean> 
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   try {
     return /^y(es)?$/i.test((await terminal.question(`Change ${stack}? [y/N] `)).trim());
+  } catch {
+    return false; // ^D or ^C
   } finally {
     terminal.close();
   }
-}
-
-function reasonOf(error: unknown, stack: string): string {
-  const text = messageOf(error);
-  if (text.includes("the stack is currently locked"))
-    return `${stack} is locked by another run, or by one that was killed. When none is running, \`pulumi cancel --stack ${stack}\` unlocks it.`;
-  const errors = text.split("\n").filter((line) => line.includes("error: "));
-  return errors.at(-1)?.trim() ?? "see above";
 }

@@ -1,7 +1,7 @@
 // The stacks of a project, by Pulumi's Automation API, and the releases they run and are pinned to.
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { z } from "zod";
 import { MachinesError, messageOf } from "../../core/errors.ts";
@@ -86,15 +86,27 @@ export async function openProject(): Promise<Project> {
 /** Name of a stack without its organization and project, as its file has it. */
 export const bareName = ({ name }: Stack): string => name.slice(name.lastIndexOf("/") + 1);
 
-/** Settings of a stack in its file; undefined where there is none. @throws MachinesError for a file that cannot be read */
-export async function settingsOf(stack: Stack): Promise<automation.StackSettings | undefined> {
-  try {
-    return await stack.workspace.stackSettings(stack.name);
-  } catch (error) {
-    const message = messageOf(error);
-    if (message.includes("failed to find stack settings file")) return undefined;
-    throw new MachinesError("configuration", `the configuration file of stack ${stack.name} cannot be read: ${message}`);
-  }
+/** The file of a stack's configuration; undefined where there is none. */
+export async function fileOf(stack: Stack): Promise<string | undefined> {
+  const { workspace } = stack;
+  type Settings = automation.ProjectSettings & { readonly stackConfigDir?: string };
+  const { stackConfigDir = "." }: Settings = await workspace.projectSettings();
+  const files = ["yaml", "yml", "json"].map((ending) =>
+    join(workspace.workDir, stackConfigDir, `Pulumi.${bareName(stack)}.${ending}`),
+  );
+  return files.find((file) => existsSync(file));
+}
+
+/** Sets a stack's configuration, in its file or in another one. */
+export async function setConfig(
+  stack: Stack,
+  key: string,
+  { value, isSecret = false, file }: { readonly value: string; readonly isSecret?: boolean; readonly file?: string },
+): Promise<void> {
+  const { name } = await stack.workspace.projectSettings();
+  const whole = key.includes(":") ? key : `${name}:${key}`;
+  const where = file === undefined ? [] : ["--config-file", file];
+  await pulumi(["config", "set", whole, isSecret ? "--secret" : "--plaintext", ...where], stack.name, value);
 }
 
 /** Outputs of a stack, secrets in them masked. */
@@ -120,60 +132,114 @@ export async function runsNow(stack: Stack): Promise<ReleaseRecord | undefined> 
   return parsed.data;
 }
 
+/** A stack's configuration by its whole keys; secrets have no value here. */
+export const configOf = async (
+  stack: Stack,
+): Promise<Readonly<Record<string, { readonly value?: string; readonly secret?: boolean }>>> =>
+  JSON.parse(await pulumi(["config", "--json"], stack.name)) as Record<string, { value?: string; secret?: boolean }>;
+
 /** Releases a stack was pinned to, the one it is pinned to first. They are in its configuration, as `releases`. */
-export async function pinnedTo(stack: Stack): Promise<ReleaseRecord[]> {
-  const all = await stack.getAllConfig();
+async function pinnedTo(stack: Stack): Promise<ReleaseRecord[]> {
   const { name } = await stack.workspace.projectSettings();
-  const text = all[`${name}:releases`]?.value;
+  const text = (await configOf(stack))[`${name}:releases`]?.value;
   if (text === undefined) return [];
   try {
     return z.array(record).parse(JSON.parse(text));
   } catch {
     throw new MachinesError(
       "configuration",
-      `the configuration releases of stack ${stack.name} cannot be read: take Pulumi.${stack.name}.yaml as it was before`,
+      `the configuration releases of stack ${stack.name} cannot be read: take Pulumi.${bareName(stack)}.yaml as it was before`,
     );
   }
 }
 
-/** Pins a stack to the first of these releases, and has it remember the others. */
-export async function pin(stack: Stack, releases: readonly ReleaseRecord[]): Promise<void> {
-  const { name } = await stack.workspace.projectSettings();
-  await stack.setConfig(`${name}:releases`, { value: JSON.stringify(releases.slice(0, remembered)) });
+/** Where a stack stands. */
+export interface Standing {
+  /** What it runs, as its last update that ended well told. */
+  readonly current: ReleaseRecord | undefined;
+  /** What its configuration pins it to. */
+  readonly pinned: ReleaseRecord | undefined;
+  /** What it ran until now, the newest first, what it runs included. */
+  readonly history: readonly ReleaseRecord[];
+  /** Whether a promotion or a way back was begun and not carried through, here or on another computer. */
+  readonly isUnderWay: boolean;
 }
 
+/** Tag that makes a stack an environment: one for a while. */
+export const environmentTag = "pulumi-machines:environment";
+
+/** Tag of a stack while a promotion or a way back is under way: it tells computers whose files know nothing of it. */
+const underWay = "pulumi-machines:promotion";
+
+/** Where a stack stands, by what it tells, its configuration and its tags. */
+export async function standingOf(stack: Stack): Promise<Standing> {
+  const [current, releases, tags] = await Promise.all([runsNow(stack), pinnedTo(stack), tagsOf(stack)]);
+  const [pinned] = releases;
+  const done = releases.filter(({ pending, goingBack }) => !pending && !goingBack);
+  const at = done.findIndex((one) => isSame(one, current));
+  // The file may be older than what runs: that was promoted elsewhere, and has not come here yet.
+  const history = current !== undefined && at < 0 ? [current, ...done] : done.slice(Math.max(at, 0));
+  const isUnderWay = pinned?.pending === true || pinned?.goingBack === true || tags[underWay] !== undefined;
+  return { current, pinned, history, isUnderWay };
+}
+
+/** Pins a stack to the first of these releases, and has it remember the others. */
+export const pin = (stack: Stack, releases: readonly ReleaseRecord[]): Promise<void> =>
+  setConfig(stack, "releases", { value: JSON.stringify(releases.slice(0, remembered)) });
+
 /**
- * Calls back with a file of the stack's configuration as if it were pinned to these releases. The stack is left as it is, also
- * when this is killed in the middle.
+ * Calls back with a file of the stack's configuration as if it were pinned to a release. The stack is left as it is, also when
+ * this is killed in the middle.
  */
 export async function asIfPinned<T>(
   stack: Stack,
-  releases: readonly ReleaseRecord[],
+  release: ReleaseRecord,
   work: (configFile: string) => Promise<T>,
 ): Promise<T> {
-  const { name } = await stack.workspace.projectSettings();
-  const { config, secretsProvider, encryptedKey, encryptionSalt, ...others } = (await settingsOf(stack)) ?? {};
+  const own = await fileOf(stack);
   const folder = mkdtempSync(join(tmpdir(), "pulumi-machines-promote-"));
   try {
-    const file = join(folder, `Pulumi.${bareName(stack)}.yaml`);
-    const settings = {
-      ...others,
-      secretsprovider: secretsProvider,
-      encryptedkey: encryptedKey,
-      encryptionsalt: encryptionSalt,
-      config: { ...config, [`${name}:releases`]: JSON.stringify(releases) },
-    };
-    writeFileSync(file, JSON.stringify(settings), { mode: 0o600 }); // JSON is YAML
+    const file = join(folder, own === undefined ? "Pulumi.yaml" : basename(own));
+    if (own !== undefined) copyFileSync(own, file);
+    await setConfig(stack, "releases", { value: JSON.stringify([release]), file });
     return await work(file);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Whether what a stack is pinned to was not carried through: a promotion, or a way back. */
-export const isUnderWay = (release: ReleaseRecord | undefined): boolean =>
-  release?.pending === true || release?.goingBack === true;
+/** Notes in the backend that a stack is under way to a release. */
+export const begin = async (stack: Stack, { digest }: ReleaseRecord): Promise<void> =>
+  void (await pulumi(["stack", "tag", "set", underWay, digest], stack.name));
+
+/** Notes that it is under way no longer. */
+export const end = async (stack: Stack): Promise<void> =>
+  void (await pulumi(["stack", "tag", "rm", underWay], stack.name));
+
+/** Tags of a stack, which the backend keeps: whoever works on the stack sees the same. */
+export const tagsOf = async (stack: Stack): Promise<Readonly<Record<string, string>>> =>
+  JSON.parse(await pulumi(["stack", "tag", "ls", "--json"], stack.name)) as Record<string, string>;
 
 /** Whether two releases are the same image with the same configuration. */
 export const isSame = (a: ReleaseRecord | undefined, b: ReleaseRecord | undefined): boolean =>
   a !== undefined && b !== undefined && a.digest === b.digest && a.hash === b.hash;
+
+/** Why an operation on a stack failed, in short: the CLI has told all of it by then. */
+export function reasonOf(error: unknown, { name }: Stack): string {
+  const text = messageOf(error);
+  if (text.includes("the stack is currently locked"))
+    return `${name} is locked by another run, or by one that was killed. When none is running, \`pulumi cancel --stack ${name}\` unlocks it.`;
+  const errors = text.split("\n").filter((line) => line.includes("error: ") && !/ failed\s*$/.test(line));
+  return errors.at(-1)?.trim() ?? "see above";
+}
+
+/** Runs the CLI to its end also when this is interrupted: ^C reaches both, and the CLI first finishes what it has begun. */
+export async function untilItEnds<T>(work: () => Promise<T>): Promise<T> {
+  const wait = (): void => undefined;
+  process.on("SIGINT", wait);
+  try {
+    return await work();
+  } finally {
+    process.off("SIGINT", wait);
+  }
+}

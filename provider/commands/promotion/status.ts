@@ -2,7 +2,7 @@
 import { messageOf } from "../../core/errors.ts";
 import type { Streams } from "../orphans.ts";
 import { unhealthy } from "./health.ts";
-import { isUnderWay, openProject, pinnedTo, runsNow, type Stack } from "./stacks.ts";
+import { environmentTag, openProject, standingOf, tagsOf, type Stack } from "./stacks.ts";
 
 /** What the command is told. */
 export interface StatusOptions {
@@ -33,7 +33,7 @@ interface Told {
 }
 
 /**
- * Tells of stacks, of all there are when none are named.
+ * Tells of stacks, of all but the environments when none are named.
  * @returns 1 when a Machine is not healthy, a resource has drifted or a promotion was cut off, else 0
  */
 export async function status(
@@ -44,16 +44,21 @@ export async function status(
 ): Promise<0 | 1> {
   const project = await openProject();
   const there = await project.stacks();
+  const isAsked = names.length > 0;
   const found: Told[] = [];
-  for (const name of names.length > 0 ? names : there.keys())
-    found.push(
-      await project
-        .stack(name)
-        .then((stack) => lookAt(stack, there.get(name), options))
-        // One that cannot be looked at keeps nobody from seeing the others.
-        .catch((error: unknown) => ({ stack: name, problems: [messageOf(error)] })),
-    );
-  const told = names.length > 0 ? found : inOrder(found, project.name);
+  for (const name of isAsked ? names : there.keys()) {
+    const updatedAt = there.get(name) ?? there.get(name.slice(name.lastIndexOf("/") + 1));
+    const told = await project
+      .stack(name)
+      .then(async (stack) => {
+        const isPassing = !isAsked && (await tagsOf(stack))[environmentTag] !== undefined;
+        return isPassing ? undefined : lookAt(stack, updatedAt, options);
+      })
+      // One that cannot be looked at keeps nobody from seeing the others.
+      .catch((error: unknown) => ({ stack: name, problems: [messageOf(error)] }));
+    if (told !== undefined) found.push(told);
+  }
+  const told = isAsked ? found : inOrder(found, project.name);
   out(options.json ? `${JSON.stringify({ stacks: told }, null, 2)}\n` : tableOf(told, now));
   const isBad = ({ problems = [], drifted = 0, pending }: Told): boolean =>
     problems.length > 0 || drifted > 0 || pending === true;
@@ -70,23 +75,20 @@ function inOrder(told: readonly Told[], project: string): Told[] {
 }
 
 async function lookAt(stack: Stack, updatedAt: string | undefined, { drift }: StatusOptions): Promise<Told> {
-  const release = await runsNow(stack);
+  const { current: release, pinned, isUnderWay } = await standingOf(stack);
   const drifted = drift ? { drifted: await driftOf(stack) } : {};
-  if (release === undefined) return { stack: stack.name, ...drifted };
-  const [pinned] = await pinnedTo(stack);
+  const common = { stack: stack.name, pending: isUnderWay, updatedAt, ...drifted };
+  if (release === undefined) return common;
   return {
-    stack: stack.name,
+    ...common,
     image: release.image,
     digest: release.digest,
     settings: release.hash,
     promotedBy: release.promotedBy,
     promotedAt: release.promotedAt,
     promotedFrom: pinned?.stack,
-    updatedAt,
-    pending: isUnderWay(pinned),
     machines: release.machines.length,
     problems: await unhealthy(stack, release),
-    ...drifted,
   };
 }
 
@@ -115,7 +117,7 @@ function tableOf(told: readonly Told[], now: Date): string {
         ? `(updated ${age(one.updatedAt, now)} ago)`
         : "",
     one.problems === undefined ? "" : one.problems.length === 0 ? `${one.machines} healthy` : "not healthy",
-    ...(told.some(({ drifted }) => drifted !== undefined) ? [one.drifted === 0 ? "none" : `${one.drifted}`] : []),
+    ...(told.some(({ drifted }) => drifted !== undefined) ? [one.drifted === 0 ? "none" : `${one.drifted ?? ""}`] : []),
   ]);
   const heads = ["STACK", "IMAGE", "DIGEST", "SETTINGS", "PROMOTED", "MACHINES", "DRIFT"].slice(
     0,
