@@ -3,8 +3,9 @@ import { execFile, type ExecFileException } from "node:child_process";
 import { isObject } from "../../api/schema.ts";
 import { MachinesError } from "../core/errors.ts";
 
-/** The state of a stack of this folder's project, the selected one when left out, with its secrets sealed. */
-export const exportStack = (stack: string | undefined): Promise<string> => pulumi(["stack", "export"], stack);
+/** The state of a stack of this folder's project, the selected one when left out, with its secrets sealed or in the clear. */
+export const exportStack = (stack: string | undefined, secrets: "sealed" | "clear" = "sealed"): Promise<string> =>
+  pulumi(["stack", "export", ...(secrets === "clear" ? ["--show-secrets"] : [])], stack);
 
 /** The stack's configuration of the provider by key, without its namespace. Values are in the clear: never print them. */
 export async function stackConfig(stack: string | undefined): Promise<ReadonlyMap<string, string>> {

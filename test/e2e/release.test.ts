@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { startAdmin, type Admin } from "../../service/index.ts";
 import { send } from "../support/around.ts";
+import { digest, listImage } from "../support/promotion.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/shop:1.0.0";
-const digest = (digit: string): string => `sha256:${digit.repeat(64)}`;
 
 const program = `
 import { existsSync, readFileSync } from "node:fs";
@@ -52,14 +52,7 @@ describe.each(bindings)("a release on %s", (binding) => {
   let admin: Admin;
   let stack: Stack;
 
-  const tag = async (to: string): Promise<void> => {
-    const response = await fetch(`${admin.url}/images`, {
-      method: "PUT",
-      headers: { authorization: `Bearer ${admin.token}`, "content-type": "application/json" },
-      body: JSON.stringify({ reference: image, digest: to }),
-    });
-    expect(response.status).toBe(204);
-  };
+  const tag = (to: string): Promise<void> => listImage(admin, image, to);
   const on = (name: string, ...args: string[]) => stack.run([...args, "--stack", name]);
   const up = async (name: string): Promise<string> => {
     const { code, output } = await on(name, "up", "--yes", "--skip-preview");

@@ -2,7 +2,7 @@
 import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, inject } from "vitest";
-import { startAdmin } from "../../service/index.ts";
+import { startAdmin, type Admin } from "../../service/index.ts";
 import { addToken } from "../../service/store/tokens.ts";
 import { send } from "./around.ts";
 import { Stack, type Binding, type Ran } from "./stack.ts";
@@ -17,6 +17,16 @@ interface Release {
   readonly machines: readonly string[];
   readonly promotedBy?: string;
   readonly promotedAt?: string;
+}
+
+/** Has the service know an image by a digest: another one than before is a tag that was moved. */
+export async function listImage({ url, token }: Admin, reference: string, to: string): Promise<void> {
+  const response = await fetch(`${url}/images`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ reference, digest: to }),
+  });
+  expect(response.status).toBe(204);
 }
 
 /** A service with an organization for each stack, and the example's project. */
@@ -40,14 +50,7 @@ export async function prepare(name: string, binding: Binding) {
     service,
     tokens,
     stack,
-    list: async (tag: string, to: string): Promise<void> => {
-      const response = await fetch(`${admin.url}/images`, {
-        method: "PUT",
-        headers: { authorization: `Bearer ${admin.token}`, "content-type": "application/json" },
-        body: JSON.stringify({ reference: image(tag), digest: to }),
-      });
-      expect(response.status).toBe(204);
-    },
+    list: (tag: string, to: string): Promise<void> => listImage(admin, image(tag), to),
     /** Runs a script of the example, as `npm run NAME -- ARGS` does. */
     npm: (script: string, ...args: string[]): Promise<Ran> =>
       stack.run(["run", "-s", script, "--", ...args], { command: "npm", plain: true }),

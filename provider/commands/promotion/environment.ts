@@ -17,9 +17,11 @@ import {
   reasonOf,
   setConfig,
   tagsOf,
+  telling,
   untilItEnds,
   type Project,
   type Stack,
+  type StackConfig,
 } from "./stacks.ts";
 
 /** What the command is told when it makes an environment. */
@@ -72,7 +74,7 @@ export async function create(
   const events: automation.EngineEvent[] = [];
   try {
     const onEvent = (event: automation.EngineEvent): void => void events.push(event);
-    await untilItEnds(() => stack.up({ onOutput: out, onError: out, color: "never", onEvent }));
+    await untilItEnds(() => stack.up({ ...telling(out), onEvent }));
   } catch (error) {
     throw new MachinesError(
       "refused",
@@ -96,7 +98,7 @@ export async function destroy(name: string, { out }: Streams): Promise<void> {
 async function remove({ stack, mark }: Environment, out: Streams["out"]): Promise<void> {
   if ((await fileOf(stack)) === undefined) await configure(stack, mark);
   try {
-    await untilItEnds(() => stack.destroy({ onOutput: out, onError: out, color: "never" }));
+    await untilItEnds(() => stack.destroy(telling(out)));
   } catch (error) {
     throw new MachinesError("refused", `environment ${stack.name} is still there: ${reasonOf(error, stack)}`);
   }
@@ -166,7 +168,7 @@ async function secretsProviderOf(stack: Stack): Promise<string | undefined> {
 /** Configuration that is not the template's. Values of secrets are not among the arguments, which CI and `ps` show. */
 function settingsOf(
   { set = [], setSecret = [] }: CreateOptions,
-  template: Awaited<ReturnType<typeof configOf>>,
+  template: StackConfig,
   project: string,
 ): { key: string; value: string; isSecret: boolean }[] {
   const split = (option: string, pair: string, second: string): [key: string, value: string] => {

@@ -3,7 +3,7 @@ import type { Api } from "../../client/api.ts";
 import { clientFor } from "../../client/connect.ts";
 import { readConfig } from "../../core/config.ts";
 import { messageOf } from "../../core/errors.ts";
-import { pulumi, stackConfig } from "../pulumi.ts";
+import { exportStack, stackConfig } from "../pulumi.ts";
 import { openText, readState } from "../stackState.ts";
 import type { ReleaseRecord, Stack } from "./stacks.ts";
 
@@ -31,10 +31,7 @@ export async function unhealthy(stack: Stack, { machines, digest }: ReleaseRecor
 
 /** The client for a Machine: where the provider leads that its program made it with, or else the stack's configuration. */
 async function clientsOf(stack: Stack): Promise<(machine: string) => Api> {
-  const [own, text] = await Promise.all([
-    stackConfig(stack.name),
-    pulumi(["stack", "export", "--show-secrets"], stack.name),
-  ]);
+  const [own, text] = await Promise.all([stackConfig(stack.name), exportStack(stack.name, "clear")]);
   const { resources, providers } = readState(text, `the state of ${stack.name}`);
   const clients = new Map<string | undefined, Api>();
   return (machine) => {

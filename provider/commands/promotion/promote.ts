@@ -3,12 +3,12 @@ import { userInfo } from "node:os";
 import { createInterface } from "node:readline/promises";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { MachinesError, messageOf } from "../../core/errors.ts";
+import { bareId } from "../../core/values.ts";
 import type { Streams } from "../orphans.ts";
 import { unhealthy } from "./health.ts";
 import { costsOf, destructive, stepsOf, usesImage, type Step } from "./plan.ts";
 import {
   asIfPinned,
-  bareName,
   begin,
   end,
   isSame,
@@ -17,6 +17,7 @@ import {
   reasonOf,
   runsNow,
   standingOf,
+  telling,
   untilItEnds,
   type ReleaseRecord,
   type Stack,
@@ -111,7 +112,7 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
   if (!options.yes && !options.dryRun && !process.stdin.isTTY)
     throw new MachinesError("invalid-input", "there is nobody to ask: say --yes, or --dry-run to only look");
   out(`${title}\n${changesOf(current, wanted)}\n`);
-  const forStack = (paths: readonly string[]) => paths.map((path) => path.replaceAll("{stack}", bareName(to)));
+  const forStack = (paths: readonly string[]) => paths.map((path) => path.replaceAll("{stack}", bareId(to.name)));
   const packs = {
     ...(options.policyPack && { policyPacks: forStack(options.policyPack) }),
     ...(options.policyPackConfig && { policyPackConfigs: forStack(options.policyPackConfig) }),
@@ -145,7 +146,7 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
   await pin(to, [wanted, ...meanwhile]);
   try {
     await begin(to, wanted);
-    const ran = await applied(to, wanted, { ...packs, onOutput: out, onError: out, color: "never" });
+    const ran = await applied(to, wanted, { ...packs, ...telling(out) });
     const { pending: _, goingBack: __, ...done } = wanted;
     await end(to);
     await pin(to, [done, ...after]);
@@ -191,7 +192,7 @@ async function previewed(
   const events: automation.EngineEvent[] = [];
   try {
     const onEvent = (event: automation.EngineEvent): void => void events.push(event);
-    await untilItEnds(() => stack.preview({ ...options, onOutput: out, onError: out, color: "never", onEvent }));
+    await untilItEnds(() => stack.preview({ ...options, ...telling(out), onEvent }));
     return stepsOf(events);
   } catch {
     return undefined;

@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { z } from "zod";
 import { MachinesError, messageOf } from "../../core/errors.ts";
+import { bareId } from "../../core/values.ts";
 import { pulumi } from "../pulumi.ts";
 
 /** A stack, as the Automation API has it. */
@@ -83,30 +84,25 @@ export async function openProject(): Promise<Project> {
   };
 }
 
-/** Name of a stack without its organization and project, as its file has it. */
-export const bareName = ({ name }: Stack): string => name.slice(name.lastIndexOf("/") + 1);
-
 /** The file of a stack's configuration; undefined where there is none. */
 export async function fileOf(stack: Stack): Promise<string | undefined> {
   const { workspace } = stack;
   type Settings = automation.ProjectSettings & { readonly stackConfigDir?: string };
   const { stackConfigDir = "." }: Settings = await workspace.projectSettings();
   const files = ["yaml", "yml", "json"].map((ending) =>
-    join(workspace.workDir, stackConfigDir, `Pulumi.${bareName(stack)}.${ending}`),
+    join(workspace.workDir, stackConfigDir, `Pulumi.${bareId(stack.name)}.${ending}`),
   );
   return files.find((file) => existsSync(file));
 }
 
-/** Sets a stack's configuration, in its file or in another one. */
+/** Sets a stack's configuration by its whole key, in its file or in another one. */
 export async function setConfig(
   stack: Stack,
   key: string,
   { value, isSecret = false, file }: { readonly value: string; readonly isSecret?: boolean; readonly file?: string },
 ): Promise<void> {
-  const { name } = await stack.workspace.projectSettings();
-  const whole = key.includes(":") ? key : `${name}:${key}`;
   const where = file === undefined ? [] : ["--config-file", file];
-  await pulumi(["config", "set", whole, isSecret ? "--secret" : "--plaintext", ...where], stack.name, value);
+  await pulumi(["config", "set", key, isSecret ? "--secret" : "--plaintext", ...where], stack.name, value);
 }
 
 /** Outputs of a stack, secrets in them masked. */
@@ -133,22 +129,25 @@ export async function runsNow(stack: Stack): Promise<ReleaseRecord | undefined> 
 }
 
 /** A stack's configuration by its whole keys; secrets have no value here. */
-export const configOf = async (
-  stack: Stack,
-): Promise<Readonly<Record<string, { readonly value?: string; readonly secret?: boolean }>>> =>
-  JSON.parse(await pulumi(["config", "--json"], stack.name)) as Record<string, { value?: string; secret?: boolean }>;
+export type StackConfig = Readonly<Record<string, { readonly value?: string; readonly secret?: boolean }>>;
 
-/** Releases a stack was pinned to, the one it is pinned to first. They are in its configuration, as `releases`. */
+/** The configuration of a stack. */
+export const configOf = async (stack: Stack): Promise<StackConfig> =>
+  JSON.parse(await pulumi(["config", "--json"], stack.name)) as StackConfig;
+
+/** Key of the configuration with the releases a stack was pinned to, the one it is pinned to first. */
+const releasesKey = async ({ workspace }: Stack): Promise<string> =>
+  `${(await workspace.projectSettings()).name}:releases`;
+
 async function pinnedTo(stack: Stack): Promise<ReleaseRecord[]> {
-  const { name } = await stack.workspace.projectSettings();
-  const text = (await configOf(stack))[`${name}:releases`]?.value;
+  const text = (await configOf(stack))[await releasesKey(stack)]?.value;
   if (text === undefined) return [];
   try {
     return z.array(record).parse(JSON.parse(text));
   } catch {
     throw new MachinesError(
       "configuration",
-      `the configuration releases of stack ${stack.name} cannot be read: take Pulumi.${bareName(stack)}.yaml as it was before`,
+      `the configuration releases of stack ${stack.name} cannot be read: take Pulumi.${bareId(stack.name)}.yaml as it was before`,
     );
   }
 }
@@ -171,9 +170,9 @@ export const environmentTag = "pulumi-machines:environment";
 /** Tag of a stack while a promotion or a way back is under way: it tells computers whose files know nothing of it. */
 const underWay = "pulumi-machines:promotion";
 
-/** Where a stack stands, by what it tells, its configuration and its tags. */
-export async function standingOf(stack: Stack): Promise<Standing> {
-  const [current, releases, tags] = await Promise.all([runsNow(stack), pinnedTo(stack), tagsOf(stack)]);
+/** Where a stack stands, by what it tells, its configuration and its tags, which are asked for where they are not given. */
+export async function standingOf(stack: Stack, given?: Tags): Promise<Standing> {
+  const [current, releases, tags] = await Promise.all([runsNow(stack), pinnedTo(stack), given ?? tagsOf(stack)]);
   const [pinned] = releases;
   const done = releases.filter(({ pending, goingBack }) => !pending && !goingBack);
   const at = done.findIndex((one) => isSame(one, current));
@@ -184,8 +183,8 @@ export async function standingOf(stack: Stack): Promise<Standing> {
 }
 
 /** Pins a stack to the first of these releases, and has it remember the others. */
-export const pin = (stack: Stack, releases: readonly ReleaseRecord[]): Promise<void> =>
-  setConfig(stack, "releases", { value: JSON.stringify(releases.slice(0, remembered)) });
+export const pin = async (stack: Stack, releases: readonly ReleaseRecord[]): Promise<void> =>
+  setConfig(stack, await releasesKey(stack), { value: JSON.stringify(releases.slice(0, remembered)) });
 
 /**
  * Calls back with a file of the stack's configuration as if it were pinned to a release. The stack is left as it is, also when
@@ -201,7 +200,7 @@ export async function asIfPinned<T>(
   try {
     const file = join(folder, own === undefined ? "Pulumi.yaml" : basename(own));
     if (own !== undefined) copyFileSync(own, file);
-    await setConfig(stack, "releases", { value: JSON.stringify([release]), file });
+    await setConfig(stack, await releasesKey(stack), { value: JSON.stringify([release]), file });
     return await work(file);
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -217,8 +216,11 @@ export const end = async (stack: Stack): Promise<void> =>
   void (await pulumi(["stack", "tag", "rm", underWay], stack.name));
 
 /** Tags of a stack, which the backend keeps: whoever works on the stack sees the same. */
-export const tagsOf = async (stack: Stack): Promise<Readonly<Record<string, string>>> =>
-  JSON.parse(await pulumi(["stack", "tag", "ls", "--json"], stack.name)) as Record<string, string>;
+export type Tags = Readonly<Record<string, string>>;
+
+/** The tags of a stack. */
+export const tagsOf = async (stack: Stack): Promise<Tags> =>
+  JSON.parse(await pulumi(["stack", "tag", "ls", "--json"], stack.name)) as Tags;
 
 /** Whether two releases are the same image with the same configuration. */
 export const isSame = (a: ReleaseRecord | undefined, b: ReleaseRecord | undefined): boolean =>
@@ -232,6 +234,9 @@ export function reasonOf(error: unknown, { name }: Stack): string {
   const errors = text.split("\n").filter((line) => line.includes("error: ") && !/ failed\s*$/.test(line));
   return errors.at(-1)?.trim() ?? "see above";
 }
+
+/** Has the CLI tell what it does as it goes. */
+export const telling = (out: (text: string) => void) => ({ onOutput: out, onError: out, color: "never" }) as const;
 
 /** Runs the CLI to its end also when this is interrupted: ^C reaches both, and the CLI first finishes what it has begun. */
 export async function untilItEnds<T>(work: () => Promise<T>): Promise<T> {

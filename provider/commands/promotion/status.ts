@@ -1,8 +1,9 @@
 // `pulumi-machines status`: what the stacks of a project run, side by side.
 import { messageOf } from "../../core/errors.ts";
+import { bareId } from "../../core/values.ts";
 import type { Streams } from "../orphans.ts";
 import { unhealthy } from "./health.ts";
-import { environmentTag, openProject, standingOf, tagsOf, type Stack } from "./stacks.ts";
+import { environmentTag, openProject, standingOf, tagsOf, type Stack, type Tags } from "./stacks.ts";
 
 /** What the command is told. */
 export interface StatusOptions {
@@ -47,12 +48,13 @@ export async function status(
   const isAsked = names.length > 0;
   const found: Told[] = [];
   for (const name of isAsked ? names : there.keys()) {
-    const updatedAt = there.get(name) ?? there.get(name.slice(name.lastIndexOf("/") + 1));
+    const updatedAt = there.get(name) ?? there.get(bareId(name));
     const told = await project
       .stack(name)
       .then(async (stack) => {
-        const isPassing = !isAsked && (await tagsOf(stack))[environmentTag] !== undefined;
-        return isPassing ? undefined : lookAt(stack, updatedAt, options);
+        const tags = await tagsOf(stack);
+        const isPassing = !isAsked && tags[environmentTag] !== undefined;
+        return isPassing ? undefined : lookAt(stack, tags, updatedAt, options);
       })
       // One that cannot be looked at keeps nobody from seeing the others.
       .catch((error: unknown) => ({ stack: name, problems: [messageOf(error)] }));
@@ -68,14 +70,19 @@ export async function status(
 /** Stacks in the order in which releases go from one to the next. */
 function inOrder(told: readonly Told[], project: string): Told[] {
   const depthOf = ({ promotedFrom }: Told, seen: readonly Told[] = []): number => {
-    const from = told.find(({ stack }) => `${project}/${stack.replace(/^.*\//, "")}` === promotedFrom);
+    const from = told.find(({ stack }) => `${project}/${bareId(stack)}` === promotedFrom);
     return from === undefined || seen.includes(from) ? 0 : 1 + depthOf(from, [...seen, from]);
   };
   return told.toSorted((a, b) => depthOf(a) - depthOf(b));
 }
 
-async function lookAt(stack: Stack, updatedAt: string | undefined, { drift }: StatusOptions): Promise<Told> {
-  const { current: release, pinned, isUnderWay } = await standingOf(stack);
+async function lookAt(
+  stack: Stack,
+  tags: Tags,
+  updatedAt: string | undefined,
+  { drift }: StatusOptions,
+): Promise<Told> {
+  const { current: release, pinned, isUnderWay } = await standingOf(stack, tags);
   const drifted = drift ? { drifted: await driftOf(stack) } : {};
   const common = { stack: stack.name, pending: isUnderWay, updatedAt, ...drifted };
   if (release === undefined) return common;
