@@ -15,6 +15,7 @@ export default defineConfig({
             "test/{api,client,commands,core,dynamic,faults,functions,generated,plugin,policy,resources,service,tools}/**/*.test.ts",
           ],
           maxWorkers,
+          setupFiles: ["test/support/newRun.ts"],
           // What a file imports is loaded once for all of them, which saves a third of the time.
           isolate: false,
           testTimeout: 30_000,

@@ -1333,6 +1333,8 @@ export interface AppSecretsOutputs {
   version: number;
   /** Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest. */
   digests: { [key: string]: string };
+  /** RFC 3339 time of the last change made here. */
+  updatedAt?: string | undefined;
 }
 
 /** What a program declares of a CertificateValidation, with the defaults filled in. */
@@ -1718,6 +1720,8 @@ export interface PostgresAttachmentOutputs {
   attachedAt?: string | undefined;
   /** Digest of the secret that was set; it changes with the value. */
   secretDigest?: string | undefined;
+  /** RFC 3339 time at which the secret was set here. */
+  secretUpdatedAt?: string | undefined;
   /** Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it. */
   secretsVersion: number;
 }
@@ -1965,7 +1969,7 @@ export interface SecretOutputs {
   version: number;
   /** RFC 3339 time of creation. */
   createdAt?: string | undefined;
-  /** RFC 3339 time of the last change. */
+  /** RFC 3339 time of the last change made here. */
   updatedAt?: string | undefined;
 }
 
@@ -2236,7 +2240,7 @@ export const remediateApp = remediating("App");
 
 /**
  * Checks every AppSecrets of a stack before it is created or changed. Secrets of an App, by name, written together.
- * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning; one that another resource of the same up has set stays set when this one no longer lists it. An import knows the App alone: the next up writes all values.
+ * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. One that this resource no longer lists stays set, with a warning, where another resource of the program claims it or something else has written it since. An import knows the App alone: the next up writes all values.
  */
 export const validateAppSecrets = validating("AppSecrets");
 /** Repairs every AppSecrets of a stack before it is checked, created or changed. */
@@ -2341,7 +2345,7 @@ export const remediatePostgresUser = remediating("PostgresUser");
 
 /**
  * Checks every Secret of a stack before it is created or changed. One secret of an App.
- * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning; one that another resource of the same up has set stays when this one is deleted.
+ * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. It stays set when this resource is deleted, with a warning, where another resource of the program claims it or something else has written it since.
  */
 export const validateSecret = validating("Secret");
 /** Repairs every Secret of a stack before it is checked, created or changed. */

@@ -1,13 +1,14 @@
 // R8: gone is proved. A 404 alone may come from a wrong endpoint, a wrong organization or a list that is late.
 import { ApiError, isNotFound, MachinesError } from "../core/errors.ts";
 import type { Api } from "./api.ts";
+import { fact } from "./facts.ts";
 import { everyApp } from "./pages.ts";
 
 /** How long a read whose App or cluster is missing waits for another one of the run to answer. */
 const othersAnswerWithin = 3000;
 
-/** What something lies in, or is itself. */
-export interface Holder {
+/** The App or cluster that something lies in, or is itself. */
+export interface Place {
   readonly kind: "app" | "cluster";
   readonly name: string;
 }
@@ -23,12 +24,12 @@ export async function ifThere<T>(look: () => Promise<T>): Promise<T | undefined>
 }
 
 /** What comes of the work; undefined where what it is about is proved to be gone with, or from, what holds it. */
-export async function unlessGone<T>(api: Api, holder: Holder, work: () => Promise<T>): Promise<T | undefined> {
+export async function unlessGone<T>(api: Api, place: Place, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    await proveGone(api, holder);
+    await proveGone(api, place);
     return undefined;
   }
 }
@@ -37,38 +38,39 @@ export async function unlessGone<T>(api: Api, holder: Holder, work: () => Promis
  * Returns when a 404 for something in the App or the cluster is proof that it is gone.
  * @throws MachinesError `missing-apps` when every App and cluster of the run looks gone: then endpoint or organization is likely wrong.
  */
-export async function proveGone(api: Api, holder: Holder): Promise<void> {
-  if (api.shared.deleted.has(holder.name)) return;
+export async function proveGone(api: Api, place: Place): Promise<void> {
+  if (api.shared.deleted.has(place.name)) return;
   try {
-    await (holder.kind === "app"
-      ? api.apps.get({ appName: holder.name })
-      : api.postgres.get({ postgresClusterId: holder.name }));
+    await look(api, place);
     return;
   } catch (error) {
     if (!isNotFound(error)) throw error;
     // The service remembers it, and that it was deleted.
     if (error instanceof ApiError && error.status === 410) return;
   }
-  await confirmMissing(api, holder);
+  await confirmMissing(api, place);
   if (api.config.allowMissingApps) return;
   const until = api.clock.now() + othersAnswerWithin;
   while (api.shared.seen.size === 0 && api.shared.deleted.size === 0) {
     if (api.clock.now() >= until) {
-      throw new MachinesError(
-        "missing-apps",
-        `the service knows neither ${nounOf(holder)} ${holder.name} nor any other App of this run: are endpoint (${api.config.endpoint}) and organization (${api.config.organization}) right? ` +
-          "Nothing was forgotten. If they are really gone, run once with MACHINES_ALLOW_MISSING_APPS=true in the environment.",
-      );
+      throw missing(api, place);
     }
     await api.clock.sleep(50, api.deadline.signal);
   }
 }
 
-const nounOf = ({ kind }: Holder): string => (kind === "app" ? "App" : "cluster");
+const missing = (api: Api, place: Place): MachinesError =>
+  new MachinesError(
+    "missing-apps",
+    `the service knows neither ${nounOf(place)} ${place.name} nor any other App of this run: are endpoint (${api.config.endpoint}) and organization (${api.config.organization}) right? ` +
+      "Nothing was changed or forgotten. If they are really gone, run `pulumi refresh` once with MACHINES_ALLOW_MISSING_APPS=true in the environment.",
+  );
+
+const nounOf = ({ kind }: Place): string => (kind === "app" ? "App" : "cluster");
 
 /** The organization's list, asked with a valid token, must lack it too. */
-async function confirmMissing(api: Api, holder: Holder): Promise<void> {
-  const { kind, name } = holder;
+async function confirmMissing(api: Api, place: Place): Promise<void> {
+  const { kind, name } = place;
   const orgSlug = api.config.organization;
   const listed =
     kind === "app"
@@ -77,7 +79,37 @@ async function confirmMissing(api: Api, holder: Holder): Promise<void> {
   if (listed) {
     throw new MachinesError(
       "api",
-      `the service answers 404 for ${nounOf(holder)} ${name} and still lists it; try again when it has made up its mind`,
+      `the service answers 404 for ${nounOf(place)} ${name} and still lists it; try again when it has made up its mind`,
     );
   }
 }
+
+/**
+ * Before something is created: one of the Apps and clusters that the state names must be there (R14). Otherwise endpoint or
+ * organization lead to another service, and what is created there would belong to no stack that finds it again.
+ * @throws MachinesError `missing-apps` when none is
+ */
+export async function confirmAnyPlace(api: Api, places: readonly Place[]): Promise<void> {
+  const { seen, deleted } = api.shared;
+  if (seen.size === 0 && deleted.size === 0) await confirmPlaces(api, places);
+}
+
+/** One of the Apps and clusters must be there. What cannot be asked now proves nothing. @throws MachinesError `missing-apps` */
+export async function confirmPlaces(api: Api, places: readonly Place[]): Promise<void> {
+  if (api.config.allowMissingApps) return;
+  for (const place of places) if (await fact(api, `place ${place.kind} ${place.name}`, () => mayBeThere(api, place))) return;
+  const [first] = places;
+  if (first) throw missing(api, first);
+}
+
+async function mayBeThere(api: Api, place: Place): Promise<boolean> {
+  try {
+    await look(api, place);
+    return true;
+  } catch (error) {
+    return !isNotFound(error) || error.status === 410;
+  }
+}
+
+const look = (api: Api, { kind, name }: Place): Promise<unknown> =>
+  kind === "app" ? api.apps.get({ appName: name }) : api.postgres.get({ postgresClusterId: name });

@@ -71,8 +71,6 @@ export interface Shared {
   readonly intents: Intents;
   /** Answers that do not change during a run, by question. */
   readonly facts: Map<string, Promise<unknown>>;
-  /** Version that the last write of this process gave a secret, by App and name, once that is done; 0 for one it unset. */
-  readonly secretsWritten: Map<string, Promise<number>>;
 }
 
 /** What a client is made of. */
@@ -105,7 +103,6 @@ export function createApi(parts: ClientParts): Api {
     outage: new Outage(parts.clock),
     intents: parts.intents,
     facts: new Map(),
-    secretsWritten: new Map(),
   };
   const bind = (deadline: Deadline): Api => {
     const operationSends = counter(deadline);

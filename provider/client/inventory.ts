@@ -66,13 +66,3 @@ export const listSnapshots = (
   volumeId: string,
 ): Promise<Readonly<AnswerOf<"volumes", "listSnapshots">>> =>
   listed(api, `snapshots/${volumeId}/${appName}`, () => api.volumes.listSnapshots({ appName, volumeId }));
-
-/** The answer to a question whose answer does not change during a run; asked once, however many resources want it. */
-export function fact<T>(api: Api, question: string, ask: () => Promise<T>): Promise<T> {
-  const known = api.shared.facts.get(question);
-  if (known) return known as Promise<T>;
-  const answer = ask();
-  answer.catch(() => api.shared.facts.delete(question));
-  api.shared.facts.set(question, answer);
-  return answer;
-}

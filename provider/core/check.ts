@@ -21,6 +21,8 @@ export interface Surroundings {
   readonly nameBegun: (owner: string | undefined) => string | undefined;
   /** The name the owner's object has in the state: what is to replace it may keep it. */
   readonly nameInState: (owner: string | undefined) => unknown;
+  /** Why the data would be lost with what it lies in (R11). */
+  readonly lossByParent?: (resource: Resource, olds: Values, inputs: Values) => Problem | undefined;
   /** All inputs the owner's object has in the state: what is said of one that stays is no objection. */
   readonly inputsInState: (owner: string | undefined) => Values;
   /** The name the engine proposes, where it has an opinion: to be fitted, to be taken as it is, or that none be made. */
@@ -50,7 +52,7 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
       ),
     );
   if (problems.length === 0 && Object.keys(olds).some((name) => !name.startsWith("__")))
-    problems.push(...refusals(resource, olds, inputs));
+    problems.push(...refusals(resource, olds, inputs, around));
   problems.push(...findings(resource, olds, inputs, given, around));
 
   const context: Context = withoutUndefined({
@@ -244,10 +246,12 @@ function known(value: unknown): unknown {
   return out;
 }
 
-/** R3 and R9: what the change from old to new inputs must not do. */
-function refusals(resource: Resource, olds: Values, inputs: Values): Problem[] {
+/** R3, R9 and R11: what the change from old to new inputs must not do. */
+function refusals(resource: Resource, olds: Values, inputs: Values, around: Surroundings): Problem[] {
   const refused = resource.refuse?.(known(olds) as Values, known(inputs) as Values);
   if (refused) return [refused];
+  const lost = around.lossByParent?.(resource, olds, inputs);
+  if (lost) return [lost];
   if (resource.losesData === undefined || mayLoseData(resource, inputs)) return [];
   return resource.replaceOn
     .filter((name) => {

@@ -23,13 +23,32 @@ export function dataLoss(resource: Resource, input: string): string {
   );
 }
 
-/** The refusal of a replacement that no input asks for. */
-export const unseenReplacement = (resource: Resource): MachinesError =>
+/** The refusal of a replacement that no input asks for: in its create, or in the deletion of the original. */
+export const unseenReplacement = (resource: Resource, id: string | undefined): MachinesError =>
   new MachinesError(
     "refused",
-    `the ${resource.name} would be replaced together with its provider or its App, or by force, and ${resource.losesData} destroyed; ` +
-      `set ${switchOf(resource)} to allow that, also to end a replacement that was begun. If the provider's endpoint or organization was wrong for a while, run \`pulumi refresh --run-program\` with the right one first.`,
+    `the ${resource.name} ${id ?? "of the state"} is guarded: the program still has it, and its replacement (by force, by \`taint\`, or with its provider or parent) would destroy ${resource.losesData}. ` +
+      "To keep it, run `npx pulumi-machines undo-replacement`, which makes the original the resource's own again; after `taint`, run `pulumi state untaint`. " +
+      `To lose it on purpose, set ${switchOf(resource)} and run up.`,
   );
+
+/** The refusal of a change that replaces what the data lies in. `isStored` says that the state's word was judged, not the program's. */
+export const parentReplaced = (resource: Resource, parent: string, isStored: boolean): string =>
+  `${resource.within.kind === "app" ? "App" : "cluster"} ${parent} would be replaced, and with it this ${resource.name} and ${resource.losesData} destroyed. ` +
+  `Keep ${parent} as it is (its name, for example), or set ${switchOf(resource)} on the ${resource.name}${isStored ? ", run up, and then replace" : " to lose it on purpose"}. ` +
+  "If it was replaced already, `npx pulumi-machines undo-replacement` brings it back.";
+
+/** The refusal to delete an App or a cluster with what the program still has in it. */
+export const lossWithParent = (parent: string, lost: readonly string[]): MachinesError =>
+  new MachinesError(
+    "refused",
+    `${parent} holds what the program still has and does not allow to be lost: ${lost.join(", ")}. ` +
+      "To keep it, run `npx pulumi-machines undo-replacement`; to lose it on purpose, set allowDataLoss: true on each and run up.",
+  );
+
+/** What a create that finds its own original in the way should know: the engine does not say that it replaces by force. */
+export const byForce =
+  "If it is this resource's own and you replace it by force, set deleteBeforeReplace: true in the resource's options.";
 
 /** The refusal of a deletion under protection. */
 export const protectedFrom = (resource: Resource, id: string): MachinesError =>

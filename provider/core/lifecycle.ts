@@ -1,14 +1,29 @@
 // What happens around every handler, in both bindings: state is made, absence is proved, partial failures keep the id.
 import type { Api } from "../client/api.ts";
-import { ifThere, unlessGone, type Holder } from "../client/absence.ts";
+import { confirmAnyPlace, confirmPlaces, ifThere, unlessGone, type Place } from "../client/absence.ts";
 import type { Deadline } from "../client/clock.ts";
 import { formatDuration, parseDuration } from "../../api/schema.ts";
-import { dataLoss, mayLoseData } from "./dataLoss.ts";
+import { byForce, dataLoss, mayLoseData } from "./dataLoss.ts";
 import { diff, isSent, type Diff } from "./diff.ts";
-import { MachinesError, PartialStateError, toldOf } from "./errors.ts";
-import { idInState, isTakenOver, refuseLoss, refuseReplacement, rememberMade, settleMade } from "./memory.ts";
+import { ApiError, MachinesError, PartialStateError, toldOf } from "./errors.ts";
+import {
+  claimantOtherThan,
+  holderOf,
+  idInState,
+  isInState,
+  lossByParent,
+  placesInState,
+  refuseLoss,
+  refuseReplacement,
+  rememberCreated,
+  rememberDeleted,
+  rememberDiff,
+  rememberReported,
+  reportedFor,
+  steeredByProgram,
+} from "./run.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
-import { inSpellingOf, same, withBareIds, withoutUndefined } from "./values.ts";
+import { inSpellingOf, pathText, same, withBareIds, withoutUndefined } from "./values.ts";
 
 /** How a binding calls core: the client, and who asked for what until when. */
 export interface Caller {
@@ -31,8 +46,8 @@ export class InitializationFailed extends MachinesError {
   readonly id: string;
   readonly properties: Values;
   readonly reasons: readonly string[];
-  constructor(id: string, properties: Values, cause: MachinesError) {
-    super(cause.code, toldOf(cause), { cause });
+  constructor(id: string, properties: Values, cause: Error) {
+    super(cause instanceof MachinesError ? cause.code : "api", toldOf(cause), { cause });
     this.name = "InitializationFailed";
     this.id = id;
     this.properties = { ...properties, [CONTEXT]: { ...contextOf(properties), unfinished: true } };
@@ -44,8 +59,11 @@ export class InitializationFailed extends MachinesError {
  * The diff with the one refusal check cannot make (R9): of an input left out so far it sees neither what the service chose
  * nor that the state knows nothing, as after an import.
  */
-export function guardedDiff(resource: Resource, state: Values, news: Values): Diff {
+export function guardedDiff(resource: Resource, id: string, state: Values, news: Values): Diff {
   const found = diff(resource, state, news);
+  rememberDiff(resource, id, news, found.replaces.length > 0);
+  const lost = lossByParent(resource, state, news);
+  if (lost) throw new MachinesError("refused", `${pathText(lost.path)}: ${lost.message}`);
   const left = contextOf(state).left ?? [];
   const moved = found.replaces.find(
     (name) => left.includes(name) || (isComputed(resource, name) && state[name] === undefined),
@@ -63,14 +81,18 @@ const isComputed = (resource: Resource, name: string): boolean => {
 
 /** Creates the object. @throws InitializationFailed when it exists and what came after failed. */
 export async function create(resource: Resource, inputs: Values, caller: Caller): Promise<Found> {
-  refuseReplacement(resource, inputs);
   const { owner } = contextOf(inputs);
+  const before = reportedFor(resource, owner);
+  // R13: an on-error hook makes the engine ask again for what it was told of already.
+  if (before) return { id: before.id, state: await update(resource, before.id, before.properties, inputs, caller) };
+  refuseReplacement(resource, inputs);
   const call = callOf(resource, "create", inputs, caller);
+  await confirmAnyPlace(call.api, placesInState());
   await reportLeftover(resource, owner, call);
   const make = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, contextOf(inputs));
     const id = resource.id.render(state);
-    rememberMade(resource, id);
+    rememberCreated(id, owner);
     // From here on the engine has the id.
     call.api.shared.intents.settle(owner, id);
     return { id, state };
@@ -78,10 +100,24 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   try {
     return make(await resource.create({ ...call, inputs: forHandler(resource, inputs), owner }));
   } catch (error) {
-    if (!(error instanceof PartialStateError)) throw error;
+    if (!(error instanceof PartialStateError)) throw withForce(resource, owner, error);
     const { id, state } = make(error.live);
-    throw new InitializationFailed(id, state, error);
+    throw reporting(resource, owner, new InitializationFailed(id, state, error));
   }
+}
+
+/** A name or a volume that is taken may be the original's, of which the engine says nothing where it replaces by force. */
+function withForce(resource: Resource, owner: string | undefined, error: unknown): unknown {
+  const isTaken = error instanceof ApiError && [409, 412, 422].includes(error.status);
+  const mayBeOwn = resource.uniqueBy.length > 0 || resource.holdsOn !== undefined;
+  if (!isTaken || !mayBeOwn || isInState(owner)) return error;
+  return new MachinesError(error.code, `${error.message} ${byForce}`, { cause: error });
+}
+
+/** Notes what an error tells the engine of, so that another try in this run goes on from there (R13). */
+function reporting(resource: Resource, owner: string | undefined, failed: InitializationFailed): InitializationFailed {
+  rememberReported(resource, owner, { id: failed.id, properties: failed.properties });
+  return failed;
 }
 
 /**
@@ -104,6 +140,15 @@ async function reportLeftover(resource: Resource, owner: string | undefined, { a
     );
 }
 
+/**
+ * R14: asked where the endpoint or the organization is another one than in the last run: the App or cluster of what is in the
+ * state must be there too.
+ */
+export function confirmStillThere(resource: Resource, id: string, caller: Caller): Promise<void> {
+  const call = callOf(resource, "read", {}, caller);
+  return confirmPlaces(call.api, [placeOf(resource, resource.id.parse(id))]);
+}
+
 /** An object that was read, with the inputs it stands for. */
 export interface Seen extends Found {
   readonly inputs: Values;
@@ -119,11 +164,10 @@ export async function read(
   const parts = resource.id.parse(id);
   if (state === undefined && resource.noImport !== undefined)
     throw new MachinesError("refused", `a ${resource.name} cannot be imported or looked up: ${resource.noImport}`);
-  settleMade(resource, id);
   const call = callOf(resource, "read", state ?? {}, caller);
   // A get or an import has nothing it could forget: a 404 is answer enough.
   const look = () => resource.read({ ...call, id: parts, state });
-  const live = await (state === undefined ? ifThere(look) : unlessGone(call.api, holderOf(resource, parts), look));
+  const live = await (state === undefined ? ifThere(look) : unlessGone(call.api, placeOf(resource, parts), look));
   if (!live) return undefined;
   const found = stateFrom(resource, state ?? {}, live, contextOf(state ?? {}));
   return { id, state: found, inputs: state ? inputsOf(resource, found) : importedInputs(resource, found) };
@@ -150,11 +194,27 @@ export function warnOf(resource: Resource, old: Values, inputs: Values, warn: (m
 export async function update(
   resource: Resource,
   id: string,
-  old: Values,
+  stored: Values,
   inputs: Values,
   caller: Caller,
 ): Promise<Values> {
-  settleMade(resource, id);
+  const { owner } = contextOf(inputs);
+  // R13: what this run has changed already is not in what the engine stored before it.
+  const reported = reportedFor(resource, owner);
+  const isAgain = reported?.id === id;
+  try {
+    const state = await change(resource, id, isAgain ? reported.properties : stored, inputs, caller);
+    rememberReported(resource, owner, undefined);
+    return state;
+  } catch (error) {
+    if (error instanceof InitializationFailed) throw reporting(resource, owner, error);
+    // What was reported in this run is not forgotten for a later failure of another kind.
+    if (isAgain && error instanceof Error) throw new InitializationFailed(id, reported.properties, error);
+    throw error;
+  }
+}
+
+async function change(resource: Resource, id: string, old: Values, inputs: Values, caller: Caller): Promise<Values> {
   const parts = resource.id.parse(id);
   const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
   const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, contextOf(inputs));
@@ -172,6 +232,7 @@ export async function update(
         old: forHandler(resource, old),
         unfinished: contextOf(old).unfinished ?? false,
         owner: contextOf(inputs).owner,
+        otherClaimant: claimantFor(contextOf(inputs).owner),
       }),
     );
   } catch (error) {
@@ -187,23 +248,39 @@ export async function update(
 const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
   contextOf(old).unfinished === true || diff(resource, old, inputs).changes.some((change) => isSent(resource, change));
 
-/** Deletes the object; one that is proved to be gone already is done (R8). */
-export async function remove(resource: Resource, id: string, state: Values, caller: Caller): Promise<void> {
-  refuseLoss(resource, state, id);
-  if (isTakenOver(resource, id)) return;
+/**
+ * Deletes the object; one that is proved to be gone already is done (R8). What another resource of the program holds is kept
+ * (R12); what is guarded, and still in the program, is refused (R11).
+ */
+export async function remove(resource: Resource, id: string, stored: Values, caller: Caller): Promise<void> {
+  const { owner, name } = contextOf(stored);
+  const holder = resource.claims === undefined ? holderOf(resource, id) : undefined;
+  if (holder !== undefined) {
+    if (holder !== name) caller.warn(`${resource.name} ${id} is kept: ${JSON.stringify(holder)} of this program has it.`);
+    return;
+  }
+  refuseLoss(resource, stored, id);
+  const state = steeredByProgram(resource, stored);
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
-  const holder = holderOf(resource, parts);
+  const place = placeOf(resource, parts);
   const { deletions } = call.api.shared;
-  deletions.set(holder.name, (deletions.get(holder.name) ?? 0) + 1);
+  deletions.set(place.name, (deletions.get(place.name) ?? 0) + 1);
   try {
-    const work = () => resource.delete({ ...call, id: parts, state: forHandler(resource, state) });
-    await unlessGone(call.api, holder, work);
-    call.api.shared.intents.forget(contextOf(state).owner, id);
+    const handed = { id: parts, state: forHandler(resource, state), owner, otherClaimant: claimantFor(owner) };
+    const work = () => resource.delete({ ...call, ...handed });
+    await unlessGone(call.api, place, work);
+    rememberDeleted(resource, id, owner);
+    call.api.shared.intents.forget(owner, id);
   } finally {
-    deletions.set(holder.name, (deletions.get(holder.name) ?? 1) - 1);
+    deletions.set(place.name, (deletions.get(place.name) ?? 1) - 1);
   }
 }
+
+const claimantFor =
+  (owner: string | undefined) =>
+  (claim: string): string | undefined =>
+    claimantOtherThan(claim, owner);
 
 /** The inputs a state stands for: what the program wrote, and what drifted from it. */
 function inputsOf(resource: Resource, state: Values): Values {
@@ -216,7 +293,7 @@ function inputsOf(resource: Resource, state: Values): Values {
   return inputs;
 }
 
-const holderOf = ({ within }: Resource, parts: Record<string, string>): Holder => ({
+const placeOf = ({ within }: Resource, parts: Record<string, string>): Place => ({
   kind: within.kind,
   name: parts[within.part] ?? "",
 });

@@ -88,6 +88,12 @@ export interface Call {
   readonly warn: (message: string) => void;
 }
 
+/** What a handler gets that gives something up. */
+export interface GivingUp {
+  /** The name of another resource of this program that claims the same (R12). */
+  readonly otherClaimant: (claim: string) => string | undefined;
+}
+
 /**
  * What a handler found: outputs, and the inputs that can be read back, as the service tells them. `undefined` means not told,
  * `null` that what was written is there no longer (R7).
@@ -117,8 +123,11 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
   /** The input that replaces the resource, whether it changed or not, as things are with it now. */
   readonly replaceWhen?: (state: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => Path<I> | undefined;
-  /** A create takes over what is there under the id: it may be the very object that a deletion in the same run is about (R4). */
-  readonly takesOver?: boolean;
+  /**
+   * What the resource claims by name and others can claim too (R12): `secret shop/KEY`. A claim that another resource of the
+   * program has is not given up with this one.
+   */
+  readonly claims?: (inputs: Partial<z.output<I>>) => readonly string[];
   /** Inputs that together must be unique in the service; when all of them stay, a replacement deletes first (R4). */
   readonly uniqueBy?: readonly Path<I>[];
   /**
@@ -162,7 +171,8 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
     args: Call & { id: Record<Parts, string>; state: Partial<z.output<I> & z.output<O>> | undefined },
   ): Promise<Live<I, O> | undefined>;
   update(
-    args: Call & {
+    args: Call &
+      GivingUp & {
       id: Record<Parts, string>;
       inputs: z.output<I>;
       old: z.output<I> & z.output<O>;
@@ -171,7 +181,14 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
       owner: string | undefined;
     },
   ): Promise<Live<I, O>>;
-  delete(args: Call & { id: Record<Parts, string>; state: Partial<z.output<I> & z.output<O>> }): Promise<void>;
+  delete(
+    args: Call &
+      GivingUp & {
+        id: Record<Parts, string>;
+        state: Partial<z.output<I> & z.output<O>>;
+        owner: string | undefined;
+      },
+  ): Promise<void>;
 }
 
 /** A declared resource type as core and the bindings see it. */
@@ -188,7 +205,7 @@ export interface Resource {
   readonly within: { readonly kind: "app" | "cluster"; readonly part: string };
   readonly replaceOn: readonly string[];
   readonly replaceWhen: ((state: Values, next: Values) => string | undefined) | undefined;
-  readonly takesOver: boolean;
+  readonly claims: ((inputs: Values) => readonly string[]) | undefined;
   readonly uniqueBy: readonly string[];
   readonly moves: Readonly<Record<string, "any" | readonly string[]>>;
   readonly repeats: Readonly<Record<string, string | readonly string[]>>;
@@ -206,7 +223,8 @@ export interface Resource {
   create(args: Call & { inputs: Values; owner: string | undefined }): Promise<Values>;
   read(args: Call & { id: Record<string, string>; state: Values | undefined }): Promise<Values | undefined>;
   update(
-    args: Call & {
+    args: Call &
+      GivingUp & {
       id: Record<string, string>;
       inputs: Values;
       old: Values;
@@ -214,7 +232,9 @@ export interface Resource {
       unfinished: boolean;
     },
   ): Promise<Values>;
-  delete(args: Call & { id: Record<string, string>; state: Values }): Promise<void>;
+  delete(
+    args: Call & GivingUp & { id: Record<string, string>; state: Values; owner: string | undefined },
+  ): Promise<void>;
 }
 
 /** The fields of an object schema. */
@@ -232,7 +252,7 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
     noImport: undefined,
     within: { kind: "app", part: "app" },
     replaceWhen: undefined,
-    takesOver: false,
+    claims: undefined,
     uniqueBy: [],
     moves: {},
     repeats: {},

@@ -10,7 +10,7 @@ import { readConfig, type Config } from "../core/config.ts";
 import { toldOf } from "../core/errors.ts";
 import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type Question, type Resource, type Values } from "../core/resource.ts";
-import { inputsInState, nameInState, remember, rememberId } from "../core/memory.ts";
+import { asSeenInRun, remember } from "../core/run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
 import { ask as askService } from "../core/questions.ts";
 import { hide, withheld } from "../core/redaction.ts";
@@ -76,8 +76,7 @@ export function provider(type: string): dynamic.ResourceProvider {
       const { inputs, problems } = check(resource, olds, news, {
         randomHex,
         nameBegun: (owner) => intents(say).find(owner)?.name,
-        nameInState,
-        inputsInState,
+        ...asSeenInRun,
         warn: say,
       });
       const reasons = found instanceof Error ? [found.message, ...problems] : problems;
@@ -86,11 +85,10 @@ export function provider(type: string): dynamic.ResourceProvider {
     },
     diff: (id, olds: Values, news: Values) =>
       quietly([olds, news], (): Promise<dynamic.DiffResult> => {
-        rememberId(id, olds);
-        const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, olds, news);
+        const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, id, olds, news);
         // `changes: true` would switch off replaceOnChanges: left open, the engine compares the inputs itself.
         // What failed after the last change is still to be done, also when a refresh came between.
-        const same = { changes: contextOf(olds).unfinished === true };
+        const same = { changes: contextOf(olds).unfinished === true || isRenamed(resource, olds, news) };
         return Promise.resolve(changes.length === 0 ? same : { replaces: [...replaces], deleteBeforeReplace });
       }),
     create: (inputs: Values) =>
@@ -118,6 +116,13 @@ export function provider(type: string): dynamic.ResourceProvider {
     delete: (id, props: Values) => quietly([props], async (caller) => remove(resource, id, props, await caller())),
   };
 }
+
+/**
+ * A deletion is told the state alone: what guards an object finds it by the owner there, which an alias has moved (R11). The
+ * update that follows rewrites the state and sends nothing.
+ */
+const isRenamed = ({ losesData }: Resource, olds: Values, news: Values): boolean =>
+  losesData !== undefined && contextOf(olds).owner !== undefined && contextOf(olds).owner !== contextOf(news).owner;
 
 /**
  * The state of an object that is there but not as it should be must name its provider too: the host adds that only to the

@@ -49,27 +49,28 @@ export function configurationProblems(values: Values): string[] {
 export interface ConfigurationChange {
   readonly key: string;
   readonly kind: "add" | "update" | "delete";
-  readonly replaces: boolean;
+  /** Whether it may lead to another service or to another part of it. */
+  readonly moves: boolean;
 }
 
-const identity: Partial<Record<Key, (value: string) => string>> = {
+/** Keys that say where the resources are, with the one spelling of their values. */
+const place: Partial<Record<Key, (value: string) => string>> = {
   endpoint: (value) => normalEndpoint(value) ?? value,
   organization: (value) => value,
 };
 
 /**
- * What a changed configuration means: another endpoint or organization is another place, with none of the resources in it;
- * everything else is another way to the same place. Where one side does not say (the environment may) or is not known yet,
- * nothing is replaced.
+ * What changed in a configuration. Nothing of it replaces a resource (R14): an address is no identity, and the organization is
+ * that of new Apps alone. Whether another address leads to the same service, only a request can tell.
  */
 export function configurationChanges(olds: Values, news: Values): ConfigurationChange[] {
   return keys.flatMap((key): ConfigurationChange[] => {
     const [old, next] = [reader(olds)(key), reader(news)(key)];
     if (old === next) return [];
+    const spelled = place[key];
     if (old === undefined || next === undefined)
-      return [{ key, kind: old === undefined ? "add" : "delete", replaces: false }];
-    const place = identity[key];
-    if (place && next !== UNKNOWN && place(old) === place(next)) return [];
-    return [{ key, kind: "update", replaces: place !== undefined && old !== UNKNOWN && next !== UNKNOWN }];
+      return [{ key, kind: old === undefined ? "add" : "delete", moves: spelled !== undefined }];
+    if (spelled && next !== UNKNOWN && spelled(old) === spelled(next)) return [];
+    return [{ key, kind: "update", moves: spelled !== undefined }];
   });
 }

@@ -10,6 +10,7 @@ import type { Config } from "../core/config.ts";
 import { matches, type Change } from "../core/diff.ts";
 import { MachinesError } from "../core/errors.ts";
 import {
+  confirmStillThere,
   create,
   guardedDiff,
   InitializationFailed,
@@ -19,15 +20,7 @@ import {
   warnOf,
   type Caller,
 } from "../core/lifecycle.ts";
-import {
-  forgetAll,
-  inputsInState,
-  isInState,
-  nameInState,
-  refuseReplacement,
-  remember,
-  rememberId,
-} from "../core/memory.ts";
+import { asSeenInRun, forgetAll, inputsInState, isInState, nameInState, refuseReplacement, remember } from "../core/run.ts";
 import { nearest } from "../core/nearest.ts";
 import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
@@ -87,6 +80,8 @@ export interface Provider {
 export function createProvider({ engine, schema }: Host): Provider {
   let cancelled = new AbortController();
   let configured: Config | undefined;
+  /** Whether the engine has named another endpoint or organization than that of the last run. */
+  let hasMoved = false;
 
   const config = (): Config => {
     if (!configured) throw new MachinesError("configuration", "the provider has not been configured");
@@ -155,14 +150,9 @@ export function createProvider({ engine, schema }: Host): Provider {
     diffConfig(request) {
       const olds = decode(request.getOldInputs() ?? request.getOlds()).values;
       const changes = configurationChanges(olds, decode(request.getNews()).values);
-      const moved = changes.filter(({ replaces }) => replaces).map(({ key }) => key);
-      if (moved.length > 0)
-        engine.warn(
-          request.getUrn(),
-          `another ${moved.join(" and ")} is another place: every resource of this provider is made anew there and deleted here. What volumes hold is not moved.`,
-        );
+      hasMoved ||= changes.some(({ moves }) => moves);
       return diffResponse(
-        changes.map(({ key, kind, replaces }) => ({ path: [key], kind, replaces })),
+        changes.map(({ key, kind }) => ({ path: [key], kind, replaces: false })),
         false,
       );
     },
@@ -209,8 +199,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       const { inputs, problems } = check(resource, before, wanted, {
         randomHex: seeded(request.getRandomseed_asU8(), urn),
         nameBegun: (owner) => intents((message) => engine.warn(urn, message)).find(owner)?.name,
-        nameInState,
-        inputsInState,
+        ...asSeenInRun,
         proposal: proposalOf(request),
         isSecret: (path) => isSecretAt(news.marks, path),
       });
@@ -220,12 +209,12 @@ export function createProvider({ engine, schema }: Host): Provider {
       return response;
     },
 
-    diff(request) {
+    async diff(request) {
       const { resource, urn, name } = about(request);
+      if (hasMoved) await confirmStillThere(resource, request.getId(), caller(request, 0));
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
       const state = owned(olds.values, urn, name);
-      rememberId(request.getId(), state);
-      const found = guardedDiff(resource, state, owned(news.values, urn, name));
+      const found = guardedDiff(resource, request.getId(), state, owned(news.values, urn, name));
       const ignored = request.getIgnorechangesList().map(parsePath);
       const changes = found.changes.filter(
         ({ path }) => !ignored.some((pattern) => pattern.length <= path.length && matches(pattern, path)),

@@ -1,10 +1,10 @@
 // Several secrets of an App, by name (spec 4.5, bodies 8).
 import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
-import { required } from "../../api/schema.ts";
+import { optional, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { isAsWritten, secretsByName, takenOver, writeSecrets } from "./secretDigests.ts";
+import { isAsWritten, keptNames, secretClaim, secretsByName, takenOver, writeSecrets } from "./secretDigests.ts";
 
 const inputs = z.object({
   app: required(appName, "App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.", {
@@ -27,6 +27,7 @@ const outputs = z.object({
     "Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.",
     { secret: true },
   ),
+  updatedAt: optional(z.string(), "RFC 3339 time of the last change made here."),
 });
 
 /** Names a state owns: what it wrote, and what it would have written had nobody changed it. */
@@ -40,48 +41,61 @@ export const appSecrets = defineResource({
   description:
     "Every change is one request, whatever it sets and unsets. Machines get new values with their next update. " +
     "Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. " +
-    "A name that exists already is overwritten, with a warning; one that another resource of the same up has set stays set when this one no longer lists it. An import knows the App alone: the next up writes all values.",
+    "A name that exists already is overwritten, with a warning. One that this resource no longer lists stays set, with a warning, where another resource of the program claims it or something else has written it since. An import knows the App alone: the next up writes all values.",
   inputs,
   outputs,
   id: pathId("app"),
   replaceOn: ["app"],
   uniqueBy: ["app"],
-  moves: { version: ["values"], digests: ["values"] },
+  claims: ({ app, values = {} }) => Object.keys(values).flatMap((name) => secretClaim(app, name)),
+  moves: { version: ["values"], digests: ["values"], updatedAt: ["values"] },
 
   async create({ inputs: { app, values }, api, warn }) {
     const there = await secretsByName(api, app);
     const taken = Object.keys(values).filter((name) => there.has(name));
     if (taken.length > 0) warn(takenOver(app, taken));
-    return { app, ...(await writeSecrets({ api, warn }, app, { set: values, since: 0 })) };
+    return { app, ...(await writeSecrets(api, app, values)) };
   },
 
   async read({ id, state, api }) {
     const live = await secretsByName(api, id.app);
     const digests = state?.digests ?? {};
     const kept = Object.entries(state?.values ?? {}).filter(([name]) => isAsWritten(digests[name], live.get(name)));
-    return { app: id.app, values: Object.fromEntries(kept), version: state?.version ?? 0, digests };
+    const { version = 0, updatedAt } = state ?? {};
+    return { app: id.app, values: Object.fromEntries(kept), version, digests, updatedAt };
   },
 
-  async update({ id, inputs: { values }, old, api, warn }) {
+  async update({ id, inputs: { values }, old, api, warn, otherClaimant }) {
     const owned = ownedNames(old);
     const added = Object.keys(values).filter((name) => !owned.includes(name));
-    const there = added.length > 0 ? await secretsByName(api, id.app) : new Map<string, unknown>();
-    const taken = added.filter((name) => there.has(name));
-    if (taken.length > 0) warn(takenOver(id.app, taken));
     const dropped = owned.filter((name) => !Object.hasOwn(values, name));
+    const live = added.length + dropped.length > 0 ? await secretsByName(api, id.app) : new Map<string, never>();
+    const taken = added.filter((name) => live.has(name));
+    if (taken.length > 0) warn(takenOver(id.app, taken));
+    const left = keptNames({ app: id.app, names: dropped, live, written: { digests: old.digests, updatedAt: old.updatedAt } }, { warn, otherClaimant });
+    const unset = dropped.filter((name) => !left.includes(name)).map((name) => [name, null] as const);
     // What stays as it is stays out of the request: it would only get a newer time of change.
     const changed = Object.entries(values).filter(([name, value]) => old.values[name] !== value);
-    const written = await writeSecrets({ api, warn }, id.app, {
-      set: Object.fromEntries(changed),
-      unset: dropped,
-      since: old.version,
-    });
+    const { version, updatedAt } = old;
+    const written =
+      changed.length + unset.length > 0
+        ? await writeSecrets(api, id.app, Object.fromEntries([...changed, ...unset]))
+        : { version, updatedAt, digests: {} };
     const kept = Object.entries(old.digests).filter(([name]) => Object.hasOwn(values, name));
-    return { version: written.version, digests: { ...Object.fromEntries(kept), ...written.digests } };
+    return {
+      version: written.version,
+      updatedAt: written.updatedAt ?? updatedAt,
+      digests: { ...Object.fromEntries(kept), ...written.digests },
+    };
   },
 
-  async delete({ id, state, api, warn }) {
-    const owned = ownedNames(state);
-    if (owned.length > 0) await writeSecrets({ api, warn }, id.app, { unset: owned, since: state.version ?? 0 });
+  async delete({ id, state, api, ...call }) {
+    const names = ownedNames(state);
+    if (names.length === 0) return;
+    const live = await secretsByName(api, id.app);
+    const written = { digests: state.digests ?? {}, updatedAt: state.updatedAt };
+    const left = keptNames({ app: id.app, names, live, written }, call);
+    const gone = names.filter((name) => !left.includes(name));
+    if (gone.length > 0) await writeSecrets(api, id.app, Object.fromEntries(gone.map((name) => [name, null])));
   },
 });

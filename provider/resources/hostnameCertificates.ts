@@ -5,6 +5,7 @@ import { named, optional, required } from "../../api/schema.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
 import { ifThere } from "../client/absence.ts";
 import type { Making } from "../client/once.ts";
+import { byForce } from "../core/dataLoss.ts";
 import { MachinesError } from "../core/errors.ts";
 
 /** A hostname and its certificates. */
@@ -111,5 +112,5 @@ export const ofKind = (
 
 /** Why a certificate that is there already is not taken over. */
 const isThereAlready = (type: string, app: string, host: string): string =>
-  `${host} has a certificate of this kind on App ${app} already, which this program did not make. ` +
-  `Take it over with \`pulumi import machines:index:${type} <name> '${app}/${host}'\`, or delete it first.`;
+  `${host} has a certificate of this kind on App ${app} already. ` +
+  `Take it over with \`pulumi import machines:index:${type} <name> '${app}/${host}'\`, or delete it first. ${byForce}`;

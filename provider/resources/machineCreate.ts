@@ -9,7 +9,7 @@ import { withLease } from "../client/lease.ts";
 import { lookUntil, shownWithin } from "../client/visibility.ts";
 import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
-import { idInState } from "../core/memory.ts";
+import { idInState } from "../core/run.ts";
 import type { Call } from "../core/resource.ts";
 import { isJob } from "./machinePower.ts";
 import { fromService, sameMetadata, sameVersion, type Config } from "./machineSettings.ts";

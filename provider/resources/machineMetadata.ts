@@ -7,9 +7,10 @@ import { findMachine } from "../client/inventory.ts";
 import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
-import { behaviour, defineResource, type Call, type Problem } from "../core/resource.ts";
+import { behaviour, defineResource, type Call, type GivingUp, type Problem } from "../core/resource.ts";
+import { bareId } from "../core/values.ts";
 import { metadataProblems } from "./machineProblems.ts";
-import { isForeign } from "./machineSettings.ts";
+import { isForeign, movedKeys } from "./machineSettings.ts";
 
 type Values = Readonly<Record<string, string>>;
 
@@ -52,13 +53,13 @@ export const machineMetadata = defineResource({
   inputs,
   outputs,
   id: pathId("app", "machineId"),
-  takesOver: true,
   replaceOn: ["app", "machine"],
   uniqueBy: ["app", "machine"],
+  claims: ({ app = "", machine = "", values = {} }) => Object.keys(values).map((key) => keyClaim(app, machine, key)),
   validate: ({ values = {} }) => [...metadataProblems(values, ["values"]), ...platformKeys(values)],
 
-  async create({ inputs: { app, machine, values, adopt }, ...call }) {
-    await write(call, { appName: app, machineId: machine }, { values, owned: [], adopt });
+  async create({ inputs: { app, machine, values, adopt }, owner, ...call }) {
+    await write(call, { appName: app, machineId: machine }, { values, owned: {}, adopt, owner });
     return toLive(app, machine, values, Object.keys(values));
   },
 
@@ -73,16 +74,16 @@ export const machineMetadata = defineResource({
     return toLive(id.app, id.machineId, metadata, Object.keys(owned));
   },
 
-  async update({ id, inputs: { values, adopt }, old, ...call }) {
+  async update({ id, inputs: { values, adopt }, old, owner, ...call }) {
     const key = { appName: id.app, machineId: id.machineId };
-    await write(call, key, { values, owned: Object.keys(old.values), adopt });
+    await write(call, key, { values, owned: old.values, adopt, owner });
     return toLive(id.app, id.machineId, values, Object.keys(values));
   },
 
-  async delete({ id, state, api }) {
-    const metadata = Object.fromEntries(Object.keys(state.values ?? {}).map((key) => [key, null]));
-    if (Object.keys(metadata).length === 0) return;
-    await api.machines.patchMetadata({ appName: id.app, machineId: id.machineId, body: { metadata } });
+  async delete({ id, state, owner, ...call }) {
+    const key = { appName: id.app, machineId: id.machineId };
+    const owned = state.values ?? {};
+    if (Object.keys(owned).length > 0) await write(call, key, { values: {}, owned, adopt: true, owner });
   },
 });
 
@@ -91,22 +92,35 @@ const platformKeys = (values: Values): Problem[] =>
     .filter((key) => key.startsWith("fly_"))
     .map((key) => ({ path: ["values", key], message: 'keys that begin with "fly_" are the platform\'s own' }));
 
+/** The claim on a metadata key (R12). */
+const keyClaim = (app: string, machine: string, key: string): string =>
+  `metadata ${bareId(app)}/${bareId(machine)}/${key}`;
+
+/**
+ * Beside a key that a resource took over, this one says whose it is since: the state of the resource that had it before cannot
+ * (R12).
+ */
+const holderKey = (key: string): string => `pulumi-holder-${key}`;
+
 interface Wanted {
   readonly values: Values;
-  /** Keys that were ours before. */
-  readonly owned: readonly string[];
+  /** Keys that were ours before, with the values we gave them. */
+  readonly owned: Values;
   readonly adopt: boolean;
+  readonly owner: string | undefined;
 }
 
 /** Sets the values and removes keys that are ours no longer, for the very version that was looked at; else it looks again. */
-async function write({ api }: Pick<Call, "api">, key: MachineKey, wanted: Wanted): Promise<void> {
-  const { values, owned } = wanted;
-  const removed = owned.filter((name) => !Object.hasOwn(values, name));
-  const metadata = { ...Object.fromEntries(removed.map((name) => [name, null])), ...values };
+async function write(call: Writing, key: MachineKey, wanted: Wanted): Promise<void> {
+  const { api } = call;
   const pause = growingPause(100, 2000);
   for (;;) {
     const live = await api.machines.get(key);
+    // With the Machine its metadata is gone.
+    if (live.state === "destroyed" && Object.keys(wanted.values).length === 0) return;
     requireOurs(key, live, wanted);
+    const metadata = changesTo(live.config?.metadata ?? {}, key, wanted, call);
+    if (Object.keys(metadata).length === 0) return;
     try {
       return await api.machines.patchMetadata({ ...key, body: { metadata, machineVersion: versionOf(live) } });
     } catch (error) {
@@ -117,13 +131,51 @@ async function write({ api }: Pick<Call, "api">, key: MachineKey, wanted: Wanted
   }
 }
 
+type Writing = Pick<Call, "api" | "warn"> & Partial<GivingUp>;
+
+/** Keys to set, and those to remove (null): not what another resource claims, or others have changed since (R12). */
+function changesTo(
+  there: Values,
+  { appName, machineId }: MachineKey,
+  { values, owned, owner }: Wanted,
+  { warn, otherClaimant }: Writing,
+): Record<string, string | null> {
+  const removed = Object.keys(owned).filter((name) => {
+    if (Object.hasOwn(values, name) || !Object.hasOwn(there, name)) return false;
+    const claimant = otherClaimant?.(keyClaim(appName, machineId, name));
+    const holder = there[holderKey(name)];
+    const isKept = claimant !== undefined || (holder !== undefined && holder !== owner) || there[name] !== owned[name];
+    if (isKept)
+      warn(
+        `${JSON.stringify(name)} of Machine ${appName}/${machineId} stays: ` +
+          (claimant === undefined ? "something else has set it since." : `${JSON.stringify(claimant)} of this program sets it.`),
+      );
+    return !isKept;
+  });
+  const taken = Object.keys(values).filter((name) => !Object.hasOwn(owned, name) && Object.hasOwn(there, name));
+  return {
+    ...Object.fromEntries(removed.flatMap((name) => [name, ...known(there, holderKey(name))].map((key) => [key, null]))),
+    ...values,
+    ...(owner === undefined ? {} : Object.fromEntries(taken.map((name) => [holderKey(name), owner]))),
+  };
+}
+
+const known = (there: Values, key: string): string[] => (Object.hasOwn(there, key) ? [key] : []);
+
 /** A value that somebody else gave a key is not ours to replace, unless the program says so. */
 function requireOurs({ appName: app, machineId: id }: MachineKey, live: Machine, wanted: Wanted): void {
   if (live.state === "destroyed") throw new MachinesError("api", `Machine ${app}/${id} is destroyed: nothing was set`);
   if (wanted.adopt) return;
   const there = live.config?.metadata ?? {};
+  const moved = movedKeys(wanted.owned, there, wanted.values);
+  if (moved.length > 0)
+    throw new MachinesError(
+      "stale-version",
+      `the metadata of Machine ${app}/${id} was changed outside of this program (${moved.map((key) => `values[${JSON.stringify(key)}]`).join(", ")}). ` +
+        "Nothing was changed. Run pulumi refresh to see the changes, then up decides.",
+    );
   const taken = Object.entries(wanted.values)
-    .filter(([key, value]) => !wanted.owned.includes(key) && Object.hasOwn(there, key) && there[key] !== value)
+    .filter(([key, value]) => !Object.hasOwn(wanted.owned, key) && Object.hasOwn(there, key) && there[key] !== value)
     .map(([key]) => JSON.stringify(key));
   if (taken.length > 0)
     throw new MachinesError(

@@ -4,7 +4,7 @@ import { configProblems, machineConfig, type MachineConfig } from "../../api/mac
 import type { Api } from "../client/api.ts";
 import { listMachines } from "../client/inventory.ts";
 import { isNotFound } from "../core/errors.ts";
-import type { Problem } from "../core/resource.ts";
+import type { Problem, Warning } from "../core/resource.ts";
 import { hasUnknown } from "../core/values.ts";
 import { isOwnedBy } from "./machineCreate.ts";
 import type { MachineInputs, Written } from "./machineInputs.ts";
@@ -53,22 +53,28 @@ export const metadataProblems = (metadata: Readonly<Record<string, string>>, at:
     ];
   });
 
-/** Why a name cannot be used: a live Machine of another owner has it. */
+/** Why a name cannot be used: a live Machine has it. */
 export async function nameProblem(
   api: Api,
   appName: string,
   name: string | undefined,
   owner: string | undefined,
-): Promise<string | undefined> {
+): Promise<string | Warning | undefined> {
   if (name === undefined) return undefined;
   try {
     const taken = (await listMachines(api, appName)).find(
-      (other) => other.name === name && other.state !== "destroyed" && !isOwnedBy(other, owner),
+      (other) => other.name === name && other.state !== "destroyed",
     );
-    return (
-      taken &&
-      `the name ${JSON.stringify(name)} is taken by Machine ${taken.id} of App ${appName}; choose another, or leave it out to get a free one`
-    );
+    if (!taken) return undefined;
+    const id = `${appName}/${taken.id}`;
+    const isTaken = `the name ${JSON.stringify(name)} is taken by Machine ${taken.id} of App ${appName}`;
+    const importing = `import it with \`pulumi import machines:index:Machine <resource> ${id}\``;
+    // A replacement by force looks the same from here, and one that deletes first would succeed.
+    return isOwnedBy(taken, owner)
+      ? {
+          warning: `${isTaken}, which an earlier run created for this resource, so that up would fail. If the state no longer holds it, ${importing}, or delete it. If you replace it by force, set deleteBeforeReplace: true in the resource's options.`,
+        }
+      : `${isTaken}; choose another, leave it out to get a free one, or ${importing}`;
   } catch (error) {
     // An App that is yet to be made holds no Machines.
     if (isNotFound(error)) return undefined;

@@ -76,6 +76,13 @@ export const sameVersion = (a: Config, b: Config): boolean =>
 export const sameMetadata = (a: Config, b: Config): boolean =>
   equal(canonical(settings, { metadata: a.metadata }), canonical(settings, { metadata: b.metadata }));
 
+/** Keys of ours whose value is neither what we wrote nor what we want: others changed or removed them (R6). */
+export const movedKeys = (
+  ours: Readonly<Record<string, string>> = {},
+  live: Readonly<Record<string, string>> = {},
+  wanted: Readonly<Record<string, string>> = {},
+): string[] => Object.keys(ours).filter((key) => live[key] !== ours[key] && live[key] !== wanted[key]);
+
 /** Paths in `extra` of fields this version knows: they belong into the configuration itself, where diffs see them. */
 export function modelledInExtra({ extra }: Config): string[][] {
   const paths = (value: unknown, path: string[]): string[][] => {

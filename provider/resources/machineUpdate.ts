@@ -12,6 +12,7 @@ import { RolledBackError, settle, type Attempt } from "./machineRollback.ts";
 import {
   differingFields,
   fromService,
+  movedKeys,
   othersMetadata,
   sameMetadata,
   sameVersion,
@@ -166,14 +167,18 @@ function powerFor(wanted: Wanted, live: Machine, versioned: boolean): Power {
 /** Somebody changed what we manage since the state was written: going on would undo it unseen (R6, F12). */
 function refuseLostUpdate(key: MachineKey, live: Machine, wanted: Wanted, old: Old): void {
   const version = versionOf(live);
-  if (old.version === undefined || version === old.version || !live.config) return;
+  if (old.version === undefined || !live.config) return;
   const current = fromService(live.config, old.config);
-  const moved = differingFields(current, old.config);
   // What others did may be what we want as well, for instance after an answer of ours was lost.
-  if (moved.length === 0 || sameVersion(current, wanted.config)) return;
+  const fields =
+    version === old.version || sameVersion(current, wanted.config) ? [] : differingFields(current, old.config);
+  // Metadata makes no new version.
+  const keys = movedKeys(old.config.metadata, live.config.metadata, wanted.config.metadata);
+  const moved = [...fields, ...keys.map((name) => `metadata[${JSON.stringify(name)}]`)];
+  if (moved.length === 0) return;
   throw new MachinesError(
     "stale-version",
-    `Machine ${key.appName}/${key.machineId} was changed outside of this program (${moved.map((name) => `config.${name}`).join(", ")}; version ${version ?? "?"} instead of ${old.version}). ` +
+    `Machine ${key.appName}/${key.machineId} was changed outside of this program (${moved.map((name) => `config.${name}`).join(", ")}${version === old.version ? "" : `; version ${version ?? "?"} instead of ${old.version}`}). ` +
       "Nothing was changed. Run pulumi refresh to see the changes, then up decides.",
   );
 }

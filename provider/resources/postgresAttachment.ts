@@ -3,13 +3,14 @@
 import { z } from "zod";
 import { appName, databaseName, secretName, userName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
-import { unlessGone, type Holder } from "../client/absence.ts";
+import { unlessGone, type Place } from "../client/absence.ts";
 import { untilReady } from "../client/clusters.ts";
 import { MachinesError, PartialStateError } from "../core/errors.ts";
 import { idOrName, pathId } from "../core/ids.ts";
-import { defineResource, type Call, type Problem } from "../core/resource.ts";
+import { defineResource, type Call, type GivingUp, type Problem } from "../core/resource.ts";
+import { bareId } from "../core/values.ts";
 import { credentialsOf, firstDatabase, firstUser, poolerUri } from "./postgresCredentials.ts";
-import { secretsByName, takenOver } from "./secretDigests.ts";
+import { keptNames, secretClaim, secretsByName, takenOver } from "./secretDigests.ts";
 
 const inputs = z.object({
   cluster: required(
@@ -47,6 +48,7 @@ const inputs = z.object({
 const outputs = z.object({
   attachedAt: optional(z.string(), "RFC 3339 time of the attachment."),
   secretDigest: optional(z.string(), "Digest of the secret that was set; it changes with the value."),
+  secretUpdatedAt: optional(z.string(), "RFC 3339 time at which the secret was set here."),
   secretsVersion: required(
     z.int(),
     "Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.",
@@ -64,12 +66,12 @@ export const postgresAttachment = defineResource({
   inputs,
   outputs,
   id: pathId("cluster", "app"),
-  takesOver: true,
   within: { kind: "cluster", part: "cluster" },
   replaceOn: ["cluster", "app"],
   // Deleting the old one unsets the secret: the new one must not have set it by then.
   uniqueBy: ["app", "secretName"],
-  moves: { secretDigest: "any", secretsVersion: "any" },
+  claims: ({ cluster = "", app = "", secretName: name }) => [attachmentClaim(cluster, app), ...secretClaim(app, name)],
+  moves: { secretDigest: "any", secretUpdatedAt: "any", secretsVersion: "any" },
   validate: problemsOf,
 
   async create({ inputs: wanted, ...call }) {
@@ -77,7 +79,7 @@ export const postgresAttachment = defineResource({
     const { data } = await call.api.postgres.attach({ postgresClusterId: cluster, body: { appName: app } });
     const live = { cluster, app, attachedAt: data.attachedAt, secretsVersion: 0 };
     try {
-      return { ...live, ...(await written(call, wanted, undefined)) };
+      return { ...live, ...(await written(call, wanted, { unset: undefined, isNew: true })) };
     } catch (error) {
       // The state is without the secret, so that the next up sets it.
       throw new PartialStateError({ ...live, secretName: null }, error);
@@ -87,33 +89,38 @@ export const postgresAttachment = defineResource({
   async read({ id, state, api }) {
     const { data } = await api.postgres.get({ postgresClusterId: id.cluster });
     if (!data.attachedApps?.some(({ name }) => name === id.app)) return undefined;
-    const { attachedAt, secretDigest, secretsVersion = 0, secretName: name } = state ?? {};
+    const { attachedAt, secretDigest, secretUpdatedAt, secretsVersion = 0, secretName: name } = state ?? {};
     const live = { ...id, attachedAt, secretsVersion };
     if (name === undefined) return live;
     const digest = await digestOf({ api, app: id.app, name });
     // Overwritten or unset: what we wrote is there no longer.
-    return digest === secretDigest ? { ...live, secretDigest } : { ...live, secretName: null };
+    return digest === secretDigest ? { ...live, secretDigest, secretUpdatedAt } : { ...live, secretName: null };
   },
 
   async update({ id, inputs: wanted, old, ...call }) {
     const { api } = call;
     const { data } = await api.postgres.attach({ postgresClusterId: id.cluster, body: { appName: id.app } });
-    const told = await written(call, wanted, old.secretName);
-    return { ...id, attachedAt: data.attachedAt, secretDigest: undefined, secretsVersion: 0, ...told };
+    const unset = old.secretName === wanted.secretName ? undefined : await givenUp(call, id.app, old);
+    const told = await written(call, wanted, { unset, isNew: old.secretName !== wanted.secretName });
+    const nothing = { secretDigest: undefined, secretUpdatedAt: undefined, secretsVersion: 0 };
+    return { ...id, attachedAt: data.attachedAt, ...nothing, ...told };
   },
 
-  async delete({ id, state, api }) {
-    const { secretName: name } = state;
-    if (name !== undefined)
-      await unlessGone(api, appOf(id.app), () =>
-        api.secrets.update({ appName: id.app, body: { values: { [name]: null } } }),
-      );
+  async delete({ id, state, ...call }) {
+    const { api, warn, otherClaimant } = call;
+    await unlessGone(api, appOf(id.app), async () => {
+      const name = await givenUp(call, id.app, state);
+      if (name !== undefined) await api.secrets.update({ appName: id.app, body: { values: { [name]: null } } });
+    });
+    const claimant = otherClaimant(attachmentClaim(id.cluster, id.app));
+    if (claimant !== undefined)
+      return warn(`cluster ${id.cluster} stays attached to App ${id.app}: ${JSON.stringify(claimant)} of this program wants it.`);
     await api.postgres.detach({ postgresClusterId: id.cluster, appName: id.app });
   },
 });
 
 /** Core judges a 404 by the cluster: one about the App is proved here, and says nothing of the attachment (R8). */
-const appOf = (name: string): Holder => ({ kind: "app", name });
+const appOf = (name: string): Place => ({ kind: "app", name });
 
 const digestOf = async ({ api, app, name }: { api: Call["api"]; app: string; name: string }) =>
   (await unlessGone(api, appOf(app), () => api.secrets.get({ appName: app, secretName: name })))?.digest;
@@ -123,16 +130,44 @@ async function warnOfTaking({ api, warn }: Call, app: string, name: string): Pro
   if ((await secretsByName(api, app)).has(name)) warn(takenOver(app, [name]));
 }
 
-/** Sets the secret, and unsets the one of before where it had another name, in one request. */
-async function written(call: Call, wanted: Settings, before: string | undefined) {
+const attachmentClaim = (cluster: string, app: string): string => `attachment ${bareId(cluster)}/${bareId(app)}`;
+
+interface Stored {
+  readonly secretName?: string | undefined;
+  readonly secretDigest?: string | undefined;
+  readonly secretUpdatedAt?: string | undefined;
+}
+
+/** The secret that a state set, where it can be unset: nothing else claims it or has written it since (R12). */
+async function givenUp(
+  { api, ...call }: Call & GivingUp,
+  app: string,
+  { secretName: name, secretDigest, secretUpdatedAt: updatedAt }: Stored,
+): Promise<string | undefined> {
+  if (name === undefined) return undefined;
+  const live = await secretsByName(api, app);
+  const written = { digests: { [name]: secretDigest }, updatedAt };
+  return keptNames({ app, names: [name], live, written }, call).length > 0 ? undefined : name;
+}
+
+interface Change {
+  /** Secret of before that goes. */
+  readonly unset: string | undefined;
+  /** Whether the name is one that this resource has not set so far. */
+  readonly isNew: boolean;
+}
+
+/** Sets the secret, and unsets the one of before, in one request. */
+async function written(call: Call, wanted: Settings, { unset, isNew }: Change) {
   const { app, secretName: name } = wanted;
-  const values: Record<string, string | null> = before === undefined || before === name ? {} : { [before]: null };
+  const values: Record<string, string | null> = unset === undefined ? {} : { [unset]: null };
   if (name !== undefined) values[name] = await uriOf(call, wanted);
   if (Object.keys(values).length === 0) return {};
-  if (name !== undefined && name !== before) await warnOfTaking(call, app, name);
+  if (name !== undefined && isNew) await warnOfTaking(call, app, name);
   const { secrets = [], version } = await call.api.secrets.update({ appName: app, body: { values } });
   if (name === undefined) return {};
-  return { secretDigest: secrets.find((secret) => secret.name === name)?.digest, secretsVersion: version ?? 0 };
+  const set = secrets.find((secret) => secret.name === name);
+  return { secretDigest: set?.digest, secretUpdatedAt: set?.updatedAt, secretsVersion: version ?? 0 };
 }
 
 async function uriOf(call: Call, { cluster, uri, user = firstUser, password, database }: Settings): Promise<string> {

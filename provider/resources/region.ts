@@ -1,7 +1,7 @@
 // Whether regions exist, have what is wanted and have room, asked of the service once per run.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
-import { fact } from "../client/inventory.ts";
+import { fact } from "../client/facts.ts";
 import { ApiError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import type { Warning } from "../core/resource.ts";

@@ -6,7 +6,7 @@ import type { Api } from "../client/api.ts";
 import { ifThere } from "../client/absence.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { inTurn, isAsWritten, keptFor, takenOver, type ShownSecret } from "./secretDigests.ts";
+import { isAsWritten, keptNames, secretClaim, takenOver, type ShownSecret } from "./secretDigests.ts";
 
 const inputs = z.object({
   app: required(appName, "App that gets the secret: the `id` of an App. Changing it replaces the secret.", {
@@ -27,20 +27,17 @@ const outputs = z.object({
     "Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.",
   ),
   createdAt: optional(z.string(), "RFC 3339 time of creation."),
-  updatedAt: optional(z.string(), "RFC 3339 time of the last change."),
+  updatedAt: optional(z.string(), "RFC 3339 time of the last change made here."),
 });
 
 const toLive = (app: string, { name, digest, createdAt, updatedAt }: ShownSecret) => ({
   ...{ app, name, digest, createdAt, updatedAt },
 });
 
-const set = (api: Api, app: string, name: string, value: string) =>
-  inTurn(api, app, [name], async (versions) => {
-    const made = await api.secrets.set({ appName: app, secretName: name, body: { value } });
-    const version = made.version ?? 0;
-    versions.set(name, version);
-    return { ...toLive(app, made), version };
-  });
+async function set(api: Api, app: string, name: string, value: string) {
+  const made = await api.secrets.set({ appName: app, secretName: name, body: { value } });
+  return { ...toLive(app, made), version: made.version ?? 0 };
+}
 
 export const secret = defineResource({
   name: "Secret",
@@ -48,12 +45,13 @@ export const secret = defineResource({
   description:
     "For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. " +
     "The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. " +
-    "A secret of the name that exists already is overwritten, with a warning; one that another resource of the same up has set stays when this one is deleted.",
+    "A secret of the name that exists already is overwritten, with a warning. It stays set when this resource is deleted, with a warning, where another resource of the program claims it or something else has written it since.",
   inputs,
   outputs,
   id: pathId("app", "name"),
   replaceOn: ["app", "name"],
   uniqueBy: ["app", "name"],
+  claims: ({ app, name }) => secretClaim(app, name),
   moves: { digest: ["value"], version: ["value"], updatedAt: ["value"] },
 
   async create({ inputs: { app, name, value }, api, warn }) {
@@ -65,15 +63,16 @@ export const secret = defineResource({
   async read({ id, state, api }) {
     const live = await api.secrets.get({ appName: id.app, secretName: id.name });
     const changed = state !== undefined && !isAsWritten(state.digest, live);
-    return { ...toLive(id.app, live), version: state?.version ?? 0, value: changed ? null : undefined };
+    const { version = 0, updatedAt = live.updatedAt } = state ?? {};
+    return { ...toLive(id.app, live), version, updatedAt, value: changed ? null : undefined };
   },
 
   update: ({ id, inputs: { value }, api }) => set(api, id.app, id.name, value),
 
-  delete: ({ id: { app, name }, state: { version = 0 }, api, warn }) =>
-    inTurn(api, app, [name], async (versions) => {
-      if ((versions.get(name) ?? 0) > version) return warn(keptFor(app, [name]));
-      await api.secrets.delete({ appName: app, secretName: name });
-      versions.set(name, 0);
-    }),
+  async delete({ id: { app, name }, state, api, ...call }) {
+    const key = { appName: app, secretName: name };
+    const live = new Map([[name, await api.secrets.get(key)]]);
+    const written = { digests: { [name]: state.digest }, updatedAt: state.updatedAt };
+    if (keptNames({ app, names: [name], live, written }, call).length === 0) await api.secrets.delete(key);
+  },
 });

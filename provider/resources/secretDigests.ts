@@ -1,6 +1,7 @@
 // What is known of secrets whose values no read can find: their digests (spec 4.5, bodies 8).
 import type { AnswerOf, Api } from "../client/api.ts";
-import type { Call } from "../core/resource.ts";
+import type { Call, GivingUp } from "../core/resource.ts";
+import { bareId } from "../core/values.ts";
 
 /** A secret as the service shows it, without its value. */
 export type ShownSecret = AnswerOf<"secrets", "list">["secrets"][number];
@@ -15,78 +16,85 @@ export async function secretsByName(api: Api, appName: string): Promise<Readonly
   return new Map(secrets.map((secret) => [secret.name, secret]));
 }
 
+/** The claim on a secret's name (R12). */
+export const secretClaim = (app: string | undefined, name: string | undefined): string[] =>
+  app === undefined || name === undefined ? [] : [`secret ${bareId(app)}/${name}`];
+
+/** What a resource knows of its own last write. */
+export interface WrittenHere {
+  readonly digests: Readonly<Record<string, string | undefined>>;
+  /** RFC 3339 time of it; absent in states of older versions. */
+  readonly updatedAt: string | undefined;
+}
+
+/** Names that a resource gives up. */
+interface GivenUp {
+  readonly app: string;
+  readonly names: readonly string[];
+  /** The App's secrets as they are. */
+  readonly live: ReadonlyMap<string, ShownSecret>;
+  readonly written: WrittenHere;
+}
+
 /**
- * Does something to names once all else that this process does to them is done. `work` gets the versions it gave them, by
- * name, and leaves them as they are then. The engine makes what is new before it deletes what is old, also where both are
- * of one name: only the versions tell which of them has set it.
+ * R12: the names that stay set although a resource gives them up, because another resource of the program claims them, or
+ * because something has written them since. The engine checks only what it is to work on (`--target`): then the time of the
+ * write is all that tells. The user is warned of each.
  */
-export function inTurn<T>(
-  { shared }: Api,
-  appName: string,
-  names: readonly string[],
-  work: (versions: Map<string, number>) => Promise<T>,
-): Promise<T> {
-  const { secretsWritten } = shared;
-  const keys = names.map((name) => `${appName}/${name}`);
-  const known = Promise.all(
-    names.map(async (name, i) => [name, (await secretsWritten.get(keys[i] ?? "")) ?? 0] as const),
-  );
-  const versions = known.then((all) => new Map(all));
-  const done = versions.then(work);
-  const settled = done.then(
-    () => versions,
-    () => versions,
-  );
-  for (const [i, key] of keys.entries())
-    secretsWritten.set(
-      key,
-      settled.then((after) => after.get(names[i] ?? "") ?? 0),
-    );
-  return done;
-}
-
-/** What the user is told when names stay set that a resource set before. */
-export const keptFor = (appName: string, names: readonly string[]): string =>
-  `${names.join(", ")} of App ${appName} stays set: another resource has set it in this run.`;
-
-/** Secrets to set, and those to unset unless something else has set them after a version. */
-interface Writing {
-  readonly set?: Readonly<Record<string, string>>;
-  readonly unset?: readonly string[];
-  readonly since: number;
-}
-
-/** Sets and unsets in one request; answers the version that made and the digests of what was set. */
-export function writeSecrets(
-  { api, warn }: Pick<Call, "api" | "warn">,
-  appName: string,
-  { set = {}, unset = [], since }: Writing,
-): Promise<Written> {
-  return inTurn(api, appName, [...Object.keys(set), ...unset], async (versions) => {
-    const kept = unset.filter((name) => (versions.get(name) ?? 0) > since);
-    if (kept.length > 0) warn(keptFor(appName, kept));
-    const gone = unset.filter((name) => !kept.includes(name));
-    if (kept.length > 0 && gone.length === 0 && Object.keys(set).length === 0) return { version: since, digests: {} };
-    const written = await send(api, appName, { ...set, ...Object.fromEntries(gone.map((name) => [name, null])) });
-    for (const name of Object.keys(set)) versions.set(name, written.version);
-    for (const name of gone) versions.set(name, 0);
-    return written;
+export function keptNames(
+  { app, names, live, written }: GivenUp,
+  { warn, otherClaimant }: Pick<Call, "warn"> & GivingUp,
+): string[] {
+  return names.filter((name) => {
+    const [claim = ""] = secretClaim(app, name);
+    const claimant = otherClaimant(claim);
+    const shown = live.get(name);
+    const isForeign = shown !== undefined && isWrittenSince(shown, written, name);
+    if (claimant !== undefined) warn(`${name} of App ${app} stays set: ${JSON.stringify(claimant)} of this program sets it.`);
+    else if (isForeign)
+      warn(
+        `${name} of App ${app} stays set: something else has written it since this resource did. If nothing needs it, delete the secret through the service.`,
+      );
+    return claimant !== undefined || isForeign;
   });
 }
 
+function isWrittenSince({ updatedAt, digest }: ShownSecret, written: WrittenHere, name: string): boolean {
+  const before = written.digests[name];
+  if (before && digest !== undefined && before !== digest) return true;
+  return Date.parse(updatedAt ?? "") > Date.parse(written.updatedAt ?? "");
+}
+
+/** What a change of several secrets came to. */
 interface Written {
   readonly version: number;
   readonly digests: Record<string, string>;
+  /** RFC 3339 time of the change; undefined where nothing was set. */
+  readonly updatedAt: string | undefined;
 }
 
-async function send(api: Api, appName: string, values: Readonly<Record<string, string | null>>): Promise<Written> {
+/** Sets and unsets (null) in one request. */
+export async function writeSecrets(
+  api: Api,
+  appName: string,
+  values: Readonly<Record<string, string | null>>,
+): Promise<Written> {
   const { secrets, version } = await api.secrets.update({ appName, body: { values: { ...values } } });
   const shown = secrets ?? (await api.secrets.list({ appName, minVersion: version?.toString() })).secrets;
-  const digests = shown
-    .filter(({ name }) => typeof values[name] === "string")
-    .map(({ name, digest }) => [name, digest ?? ""]);
-  return { version: version ?? 0, digests: Object.fromEntries(digests) as Record<string, string> };
+  const set = shown.filter(({ name }) => typeof values[name] === "string");
+  const digests = set.map(({ name, digest }) => [name, digest ?? ""]);
+  return {
+    version: version ?? 0,
+    digests: Object.fromEntries(digests) as Record<string, string>,
+    updatedAt: latest(set.map(({ updatedAt }) => updatedAt)),
+  };
 }
+
+const latest = (times: readonly (string | undefined)[]): string | undefined =>
+  times
+    .filter((time) => time !== undefined)
+    .sort((a, b) => Date.parse(a) - Date.parse(b))
+    .at(-1);
 
 /** What the user is told when names are taken over that something else has set. */
 export const takenOver = (appName: string, names: readonly string[]): string =>

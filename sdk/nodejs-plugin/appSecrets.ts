@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Secrets of an App, by name, written together.
  *
- * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning; one that another resource of the same up has set stays set when this one no longer lists it. An import knows the App alone: the next up writes all values.
+ * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. One that this resource no longer lists stays set, with a warning, where another resource of the program claims it or something else has written it since. An import knows the App alone: the next up writes all values.
  */
 export class AppSecrets extends pulumi.CustomResource {
     /**
@@ -45,6 +45,10 @@ export class AppSecrets extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly digests: pulumi.Output<{[key: string]: string}>;
     /**
+     * RFC 3339 time of the last change made here.
+     */
+    declare public /*out*/ readonly updatedAt: pulumi.Output<string | undefined>;
+    /**
      * Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
      */
     declare public readonly values: pulumi.Output<{[key: string]: string}>;
@@ -70,10 +74,12 @@ export class AppSecrets extends pulumi.CustomResource {
             resourceInputs["app"] = args?.app;
             resourceInputs["values"] = args?.values ? pulumi.secret(args.values) : undefined;
             resourceInputs["digests"] = undefined /*out*/;
+            resourceInputs["updatedAt"] = undefined /*out*/;
             resourceInputs["version"] = undefined /*out*/;
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["digests"] = undefined /*out*/;
+            resourceInputs["updatedAt"] = undefined /*out*/;
             resourceInputs["values"] = undefined /*out*/;
             resourceInputs["version"] = undefined /*out*/;
         }

@@ -65,6 +65,10 @@ export class PostgresAttachment extends pulumi.CustomResource {
      */
     declare public readonly secretName: pulumi.Output<string | undefined>;
     /**
+     * RFC 3339 time at which the secret was set here.
+     */
+    declare public /*out*/ readonly secretUpdatedAt: pulumi.Output<string | undefined>;
+    /**
      * Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
      */
     declare public /*out*/ readonly secretsVersion: pulumi.Output<number>;
@@ -103,6 +107,7 @@ export class PostgresAttachment extends pulumi.CustomResource {
             resourceInputs["user"] = args?.user;
             resourceInputs["attachedAt"] = undefined /*out*/;
             resourceInputs["secretDigest"] = undefined /*out*/;
+            resourceInputs["secretUpdatedAt"] = undefined /*out*/;
             resourceInputs["secretsVersion"] = undefined /*out*/;
         } else {
             resourceInputs["app"] = undefined /*out*/;
@@ -112,6 +117,7 @@ export class PostgresAttachment extends pulumi.CustomResource {
             resourceInputs["password"] = undefined /*out*/;
             resourceInputs["secretDigest"] = undefined /*out*/;
             resourceInputs["secretName"] = undefined /*out*/;
+            resourceInputs["secretUpdatedAt"] = undefined /*out*/;
             resourceInputs["secretsVersion"] = undefined /*out*/;
             resourceInputs["uri"] = undefined /*out*/;
             resourceInputs["user"] = undefined /*out*/;

@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Secrets of an App, by name, written together.
- * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning; one that another resource of the same up has set stays set when this one no longer lists it. An import knows the App alone: the next up writes all values.
+ * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. One that this resource no longer lists stays set, with a warning, where another resource of the program claims it or something else has written it since. An import knows the App alone: the next up writes all values.
  */
 export class AppSecrets extends pulumi.CustomResource {
   /**
@@ -29,6 +29,8 @@ export class AppSecrets extends pulumi.CustomResource {
   declare readonly version: pulumi.Output<number>;
   /** Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest. */
   declare readonly digests: pulumi.Output<{ [key: string]: string }>;
+  /** RFC 3339 time of the last change made here. */
+  declare readonly updatedAt: pulumi.Output<string | undefined>;
 
   /**
    * @param name name of the resource in this program
@@ -36,7 +38,7 @@ export class AppSecrets extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: AppSecretsArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("AppSecrets"), name, propertiesFor("AppSecrets", name, args, { outputs: ["values","version","digests"], secrets: ["values"] }, opts), optionsFor(opts, ["values","digests"]));
+    super(typeToken("AppSecrets"), name, propertiesFor("AppSecrets", name, args, { outputs: ["values","version","digests","updatedAt"], secrets: ["values"] }, opts), optionsFor(opts, ["values","digests"]));
   }
 }
 

@@ -39,6 +39,8 @@ export class PostgresAttachment extends pulumi.CustomResource {
   declare readonly attachedAt: pulumi.Output<string | undefined>;
   /** Digest of the secret that was set; it changes with the value. */
   declare readonly secretDigest: pulumi.Output<string | undefined>;
+  /** RFC 3339 time at which the secret was set here. */
+  declare readonly secretUpdatedAt: pulumi.Output<string | undefined>;
   /** Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it. */
   declare readonly secretsVersion: pulumi.Output<number>;
 
@@ -48,7 +50,7 @@ export class PostgresAttachment extends pulumi.CustomResource {
    * @param opts options of the resource
    */
   constructor(name: string, args: PostgresAttachmentArgs, opts?: pulumi.CustomResourceOptions) {
-    super(typeToken("PostgresAttachment"), name, propertiesFor("PostgresAttachment", name, args, { outputs: ["secretName","uri","user","password","database","attachedAt","secretDigest","secretsVersion"], secrets: ["uri","password"] }, opts), optionsFor(opts, ["uri","password"]));
+    super(typeToken("PostgresAttachment"), name, propertiesFor("PostgresAttachment", name, args, { outputs: ["secretName","uri","user","password","database","attachedAt","secretDigest","secretUpdatedAt","secretsVersion"], secrets: ["uri","password"] }, opts), optionsFor(opts, ["uri","password"]));
   }
 }
 

@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * One secret of an App.
- * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning; one that another resource of the same up has set stays when this one is deleted.
+ * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. It stays set when this resource is deleted, with a warning, where another resource of the program claims it or something else has written it since.
  */
 export class Secret extends pulumi.CustomResource {
   /**
@@ -33,7 +33,7 @@ export class Secret extends pulumi.CustomResource {
   declare readonly version: pulumi.Output<number>;
   /** RFC 3339 time of creation. */
   declare readonly createdAt: pulumi.Output<string | undefined>;
-  /** RFC 3339 time of the last change. */
+  /** RFC 3339 time of the last change made here. */
   declare readonly updatedAt: pulumi.Output<string | undefined>;
 
   /**

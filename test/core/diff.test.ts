@@ -154,13 +154,13 @@ describe("replacement (R4)", () => {
 
   test("a region the service chose cannot be replaced away without allowDataLoss (R9)", () => {
     const state = { app: "a", name: "data", region: "ams", sizeGb: 3, __context: { left: ["region"] } };
-    expect(() => guardedDiff(volume, state, { app: "a", name: "data", region: "fra", sizeGb: 3 })).toThrow(
+    expect(() => guardedDiff(volume, "app/vol_1", state, { app: "a", name: "data", region: "fra", sizeGb: 3 })).toThrow(
       /allowDataLoss/,
     );
     expect(
-      guardedDiff(volume, state, { app: "a", name: "data", region: "fra", sizeGb: 3, allowDataLoss: true }).replaces,
+      guardedDiff(volume, "app/vol_1", state, { app: "a", name: "data", region: "fra", sizeGb: 3, allowDataLoss: true }).replaces,
     ).toEqual(["region"]);
-    expect(guardedDiff(volume, state, { app: "a", name: "data", region: "ams", sizeGb: 3 }).replaces).toEqual([]);
+    expect(guardedDiff(volume, "app/vol_1", state, { app: "a", name: "data", region: "ams", sizeGb: 3 }).replaces).toEqual([]);
   });
 });
 

@@ -1,6 +1,6 @@
 // The small engine, through core in simulated time and through the dynamic binding in real time.
 import { describe, expect, test } from "vitest";
-import { forgetAll } from "../../provider/core/memory.ts";
+import { forgetAll } from "../../provider/core/run.ts";
 import { bind } from "../support/binding.ts";
 import {
   changes,

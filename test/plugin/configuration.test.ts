@@ -96,16 +96,14 @@ describe("configuration", () => {
   });
 
   describe("diff", () => {
-    test("another endpoint or organization is another place: all that is there is replaced", async () => {
-      expect(await diff(good, { ...good, endpoint: "https://other.example.com" })).toMatchObject({
-        changes: true,
-        detailed: { endpoint: "update-replace" },
-        deleteBeforeReplace: false,
-      });
-      expect(await diff({ ...good, organization: "a" }, { ...good, organization: "b" })).toMatchObject({
-        replaces: ["organization"],
-      });
-      expect(await diff(good, { ...good, endpoint: "local" })).toMatchObject({ replaces: ["endpoint"] });
+    test("another endpoint or organization replaces nothing: an address is no identity (R14)", async () => {
+      for (const changed of [{ endpoint: "https://other.example.com" }, { endpoint: "local" }, { organization: "b" }])
+        expect(await diff({ ...good, organization: "a" }, { ...good, organization: "a", ...changed })).toMatchObject({
+          changes: true,
+          replaces: [],
+          detailed: { [Object.keys(changed)[0] ?? ""]: "update" },
+          deleteBeforeReplace: false,
+        });
     });
 
     test("another spelling of the endpoint is no change", async () => {

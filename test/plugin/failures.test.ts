@@ -93,6 +93,8 @@ describe("a failure after the object was made", () => {
     const inputs = await machine.checked(wanted({}));
     const { id, state } = await machine.create(inputs);
     await send(service, "POST", `/v1/apps/app/machines/${id.split("/")[1] ?? ""}/lease`, { ttl: 600 });
+    const args = toStruct({ endpoint: service.url, token: service.token });
+    await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
     await expect(machine.delete({ id, state, inputs, timeout: 1 })).rejects.toThrow(/did not come free within 1s/);
     expect(await live(id)).toMatchObject({ state: "started" });
   });

@@ -52,7 +52,9 @@ describe("replacement", () => {
       of("Volume").create(anew),
       of("Volume").delete({ id, state, inputs }),
     ])
-      await expect(work).rejects.toThrow(/would be replaced .*what it holds destroyed; set allowDataLoss: true/);
+      await expect(work).rejects.toThrow(
+        /is guarded: the program still has it, and its replacement .* would destroy what it holds.*undo-replacement.*set allowDataLoss: true/,
+      );
     expect(service.requests.length).toBe(before);
   });
 
@@ -72,7 +74,7 @@ describe("replacement", () => {
     const { id, inputs, state } = await made(type, news);
     await of(type).checked(news, inputs);
     await expect(of(type).create(await of(type).checked(news))).rejects.toThrow(
-      /would be replaced .*all its databases destroyed; set deletionProtection: false/,
+      /is guarded: .* would destroy all its databases.*set deletionProtection: false/,
     );
     await nextRun();
     await expect(of(type).delete({ id, state, inputs })).rejects.toThrow(/is protected: .*deletionProtection: false/);

@@ -84,14 +84,15 @@ describe("MachineMetadata", () => {
     const renamed = await checked({ machine, values: { role: "web" }, __context: { owner: "o2", name: "two" } });
     const { state: second } = await metadata.create(renamed);
     await metadata.delete(id, state);
-    expect(await keys(machine)).toEqual({ role: "web" });
+    expect(await keys(machine)).toMatchObject({ role: "web" });
     expect(await metadata.read(id, second)).toBeDefined();
     await checked({ machine, values: { role: "web" }, __context: { owner: "o2", name: "two" } }, renamed);
     const forced = await checked({ machine, values: { role: "web" }, __context: { owner: "o2", name: "two" } });
     const { state: third } = await metadata.create(forced);
     await metadata.delete(id, second);
-    expect(await keys(machine)).toEqual({ role: "web" });
+    expect(await keys(machine)).toMatchObject({ role: "web" });
     expect(await metadata.read(id, third)).toBeDefined();
+    await metadata.nextRun();
     await metadata.delete(id, third);
     expect(await keys(machine)).toEqual({});
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { forgetAll } from "../../provider/core/memory.ts";
+import { forgetAll } from "../../provider/core/run.ts";
 import { bind, type Bound } from "../support/binding.ts";
 import { makeApp, makeCluster, once, send } from "../support/around.ts";
 import { lifecycle } from "../support/lifecycle.ts";
@@ -141,8 +141,10 @@ describe("PostgresAttachment", () => {
       const { inputs } = await attachment.check({}, { cluster, app, secretName: "ONE", uri: "postgres://x" });
       let made = { id: "", state: {} as Record<string, unknown> };
       expect(await told(async () => (made = await attachment.create(inputs)))).toMatch(/App taken has ONE already/);
-      const { id, state } = made;
-      expect(await told(() => attachment.update(id, state, { ...inputs, uri: "postgres://y" }))).toBe("");
+      const { id } = made;
+      let { state } = made;
+      const changed = { ...inputs, uri: "postgres://y" };
+      expect(await told(async () => (state = await attachment.update(id, state, changed)))).toBe("");
       const next = { ...inputs, secretName: "TWO" };
       expect(await told(() => attachment.update(id, state, next))).toMatch(/App taken has TWO already/);
       expect(await secretsOf(app)).toEqual({ TWO: "postgres://x" });
@@ -167,7 +169,9 @@ describe("PostgresAttachment", () => {
     const app = await makeApp(service, "answers-404");
     const { id, state } = await make({ app, secretName: "URL", uri: "postgres://x" });
     service.fail({ operation: "secrets.update", status: 404, when: "before", times: 1 });
-    expect(await sentBy(() => attachment.delete(id, state))).toEqual(["secrets.update", "apps.get", "postgres.detach"]);
+    expect(await sentBy(() => attachment.delete(id, state))).toEqual([
+      ...["secrets.list", "secrets.update", "apps.get", "postgres.detach"],
+    ]);
     expect(await attachment.read(id, state)).toBeUndefined();
   });
 

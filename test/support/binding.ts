@@ -3,13 +3,20 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { provider } from "../../provider/dynamic/index.ts";
 import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts";
 import { parseDuration } from "../../api/schema.ts";
+import { forgetAll } from "../../provider/core/run.ts";
 import { drive, urnOf } from "./driver.ts";
 import { startPlugin, unfinishedIn } from "./plugin.ts";
 import { revealed, toStruct, type Properties } from "./properties.ts";
 import type { TestService } from "./startService.ts";
 
 /** One resource type of one configured provider. */
-export interface Bound {
+export interface Bound extends Verbs {
+  /** Begins another run of the engine: what it said in the one before is forgotten. */
+  nextRun(): Promise<void>;
+}
+
+/** What the engine asks of one resource type. */
+export interface Verbs {
   check(olds: Values, news: Values): Promise<{ inputs: Values; failures: string[] }>;
   /** `same`, `update`, `replace`, or `delete-replace` when the old one goes first. */
   diff(id: string, state: Values, inputs: Values): Promise<"same" | "update" | "replace" | "delete-replace">;
@@ -79,6 +86,10 @@ export function bind(
       return json((((await update?.(id, json(state), json(inputs))) ?? missing()).outs ?? {}) as Values);
     },
     delete: async (id, state) => remove?.(id, json(state)),
+    nextRun() {
+      forgetAll();
+      return Promise.resolve();
+    },
   };
 }
 
@@ -98,7 +109,10 @@ export async function bindPlugin(
 ): Promise<{ readonly bound: Bound; readonly close: () => Promise<void> }> {
   const plugin = await startPlugin();
   const args = toStruct({ endpoint: service.url, token: service.token, ...settings });
-  await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
+  const nextRun = async (): Promise<void> => {
+    await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
+  };
+  await nextRun();
   let count = 0;
   const knownOf = (values: Values): Known =>
     (values[ENGINE] as Known | undefined) ?? { urn: urnOf(type, "got"), timeouts: {} };
@@ -142,8 +156,11 @@ export async function bindPlugin(
     },
     async delete(id, state) {
       const { resource, seconds } = driven(state);
+      // The engine never deletes what it has created in the same run.
+      await nextRun();
       await resource.delete({ id, state: bare(state), timeout: seconds("delete") });
     },
+    nextRun,
     preview: {
       create: (inputs) => driven(inputs).resource.previewCreate(bare(inputs)),
       update: (id, state, inputs) =>

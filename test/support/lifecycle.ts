@@ -137,6 +137,7 @@ export function lifecycle(
 
     test("every change is what it says, and is there afterwards", async () => {
       for (const change of await changes(service)) {
+        await bound.nextRun();
         const changed = withoutUndefined({ ...program, ...change.set });
         let { inputs: next, failures } = await bound.check(inputs, changed);
         if (change.expect === "refused") {
@@ -257,6 +258,7 @@ export function lifecycle(
     });
 
     test("after delete it is gone, and deleting again is done", async () => {
+      await bound.nextRun();
       await bound.delete(id, state);
       if (!survives) expect(await bound.read(id, state)).toBeUndefined();
       await bound.delete(id, state);

@@ -2,7 +2,7 @@
 // in reverse; state that is saved after every step, so that a run may be cut off at any moment. It drives any binding.
 import { isObject } from "../../api/schema.ts";
 import { CONTEXT, type Values } from "../../provider/core/resource.ts";
-import type { Bound } from "./binding.ts";
+import type { Verbs } from "./binding.ts";
 
 /** What stands in a program for the id or an output of an earlier resource. */
 export interface Reference {
@@ -50,7 +50,7 @@ export interface Step {
 
 /** Where an engine runs. */
 export interface Host {
-  bound(type: string): Bound;
+  bound(type: string): Verbs;
   /** Steps that go on at one time; 1 when left out. */
   readonly parallel?: number;
   /** What happens around a step: measuring, for instance. */
@@ -210,7 +210,7 @@ class Run {
   }
 
   /** Does one step unless another has failed; whether it was done. */
-  step(step: Step, inputs: Values, work: (bound: Bound) => Promise<void>): Promise<boolean> {
+  step(step: Step, inputs: Values, work: (bound: Verbs) => Promise<void>): Promise<boolean> {
     return this.#slots.take(async () => {
       if (this.#failed) return false;
       const { verb, type, name } = step;
@@ -314,7 +314,7 @@ class Run {
 }
 
 /** Inputs that a check took. @throws Error with what it did not take. */
-function checked({ inputs, failures }: Awaited<ReturnType<Bound["check"]>>): Values {
+function checked({ inputs, failures }: Awaited<ReturnType<Verbs["check"]>>): Values {
   if (failures.length > 0) throw new CheckFailed(failures.join("\n"));
   return inputs;
 }

@@ -11,12 +11,12 @@ import { httpTransport, type Outcome, type Sent, type Transport } from "../../pr
 import { check } from "../../provider/core/check.ts";
 import { readConfig } from "../../provider/core/config.ts";
 import { create, guardedDiff, read, remove, update, type Caller } from "../../provider/core/lifecycle.ts";
-import { forgetAll, inputsInState, nameInState, remember, rememberId } from "../../provider/core/memory.ts";
+import { asSeenInRun, forgetAll, remember } from "../../provider/core/run.ts";
 import { contextOf, type Resource, type Values } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/resources/index.ts";
 import { operationsById } from "../../service/faults.ts";
 import { seededRandom, type ServiceOptions } from "../../service/index.ts";
-import type { Bound } from "./binding.ts";
+import type { Verbs } from "./binding.ts";
 import { SimulatedTime } from "./simulatedTime.ts";
 import { startService, type TestService } from "./startService.ts";
 
@@ -54,7 +54,7 @@ export interface Watched {
 
 /** A process of the provider: what it knows it has read from the disk, or asked for itself. */
 export interface ProviderProcess {
-  bound(type: string): Bound;
+  bound(type: string): Verbs;
   /** Everything it said: warnings and progress. */
   readonly said: { readonly kind: "warning" | "progress"; readonly text: string }[];
   readonly isDead: boolean;
@@ -280,7 +280,7 @@ class Process implements ProviderProcess {
     return time.pass(Promise.race([work(), this.#died]), wire.moves, longestRun);
   }
 
-  bound(type: string): Bound {
+  bound(type: string): Verbs {
     const resource = resourceOf(type);
     const caller = this.#caller;
     const alive = async <T>(work: Promise<T>): Promise<T> => {
@@ -294,8 +294,7 @@ class Process implements ProviderProcess {
     return {
       check: (olds, news) => alive(Promise.resolve(this.#check(resource, olds, news))),
       diff: async (id, state, inputs) => {
-        rememberId(id, state);
-        const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, json(state), json(inputs));
+        const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, id, json(state), json(inputs));
         if (changes.length === 0) return contextOf(state).unfinished === true ? "update" : "same";
         return replaces.length === 0 ? "update" : deleteBeforeReplace ? "delete-replace" : "replace";
       },
@@ -315,8 +314,7 @@ class Process implements ProviderProcess {
     const { inputs, problems } = check(resource, json(olds), json(news), {
       randomHex: (count) => Array.from({ length: count }, () => Math.floor(this.#random() * 16).toString(16)).join(""),
       nameBegun: (owner) => this.#intents.find(owner)?.name,
-      nameInState,
-      inputsInState,
+      ...asSeenInRun,
       warn: this.#caller.warn,
     });
     return { inputs: json(inputs), failures: [...problems] };

@@ -14,7 +14,7 @@ import (
 
 // Secrets of an App, by name, written together.
 //
-// Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning; one that another resource of the same up has set stays set when this one no longer lists it. An import knows the App alone: the next up writes all values.
+// Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. One that this resource no longer lists stays set, with a warning, where another resource of the program claims it or something else has written it since. An import knows the App alone: the next up writes all values.
 type AppSecrets struct {
 	pulumi.CustomResourceState
 
@@ -22,6 +22,8 @@ type AppSecrets struct {
 	App pulumi.StringOutput `pulumi:"app"`
 	// Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.
 	Digests pulumi.StringMapOutput `pulumi:"digests"`
+	// RFC 3339 time of the last change made here.
+	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
 	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
 	Values pulumi.StringMapOutput `pulumi:"values"`
 	// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change.
@@ -194,6 +196,11 @@ func (o AppSecretsOutput) App() pulumi.StringOutput {
 // Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.
 func (o AppSecretsOutput) Digests() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringMapOutput { return v.Digests }).(pulumi.StringMapOutput)
+}
+
+// RFC 3339 time of the last change made here.
+func (o AppSecretsOutput) UpdatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *AppSecrets) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }
 
 // Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.

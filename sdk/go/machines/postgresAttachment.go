@@ -32,6 +32,8 @@ type PostgresAttachment struct {
 	SecretDigest pulumi.StringPtrOutput `pulumi:"secretDigest"`
 	// Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
 	SecretName pulumi.StringPtrOutput `pulumi:"secretName"`
+	// RFC 3339 time at which the secret was set here.
+	SecretUpdatedAt pulumi.StringPtrOutput `pulumi:"secretUpdatedAt"`
 	// Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
 	SecretsVersion pulumi.IntOutput `pulumi:"secretsVersion"`
 	// The connection URI itself; made from `user`, `password` and `database` when left out.
@@ -257,6 +259,11 @@ func (o PostgresAttachmentOutput) SecretDigest() pulumi.StringPtrOutput {
 // Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
 func (o PostgresAttachmentOutput) SecretName() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresAttachment) pulumi.StringPtrOutput { return v.SecretName }).(pulumi.StringPtrOutput)
+}
+
+// RFC 3339 time at which the secret was set here.
+func (o PostgresAttachmentOutput) SecretUpdatedAt() pulumi.StringPtrOutput {
+	return o.ApplyT(func(v *PostgresAttachment) pulumi.StringPtrOutput { return v.SecretUpdatedAt }).(pulumi.StringPtrOutput)
 }
 
 // Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.

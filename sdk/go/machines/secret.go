@@ -14,7 +14,7 @@ import (
 
 // One secret of an App.
 //
-// For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning; one that another resource of the same up has set stays when this one is deleted.
+// For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. It stays set when this resource is deleted, with a warning, where another resource of the program claims it or something else has written it since.
 type Secret struct {
 	pulumi.CustomResourceState
 
@@ -26,7 +26,7 @@ type Secret struct {
 	Digest pulumi.StringPtrOutput `pulumi:"digest"`
 	// Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
 	Name pulumi.StringOutput `pulumi:"name"`
-	// RFC 3339 time of the last change.
+	// RFC 3339 time of the last change made here.
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
 	// The value; it may be empty.
 	Value pulumi.StringOutput `pulumi:"value"`
@@ -222,7 +222,7 @@ func (o SecretOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringOutput { return v.Name }).(pulumi.StringOutput)
 }
 
-// RFC 3339 time of the last change.
+// RFC 3339 time of the last change made here.
 func (o SecretOutput) UpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }

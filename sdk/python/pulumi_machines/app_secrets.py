@@ -68,7 +68,7 @@ class AppSecrets(pulumi.CustomResource):
         """
         Secrets of an App, by name, written together.
 
-        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning; one that another resource of the same up has set stays set when this one no longer lists it. An import knows the App alone: the next up writes all values.
+        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. One that this resource no longer lists stays set, with a warning, where another resource of the program claims it or something else has written it since. An import knows the App alone: the next up writes all values.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
@@ -84,7 +84,7 @@ class AppSecrets(pulumi.CustomResource):
         """
         Secrets of an App, by name, written together.
 
-        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning; one that another resource of the same up has set stays set when this one no longer lists it. An import knows the App alone: the next up writes all values.
+        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. One that this resource no longer lists stays set, with a warning, where another resource of the program claims it or something else has written it since. An import knows the App alone: the next up writes all values.
 
         :param str resource_name: The name of the resource.
         :param AppSecretsArgs args: The arguments to use to populate this resource's properties.
@@ -117,6 +117,7 @@ class AppSecrets(pulumi.CustomResource):
             __props__.__dict__["app"] = app
             __props__.__dict__["values"] = None if values is None else pulumi.Output.secret(values)
             __props__.__dict__["digests"] = None
+            __props__.__dict__["updated_at"] = None
             __props__.__dict__["version"] = None
         alias_opts = pulumi.ResourceOptions(aliases=[pulumi.Alias(type_="pulumi-nodejs:dynamic/machines:AppSecrets")])
         opts = pulumi.ResourceOptions.merge(opts, alias_opts)
@@ -146,6 +147,7 @@ class AppSecrets(pulumi.CustomResource):
 
         __props__.__dict__["app"] = None
         __props__.__dict__["digests"] = None
+        __props__.__dict__["updated_at"] = None
         __props__.__dict__["values"] = None
         __props__.__dict__["version"] = None
         return AppSecrets(resource_name, opts=opts, __props__=__props__)
@@ -165,6 +167,14 @@ class AppSecrets(pulumi.CustomResource):
         Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.
         """
         return pulumi.get(self, "digests")
+
+    @_builtins.property
+    @pulumi.getter(name="updatedAt")
+    def updated_at(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        RFC 3339 time of the last change made here.
+        """
+        return pulumi.get(self, "updated_at")
 
     @_builtins.property
     @pulumi.getter

@@ -219,6 +219,7 @@ class PostgresAttachment(pulumi.CustomResource):
             __props__.__dict__["user"] = user
             __props__.__dict__["attached_at"] = None
             __props__.__dict__["secret_digest"] = None
+            __props__.__dict__["secret_updated_at"] = None
             __props__.__dict__["secrets_version"] = None
         alias_opts = pulumi.ResourceOptions(aliases=[pulumi.Alias(type_="pulumi-nodejs:dynamic/machines:PostgresAttachment")])
         opts = pulumi.ResourceOptions.merge(opts, alias_opts)
@@ -253,6 +254,7 @@ class PostgresAttachment(pulumi.CustomResource):
         __props__.__dict__["password"] = None
         __props__.__dict__["secret_digest"] = None
         __props__.__dict__["secret_name"] = None
+        __props__.__dict__["secret_updated_at"] = None
         __props__.__dict__["secrets_version"] = None
         __props__.__dict__["uri"] = None
         __props__.__dict__["user"] = None
@@ -313,6 +315,14 @@ class PostgresAttachment(pulumi.CustomResource):
         Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
         """
         return pulumi.get(self, "secret_name")
+
+    @_builtins.property
+    @pulumi.getter(name="secretUpdatedAt")
+    def secret_updated_at(self) -> pulumi.Output[Optional[_builtins.str]]:
+        """
+        RFC 3339 time at which the secret was set here.
+        """
+        return pulumi.get(self, "secret_updated_at")
 
     @_builtins.property
     @pulumi.getter(name="secretsVersion")

@@ -83,7 +83,7 @@ class Secret(pulumi.CustomResource):
         """
         One secret of an App.
 
-        For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning; one that another resource of the same up has set stays when this one is deleted.
+        For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. It stays set when this resource is deleted, with a warning, where another resource of the program claims it or something else has written it since.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
@@ -100,7 +100,7 @@ class Secret(pulumi.CustomResource):
         """
         One secret of an App.
 
-        For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning; one that another resource of the same up has set stays when this one is deleted.
+        For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. It stays set when this resource is deleted, with a warning, where another resource of the program claims it or something else has written it since.
 
         :param str resource_name: The name of the resource.
         :param SecretArgs args: The arguments to use to populate this resource's properties.
@@ -213,7 +213,7 @@ class Secret(pulumi.CustomResource):
     @pulumi.getter(name="updatedAt")
     def updated_at(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        RFC 3339 time of the last change.
+        RFC 3339 time of the last change made here.
         """
         return pulumi.get(self, "updated_at")
 

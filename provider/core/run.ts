@@ -1,0 +1,223 @@
+// What one run of the engine has said so far: which resources the program declares, what the state holds for them, and what
+// this run created. A deletion is judged by it, because the engine does not say why it deletes (R11, R12, R13).
+import { isProtected, lossWithParent, mayLoseData, parentReplaced, protectedFrom, unseenReplacement } from "./dataLoss.ts";
+import { contextOf, kindOf, type Problem, type Resource, type Values } from "./resource.ts";
+import { bareId, UNKNOWN } from "./values.ts";
+
+/** A resource that the program declares in this run: the engine has had its inputs checked. */
+interface Declared {
+  readonly resource: Resource;
+  /** Its name in the program. */
+  readonly name: string | undefined;
+  /** Inputs as the program gives them now. */
+  readonly inputs: Values;
+  /** Inputs of what the state holds for it; undefined where the engine named none, as for a new or a forced one. */
+  readonly before: Values | undefined;
+  /** Id of what the state holds for it, once the engine has asked for a diff. */
+  readonly id: string | undefined;
+  /** Whether the engine replaces what the state holds. */
+  readonly isReplaced: boolean;
+  /** Id of what this run created for it. */
+  readonly createdId: string | undefined;
+}
+
+/** What was reported to the engine although something after its creation or change failed. */
+export interface Reported {
+  readonly id: string;
+  readonly properties: Values;
+}
+
+/** By owner. */
+const declared = new Map<string, Declared>();
+/** By type and owner. */
+const reported = new Map<string, Reported>();
+/** Apps and clusters that this run replaces, by kind and id; the kind alone where the engine did not say the id. */
+const replacedParents = new Set<string>();
+
+/** Forgets everything: another run begins in this process. */
+export function forgetAll(): void {
+  for (const known of [declared, reported, replacedParents]) known.clear();
+}
+
+const hasInputs = (values: Values): boolean => Object.keys(values).some((name) => !name.startsWith("__"));
+const ofOwner = (owner: string | undefined): Declared | undefined =>
+  owner === undefined ? undefined : declared.get(owner);
+
+/** Notes a resource of the program, and what check is told of it as it was. */
+export function remember(resource: Resource, olds: Values, news: Values): void {
+  const { owner, name = contextOf(olds).name } = { owner: contextOf(olds).owner, ...contextOf(news) };
+  if (owner === undefined) return;
+  const known = declared.get(owner);
+  // The engine checks a replacement a second time, as if there had been nothing; one by force in that way alone.
+  const isAgain = known?.before !== undefined && !hasInputs(olds);
+  const next: Declared = {
+    ...{ resource, name, inputs: news },
+    before: hasInputs(olds) ? olds : known?.before,
+    id: known?.id,
+    isReplaced: isAgain,
+    createdId: known?.createdId,
+  };
+  declared.set(owner, next);
+  if (isAgain) noteReplaced(resource, next.id ?? idFrom(resource, next.before));
+}
+
+/** Notes the id of what is in the state, and whether the diff replaces it. */
+export function rememberDiff(resource: Resource, id: string, news: Values, isReplaced: boolean): void {
+  const { owner } = contextOf(news);
+  const known = ofOwner(owner);
+  if (owner === undefined || !known) return;
+  declared.set(owner, { ...known, id, isReplaced: known.isReplaced || isReplaced });
+  if (isReplaced) noteReplaced(resource, id);
+}
+
+/** The id, where all of it is in the inputs. */
+function idFrom(resource: Resource, inputs: Values | undefined): string | undefined {
+  const isWhole = resource.id.parts.every((part) => typeof inputs?.[part] === "string" && inputs[part] !== UNKNOWN);
+  return inputs && isWhole ? resource.id.render(inputs) : undefined;
+}
+
+function noteReplaced(resource: Resource, id: string | undefined): void {
+  const { kind } = resource.within;
+  if (isParent(resource)) replacedParents.add(id === undefined ? kind : `${kind} ${id}`);
+}
+
+/** Whether others lie in objects of the type: an App and a cluster are named by what they are within. */
+const isParent = ({ id, within: { part }, inputFields }: Resource): boolean =>
+  id.form === `<${part}>` && inputFields[part]?.meta.format !== "reference";
+
+/** Notes the id of what was created. */
+export function rememberCreated(id: string, owner: string | undefined): void {
+  const known = ofOwner(owner);
+  if (owner !== undefined && known) declared.set(owner, { ...known, createdId: id });
+}
+
+const reportKey = (resource: Resource, owner: string | undefined): string => `${resource.name} ${owner ?? ""}`;
+
+/** Notes what was reported as partly created or changed (R13); `undefined` that it is complete. */
+export function rememberReported(resource: Resource, owner: string | undefined, what: Reported | undefined): void {
+  if (owner === undefined) return;
+  if (what) reported.set(reportKey(resource, owner), what);
+  else reported.delete(reportKey(resource, owner));
+}
+
+/** What this run reported for an owner as partly created or changed. */
+export const reportedFor = (resource: Resource, owner: string | undefined): Reported | undefined =>
+  reported.get(reportKey(resource, owner));
+
+/** Notes that an object is gone, and with it what was reported of it. */
+export function rememberDeleted(resource: Resource, id: string, owner: string | undefined): void {
+  if (reportedFor(resource, owner)?.id === id) rememberReported(resource, owner, undefined);
+}
+
+/** What check is told of the state, for both bindings. */
+export const asSeenInRun = { nameInState, inputsInState, lossByParent } as const;
+
+/** Whether an owner's object is in the state, so that what is created takes its place. */
+export const isInState = (owner: string | undefined): boolean => ofOwner(owner)?.before !== undefined;
+
+/** The id an owner's object has in the state, as far as this run was told. */
+export const idInState = (owner: string | undefined): string | undefined => ofOwner(owner)?.id;
+
+/** The name an owner's object has in the state. */
+export function nameInState(owner: string | undefined): unknown {
+  const { resource, before } = ofOwner(owner) ?? {};
+  return resource?.autoname && before?.[resource.autoname.property];
+}
+
+/** The inputs an owner's object has in the state: what is to replace it is checked as if there had been nothing. */
+export function inputsInState(owner: string | undefined): Values {
+  return ofOwner(owner)?.before ?? {};
+}
+
+/** Apps and clusters that the state names, as far as this run was told of it. */
+export const placesInState = (): { readonly kind: "app" | "cluster"; readonly name: string }[] => {
+  const found = [...declared.values()].flatMap(({ resource: { within }, before, id }) => {
+    const name = before?.[within.part] ?? (id === undefined ? undefined : id.split("/")[0]);
+    return typeof name === "string" && name !== UNKNOWN ? [`${within.kind} ${bareId(name)}`] : [];
+  });
+  return [...new Set(found)].map((text) => {
+    const [kind, name = ""] = text.split(" ");
+    return { kind: kind as "app" | "cluster", name };
+  });
+};
+
+/**
+ * R11: the App or cluster of what holds data is replaced in this run, and the data would be lost with it. Before the engine
+ * deletes a parent first, it asks for a diff of what lies in it, with the new parent unknown, and only later for a check.
+ */
+export function lossByParent(resource: Resource, olds: Values, inputs: Values): Problem | undefined {
+  const { kind, part } = resource.within;
+  const before = olds[part];
+  if (resource.losesData === undefined || mayLoseData(resource, inputs)) return undefined;
+  if (inputs[part] !== UNKNOWN || typeof before !== "string" || !resource.replaceOn.includes(part)) return undefined;
+  const isReplaced = replacedParents.has(kind) || replacedParents.has(`${kind} ${bareId(before)}`);
+  const isAskedEarly = ofOwner(contextOf(inputs).owner) === undefined && contextOf(inputs).owner !== undefined;
+  return isReplaced || isAskedEarly
+    ? { path: [part], message: parentReplaced(resource, bareId(before), isAskedEarly) }
+    : undefined;
+}
+
+/**
+ * R9: a replacement that no input asks for, because of another provider, a replaced App, or by force. Check did not see it
+ * coming; it shows in the create of what is in the state.
+ */
+export function refuseReplacement(resource: Resource, inputs: Values): void {
+  const known = ofOwner(contextOf(inputs).owner);
+  if (resource.losesData === undefined || mayLoseData(resource, inputs)) return;
+  if (known?.before !== undefined && !mayLoseData(resource, known.inputs)) throw unseenReplacement(resource, known.id);
+}
+
+/**
+ * R12: the name of the resource that holds an object which the engine asks to delete: another one of the program, or the
+ * replacement that was created under the same id, in this run or in one that did not come to its end.
+ */
+export const holderOf = (resource: Resource, id: string): string | undefined =>
+  [...declared.values()].find(
+    (one) => one.resource === resource && (one.createdId === id || (one.id === id && !one.isReplaced)),
+  )?.name;
+
+/**
+ * R12: the name of the resource that claims something (`secret shop/KEY`) which another one gives up: it is another one of the
+ * program, or what took this one's place.
+ */
+export const claimantOtherThan = (claim: string, owner: string | undefined): string | undefined =>
+  [...declared].find(
+    ([one, { resource, inputs, isReplaced, createdId }]) =>
+      (one !== owner || createdId !== undefined || !isReplaced) && (resource.claims?.(inputs) ?? []).includes(claim),
+  )?.[1].name;
+
+/**
+ * R11: the deletion of what the program still has is a replacement, whichever run began it; the program's word of now counts.
+ * What the program no longer has is deleted, unless it is protected.
+ */
+export function refuseLoss(resource: Resource, state: Values, id: string): void {
+  const known = ofOwner(contextOf(state).owner);
+  if (isParent(resource)) refuseLossWithin(resource, id);
+  if (resource.losesData === undefined) return;
+  if (known === undefined) {
+    if (isProtected(resource) && !mayLoseData(resource, state)) throw protectedFrom(resource, id);
+  } else if (!mayLoseData(resource, known.inputs)) throw unseenReplacement(resource, id);
+}
+
+/** R11: what the program still has in an App or a cluster, and must not lose, goes with it. */
+function refuseLossWithin({ name, within: { kind } }: Resource, id: string): void {
+  const lost = [...declared.values()].filter(({ resource, before, inputs }) => {
+    const place = before?.[resource.within.part];
+    const lies = resource.within.kind === kind && typeof place === "string" && bareId(place) === id;
+    return lies && resource.losesData !== undefined && !isParent(resource) && !mayLoseData(resource, inputs);
+  });
+  if (lost.length > 0)
+    throw lossWithParent(
+      `${name} ${id}`,
+      lost.map(({ resource, name: inProgram }) => `${resource.name} ${JSON.stringify(inProgram ?? "")}`),
+    );
+}
+
+/** The state of what is to be deleted, steered by what the program says now where it still has the resource (R11). */
+export function steeredByProgram(resource: Resource, state: Values): Values {
+  const known = ofOwner(contextOf(state).owner);
+  if (!known) return state;
+  const behaviour = Object.entries(resource.inputFields).filter(([, field]) => kindOf(field) === "behaviour");
+  const said = behaviour.map(([name, field]) => [name, known.inputs[name] ?? field.default] as const);
+  return { ...state, ...Object.fromEntries(said.filter(([, value]) => value !== undefined && value !== UNKNOWN)) };
+}
