@@ -51,7 +51,14 @@ function entries(world: World, row: HostnameRow) {
             created_at: time(row.custom_created_at),
             expires_at: time(row.custom_expires_at),
             issuer: row.custom_issuer,
-            issued: [{ expires_at: time(row.custom_expires_at), type: row.custom_type ?? "rsa" }],
+            // ASSUMED: the certificate authority of an uploaded certificate is its issuer, or `unknown` when it names none.
+            issued: [
+              {
+                certificate_authority: row.custom_issuer ?? "unknown",
+                expires_at: time(row.custom_expires_at),
+                type: row.custom_type ?? "rsa",
+              },
+            ],
           },
         ];
   if (row.acme_status === null) return custom;

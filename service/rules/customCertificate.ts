@@ -1,16 +1,26 @@
 // An uploaded certificate, read and checked: it must be PEM, not expired, for its key and for its hostname (bodies 7.2).
+import type { X509Certificate } from "node:crypto";
 import { certificatesIn, isFor, privateKeyIn } from "../../api/uploadedCertificate.ts";
 import { refuse } from "../refusal.ts";
 
 /** What the service keeps of an uploaded certificate beside its text. */
 export interface Custom {
   readonly expiresAt: number;
-  readonly issuer: string;
+  /** Null when the certificate names nobody. */
+  readonly issuer: string | null;
   readonly type: "rsa" | "ecdsa";
 }
 
 // ASSUMED: the texts that refuse an uploaded certificate; 422 is known.
 const rejected = (text: string) => refuse(422, `Validation failed: ${text}`);
+
+/** The name of who signed it. Node gives no text at all for an empty name, whatever its types say. */
+function issuerOf(certificate: X509Certificate): string | null {
+  const issuer = certificate.issuer as string | undefined;
+  if (!issuer) return null;
+  return /(?:^|\n)CN=([^\n]+)/.exec(issuer)?.[1] ?? issuer.replaceAll("\n", ", ");
+}
+
 /** Reads an upload, or refuses it. */
 export function readCustom(
   { fullchain, private_key, hostname }: { fullchain: string; private_key: string; hostname: string },
@@ -27,7 +37,7 @@ export function readCustom(
   if (!isFor(certificate, hostname)) throw rejected(`the certificate is not for ${JSON.stringify(hostname)}`);
   return {
     expiresAt,
-    issuer: /(?:^|\n)CN=([^\n]+)/.exec(certificate.issuer)?.[1] ?? certificate.issuer.replaceAll("\n", ", "),
+    issuer: issuerOf(certificate),
     type: key.asymmetricKeyType === "ec" ? "ecdsa" : "rsa",
   };
 }

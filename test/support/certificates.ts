@@ -31,7 +31,8 @@ function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
 const sequence = (...parts: readonly Uint8Array[]): Buffer => der(0x30, ...parts);
 const oid = (hex: string): Buffer => der(0x06, Buffer.from(hex, "hex"));
 const time = (at: Date): Buffer => der(0x18, Buffer.from(`${at.toISOString().slice(0, 19).replaceAll(/[-:T]/g, "")}Z`));
-const name = (common: string): Buffer => sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from(common)))));
+const name = (common: string): Buffer =>
+  common === "" ? sequence() : sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from(common)))));
 
 /** Algorithm of the signature, by kind of key: RSA or ECDSA, both with SHA-256. */
 const algorithms = {

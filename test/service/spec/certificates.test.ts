@@ -290,12 +290,21 @@ test.each([
         issuer: "Test Authority",
         created_at: "2026-01-01T00:00:00Z",
         expires_at: "2027-01-01T00:00:00Z",
-        issued: [{ type, expires_at: "2027-01-01T00:00:00Z" }],
+        issued: [{ certificate_authority: "Test Authority", type, expires_at: "2027-01-01T00:00:00Z" }],
       },
     ],
   });
   expect(made.text).not.toContain("PRIVATE KEY");
   expect(made.text).not.toContain("BEGIN CERTIFICATE");
+});
+
+test("a certificate whose issuer has no name is taken, where it was an internal error", async () => {
+  const app = await withApp();
+  const made = await upload(app, host, { by: { ...makeCertificate({}), commonName: "" } });
+  expect([made.status, made.body.certificates]).toMatchObject([
+    201,
+    [{ source: "custom", issuer: null, issued: [{ certificate_authority: "unknown", type: "ecdsa" }] }],
+  ]);
 });
 
 test("an upload is pending_ownership until the TXT record is seen", async () => {
