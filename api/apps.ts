@@ -77,7 +77,7 @@ export const apps = operations("apps", {
     status: 201,
     answer: createdApp.optional(),
     failures: {
-      400: "org_slug missing or bad field",
+      400: "org_slug or name missing, or bad field",
       403: "another organization",
       404: "no such organization",
       422: "name taken (`name_taken`) or not allowed",

@@ -9,7 +9,6 @@ import { appOf, openAppOf, orgOf, ownOrg } from "./find.ts";
 import { pageOf } from "./pages.ts";
 import type { Rules } from "./rule.ts";
 
-const badName = () => refuse(422, "Validation failed: Name under 63 chars using numbers, lowercase letters and dashes");
 const created = ({ id, created_at }: AppRow) => ({ id, created_at });
 
 function shown(world: World, app: AppRow, org: OrgRow) {
@@ -61,7 +60,9 @@ export const apps: Rules<typeof contract.apps> = {
     if (first && (name === undefined || name === first.name)) return created(first);
     // ASSUMED: an idempotency key that was used with another name is 422.
     if (first) throw refuse(422, `idempotency_key was used for the app ${JSON.stringify(first.name)}`);
-    if (name === undefined) throw badName();
+    // A name is required (bodies 3), but not with the key of an App that is there already. ASSUMED: an empty name of an App
+    // is 400 like a missing one, since many clients send the one for the other.
+    if (name === undefined) throw refuse(400, "invalid name, got nothing, must be of type string");
     if (world.store.get("SELECT 1 FROM apps WHERE name = ?", name)) {
       throw refuse(422, "Validation failed: Name has already been taken", "name_taken");
     }

@@ -3,8 +3,9 @@ import { refuse, type Refusal } from "../refusal.ts";
 
 type Wording = (path: readonly PropertyKey[], value: unknown) => Refusal | undefined;
 
-const appNames: Wording = ([field]) =>
-  field === "name" || field === "app_name"
+// A name that is not allowed is 422; one that is empty or no text is a bad field like any other (bodies 1.2, 3).
+const appNames: Wording = ([field], value) =>
+  (field === "name" || field === "app_name") && typeof value === "string" && value !== ""
     ? refuse(422, "Validation failed: Name under 63 chars using numbers, lowercase letters and dashes")
     : undefined;
 

@@ -36,6 +36,30 @@ test("an App shows its organization, its counts and whether it has Machines", as
 
 test.each([
   ["no organization", { name: "x" }, 400, "authorization: request doesn't contain org_slug"],
+  ["an empty organization", { name: "x", org_slug: "" }, 400, "authorization: request doesn't contain org_slug"],
+  ["null for an organization", { name: "x", org_slug: null }, 400, "authorization: request doesn't contain org_slug"],
+  ["nothing at all", {}, 400, "authorization: request doesn't contain org_slug"],
+  ["no name", { org_slug: "personal" }, 400, "invalid name, got nothing, must be of type string"],
+  ["null for a name", { name: null, org_slug: "personal" }, 400, "invalid name, got nothing, must be of type string"],
+  [
+    "no name for a key that is new",
+    { org_slug: "personal", idempotency_key: "k" },
+    400,
+    "invalid name, got nothing, must be of type string",
+  ],
+  ["an empty name", { name: "", org_slug: "personal" }, 400, 'invalid name, got "", must be 1 to 62 of a-z, 0-9 and -'],
+  [
+    "a number for a name",
+    { name: 5, org_slug: "personal" },
+    400,
+    "invalid name, got a value of type number, must be of type string",
+  ],
+  [
+    "a list for the other spelling of the name",
+    { app_name: ["x"], org_slug: "personal" },
+    400,
+    "invalid app_name, got an array, must be of type string",
+  ],
   [
     "a name that is taken",
     { name: "web", org_slug: "personal" },
@@ -45,6 +69,12 @@ test.each([
   [
     "a bad name",
     { name: "No Good", org_slug: "personal" },
+    422,
+    "Validation failed: Name under 63 chars using numbers, lowercase letters and dashes",
+  ],
+  [
+    "a bad name in its other spelling",
+    { app_name: "No Good", org_slug: "personal" },
     422,
     "Validation failed: Name under 63 chars using numbers, lowercase letters and dashes",
   ],
