@@ -16,35 +16,50 @@ const concurrency = 50;
 const regionWeight = 50;
 const spreadWeight = 1;
 
+const everywhere = "[region],any";
+
+// Parts of the world by their short names.
+const aliases: Readonly<Record<string, string>> = {
+  eu: "europe",
+  na: "north_america",
+  sa: "south_america",
+  apac: "asia_pacific",
+  ap: "asia_pacific",
+  af: "africa",
+};
+
+/** Whether a region is in a part of the world. ASSUMED: `us` and `usa` are the regions of North America whose names end in `(US)`. */
+function isIn({ geo_region, name }: Region, part: string): boolean {
+  if (part === "us" || part === "usa") return geo_region === "north_america" && name.endsWith("(US)");
+  return geo_region === (Object.hasOwn(aliases, part) ? aliases[part] : part);
+}
+
 /** Regions an expression names, in order, each once: codes, parts of the world, `[region]` (the nearest) and `any`. */
 function regionsNamed(world: World, expression: string): Region[] {
   const open = [...world.regions.values()].filter(({ deprecated }) => !deprecated);
-  const aliases: Readonly<Record<string, string>> = {
-    eu: "europe",
-    us: "north_america",
-    na: "north_america",
-    sa: "south_america",
-    apac: "asia_pacific",
-    ap: "asia_pacific",
-    af: "africa",
-  };
   const nearestFirst = byDistance(world, open);
-  const named = expression
+  const named = partsOf(expression).flatMap((part) => {
+    // ASSUMED: brackets around a region or another part of the expression of placements say no more than the part itself
+    // does; in the documented default, `[region],any`, they show where the code of a region goes.
+    const name = part === "[region]" ? world.nearest : part.replace(/^\[(.*)\]$/, "$1").trim();
+    if (name === "any") return nearestFirst;
+    const one = open.filter(({ code }) => code === name);
+    const found = one.length > 0 ? one : nearestFirst.filter((region) => isIn(region, name));
+    // ASSUMED: placements for a region that does not exist are 400.
+    if (found.length === 0)
+      throw refuse(400, `invalid region, got ${JSON.stringify(part.slice(0, 40))}, no such region`);
+    return found;
+  });
+  return [...new Set(named)];
+}
+
+/** What stands between the commas. ASSUMED: an expression of placements that names nothing is the default one. */
+function partsOf(expression: string): string[] {
+  const parts = expression
     .split(",")
     .map((part) => part.trim().toLowerCase())
-    .filter((part) => part !== "")
-    .flatMap((part) => {
-      if (part === "any") return nearestFirst;
-      const code = part === "[region]" ? world.nearest : part;
-      const one = open.filter((region) => region.code === code);
-      const area = nearestFirst.filter((region) => region.geo_region === (aliases[part] ?? part));
-      const found = one.length > 0 ? one : area;
-      // ASSUMED: placements for a region that does not exist are 400.
-      if (found.length === 0)
-        throw refuse(400, `invalid region, got ${JSON.stringify(part.slice(0, 40))}, no such region`);
-      return found;
-    });
-  return [...new Set(named)];
+    .filter((part) => part !== "");
+  return parts.length > 0 ? parts : everywhere.split(",");
 }
 
 function byDistance(world: World, regions: readonly Region[]): Region[] {
@@ -80,7 +95,7 @@ export const placements: Rule<Placements> = (input: Input<Placements>) => {
   const { world, body } = input;
   orgOf(input, body.org_slug);
   const kind = body.compute?.cpu_kind ?? (body.compute ? "shared" : "performance");
-  const candidates = regionsNamed(world, body.region ?? "[region],any").map((region, rank) => ({
+  const candidates = regionsNamed(world, body.region ?? everywhere).map((region, rank) => ({
     region,
     rank,
     room: Math.min(roomIn(world, region, kind), mostPerRegion),

@@ -123,6 +123,31 @@ test("an expression names regions, parts of the world, the nearest, and any", as
   expect(await codes()).toEqual(await codes("[region],any"));
   expect((await codes())[0]).toBe("fra");
   expect(await codes("lhr,any")).toHaveLength(18);
+  expect((await codes("us")).sort()).toEqual(["dfw", "ewr", "iad", "lax", "ord", "sjc"]);
+  expect(await codes("usa")).toEqual(await codes("us"));
+  expect((await codes("na")).sort()).toEqual(["dfw", "ewr", "iad", "lax", "ord", "sjc", "yyz"]);
+  expect((await codes("apac")).sort()).toEqual(["bom", "nrt", "sin", "syd"]);
+  expect(await codes("sa,lhr")).toEqual(["gru", "lhr"]);
+  for (const nothing of ["", " , "]) expect(await codes(nothing)).toEqual(await codes());
+});
+
+test("a region in brackets is that region, as in the default expression with a code put in", async () => {
+  const app = await withApp({ capacity: { iad: 3 } });
+  const answered = async (region: string, count = 0) =>
+    (await placed(app, { region, count })).map((place: { region: string; count: number }) => place.region);
+  const all = await answered("[iad],any");
+  expect(all[0]).toBe("iad");
+  expect([...all].sort()).toEqual([...(await answered("any"))].sort());
+  expect(all).toEqual(await answered("iad,any"));
+  expect(all.slice(1)).toEqual((await answered("any")).filter((code: string) => code !== "iad"));
+  expect(await answered("[lhr],[iad]")).toEqual(["lhr", "iad"]);
+  expect(await answered("[ IAD ], eu")).toEqual(await answered("iad,eu"));
+  expect(await answered("[eu]")).toEqual(await answered("eu"));
+  expect(await placed(app, { region: "[iad],any", count: 2 })).toMatchObject([{ region: "iad", count: 2 }]);
+  expect(await placed(app, { region: "[iad],any", count: 5 })).toMatchObject([
+    { region: "iad", count: 3 },
+    { region: "ams", count: 2 },
+  ]);
 });
 
 test("placing reserves nothing", async () => {
@@ -135,6 +160,11 @@ test.each([
   [{}, 400],
   [{ org_slug: "personal", region: "zzz" }, 400],
   [{ org_slug: "personal", region: "fra,zzz" }, 400],
+  [{ org_slug: "personal", region: "[zzz],any" }, 400],
+  [{ org_slug: "personal", region: "[],any" }, 400],
+  [{ org_slug: "personal", region: "[iad" }, 400],
+  [{ org_slug: "personal", region: "[iad,lhr],any" }, 400],
+  [{ org_slug: "personal", region: "constructor" }, 400],
   [{ org_slug: "personal", count: -1 }, 400],
   [{ org_slug: "personal", count: "2" }, 400],
   [{ org_slug: "personal", compute: { cpu_kind: "fast" } }, 400],
