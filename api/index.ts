@@ -8,6 +8,7 @@ import { platform } from "./platform.ts";
 import { postgres } from "./postgres.ts";
 import { secretKeys } from "./secretKeys.ts";
 import { secrets } from "./secrets.ts";
+import { tokens } from "./tokens.ts";
 import { volumes } from "./volumes.ts";
 
 /** Every operation of the interface, as `contract.group.method`. */
@@ -21,5 +22,6 @@ export const contract = {
   secretKeys,
   orgs,
   platform,
+  tokens,
   postgres,
 };

@@ -40,7 +40,15 @@ export const adminTokenFile = (folder: string): string => join(folder, "admin-to
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 
-const administrator: Bearer = { org: 0, slug: "admin", owner: "admin", app: null, readOnly: false, expiresAt: null };
+const administrator: Bearer = {
+  id: "admin",
+  org: 0,
+  slug: "admin",
+  owner: "admin",
+  app: null,
+  readOnly: false,
+  expiresAt: null,
+};
 
 const sameToken = (one: string, other: string): boolean =>
   timingSafeEqual(Buffer.from(hash("sha256", one)), Buffer.from(hash("sha256", other)));

@@ -21,6 +21,7 @@ import { createPostgresCluster, postgresCluster, postgresClusterSummary } from "
 import { fieldOf, type Field } from "../api/schema.ts";
 import { secretKey } from "../api/secretKeys.ts";
 import { secret } from "../api/secrets.ts";
+import { tokenInfo } from "../api/tokens.ts";
 import { createVolume, volume, volumeSnapshot } from "../api/volumes.ts";
 import { isStrict } from "./validate.ts";
 import { bodySchema, jsonSchema, type Components, type JsonSchema } from "./jsonSchema.ts";
@@ -57,6 +58,7 @@ const named: Readonly<Record<string, z.ZodType>> = {
   Region: region,
   Placement: placement,
   GetPlacementsRequest: getPlacements,
+  TokenInfo: tokenInfo,
   PostgresCluster: postgresCluster,
   PostgresClusterSummary: postgresClusterSummary,
   CreatePostgresClusterRequest: createPostgresCluster,
@@ -72,6 +74,7 @@ const tags: Readonly<Record<keyof typeof contract, string>> = {
   secretKeys: "Keys of an App that never leave the service and are used by name.",
   orgs: "Everything of an organization, page by page.",
   platform: "Regions, and where Machines would be placed.",
+  tokens: "What the caller's token is good for.",
   postgres: "Managed Postgres clusters.",
 };
 

@@ -188,6 +188,7 @@ export const componentExamples: Readonly<Record<string, unknown>> = {
   SecretKey: { name: "SESSIONS", type: "hs256", ...times },
   Region: { code: "ams", name: "Amsterdam, Netherlands", geo_region: "europe", latitude: 52.374, longitude: 4.895 },
   Placement: { region: "ams", count: 2, concurrency: 10 },
+  TokenInfo: { token_id: "3f9a02c41b7d", org_slug: "personal", organization: "Personal", apps: [app] },
   OrgMachine: { id: machine, name: "web-1", app_name: app, state: "started", version, ...network, ...times },
   OrgVolume: { id: volume, name: "data", app_name: app, state: "created", region: "ams", size_gb: 10, ...times },
   PostgresCluster: {

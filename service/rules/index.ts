@@ -10,6 +10,7 @@ import { postgres } from "./postgres.ts";
 import type { Rules } from "./rule.ts";
 import { secretKeys } from "./secretKeys.ts";
 import { secrets } from "./secrets.ts";
+import { tokens } from "./tokens.ts";
 import { volumes } from "./volumes.ts";
 
 /** The behaviour behind every row of the contract. */
@@ -23,5 +24,6 @@ export const rules: { readonly [G in keyof typeof contract]: Rules<(typeof contr
   secretKeys,
   orgs,
   platform,
+  tokens,
   postgres,
 };

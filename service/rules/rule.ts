@@ -5,6 +5,8 @@ import type { World } from "../world.ts";
 
 /** Who is asking: whom the token stands for, what it may do, and the name its leases are held under. */
 export interface Caller {
+  /** Id its token is listed under. */
+  readonly id: string;
   readonly org: number;
   readonly slug: string;
   readonly owner: string;

@@ -5,6 +5,8 @@ import type { Store } from "./database.ts";
 
 /** Whom a token stands for. */
 export interface Bearer {
+  /** First characters of the token's hash, as it is listed. */
+  readonly id: string;
   readonly org: number;
   readonly slug: string;
   /** Name its leases are held under. */
@@ -93,7 +95,7 @@ export function revokeTokens(store: Pick<Access, "all" | "run">, id: string): nu
   return found.length;
 }
 
-interface TokenRow extends Omit<Bearer, "readOnly"> {
+interface TokenRow extends Omit<Bearer, "id" | "readOnly"> {
   readonly hash: string;
   readonly read_only: number;
 }
@@ -134,6 +136,6 @@ export class Tokens {
     );
     if (!row || !timingSafeEqual(Buffer.from(row.hash), Buffer.from(hashed))) return undefined;
     const { org, slug, owner, app, read_only, expiresAt } = row;
-    return { org, slug, owner, app, readOnly: read_only === 1, expiresAt };
+    return { id: row.hash.slice(0, idLength), org, slug, owner, app, readOnly: read_only === 1, expiresAt };
   }
 }

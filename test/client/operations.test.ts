@@ -219,6 +219,16 @@ test("organizations list, the platform tells regions and places Machines", async
   expect(placed.regions).toMatchObject([{ region: "fra", count: 2 }]);
 });
 
+test("a token tells its organization, and the App it is good for", async () => {
+  expect((await client.tokens.current({})).tokens).toEqual([
+    { tokenId: expect.any(String), orgSlug: "personal", organization: "Personal" },
+  ]);
+  const { token } = await client.apps.createDeployToken({ appName, body: { expiry: "1h" } });
+  const narrow = createClient({ endpoint: service.url, token });
+  expect((await narrow.tokens.current({})).tokens).toMatchObject([{ orgSlug: "personal", apps: [appName] }]);
+  await narrow.close();
+});
+
 test("that was every operation but those of clusters", () => {
   const all = Object.values(contract).flatMap((group) => Object.values(group).map(({ id }) => id));
   const asked = new Set(service.requests.map(({ operation }) => operation));

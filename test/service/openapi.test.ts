@@ -215,7 +215,7 @@ test("every operation answers as described, done or refused", async () => {
     operationOf(byId.get(id) as Operation).requestBody?.content["application/json"]?.example;
 
   await told("POST", "/apps", { name: "side", org_slug: "personal" });
-  for (const path of ["/apps?org_slug=personal", "/apps/side", "/apps/none", "/platform/regions"])
+  for (const path of ["/apps?org_slug=personal", "/apps/side", "/apps/none", "/platform/regions", "/tokens/current"])
     await told("GET", path);
   await told("POST", "/apps/side/deploy_token", example("apps.createDeployToken"));
   await told("POST", "/platform/placements", example("platform.placements"));

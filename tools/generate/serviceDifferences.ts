@@ -14,7 +14,7 @@ const areas: readonly (readonly [title: string, ...paths: string[]])[] = [
     "service/service.ts",
   ],
   ["Names and identifiers", "api/", "service/ids.ts", "service/store/", "service/local/"],
-  ["Organizations and Apps", "service/rules/apps.ts", "service/rules/orgs.ts"],
+  ["Organizations and Apps", "service/rules/apps.ts", "service/rules/orgs.ts", "service/rules/tokens.ts"],
   ["What a path names", "service/rules/find.ts"],
   ["IP addresses", "service/rules/ipAssignments.ts"],
   [

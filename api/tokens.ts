@@ -1,0 +1,29 @@
+// Access tokens (bodies 0: the platform's published description has them, the specification leaves them out).
+import { z } from "zod";
+import { operations } from "./operation.ts";
+import { optional, required } from "./schema.ts";
+
+/** What an access token is good for; never the token. */
+export const tokenInfo = z.object({
+  token_id: optional(z.string(), "Identifier of the token, which gives nobody access."),
+  org_slug: optional(z.string(), "Slug of the organization."),
+  organization: optional(z.string(), "Display name of the organization."),
+  apps: optional(z.array(z.string()), "Names of the Apps it is good for; left out when it is good for all of them."),
+  user: optional(z.string(), "User it stands for, when it stands for one."),
+  restricted_to_machine: optional(z.string(), "Machine it is good for, when it is good for one alone."),
+  source_machine_id: optional(z.string(), "Machine that asks, when it is one."),
+});
+
+export const tokens = operations("tokens", {
+  current: {
+    method: "GET",
+    path: "/v1/tokens/current",
+    source: "bodies 0",
+    summary: "Tells what the token of the request is good for.",
+    params: z.object({}),
+    status: 200,
+    answer: z.object({ tokens: required(z.array(tokenInfo), "The token; several when a request carries several.") }),
+    failures: {},
+    repeat: "read",
+  },
+});

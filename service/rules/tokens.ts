@@ -1,0 +1,27 @@
+// The caller's own token (bodies 0).
+import type { contract } from "../../api/index.ts";
+import type { AppRow } from "../store/rows.ts";
+import { ownOrg } from "./find.ts";
+import type { Rules } from "./rule.ts";
+
+/** The rules of the token operations. */
+export const tokens: Rules<typeof contract.tokens> = {
+  // ASSUMED: every token may ask about itself, also one of one App and one that only reads. Of a token the answer tells the id
+  // it is listed under, its organization, and the App when it is good for one alone; tokens stand for no user and no Machine.
+  current(input) {
+    const { world, caller } = input;
+    const { slug, name } = ownOrg(input);
+    const apps =
+      caller.app === null ? undefined : world.store.all<AppRow>("SELECT * FROM apps WHERE id = ?", caller.app);
+    return {
+      tokens: [
+        {
+          token_id: caller.id,
+          org_slug: slug,
+          organization: name,
+          ...(apps && { apps: apps.map((app) => app.name) }),
+        },
+      ],
+    };
+  },
+};
