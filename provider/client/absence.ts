@@ -97,7 +97,8 @@ export async function confirmAnyPlace(api: Api, places: readonly Place[]): Promi
 /** One of the Apps and clusters must be there. What cannot be asked now proves nothing. @throws MachinesError `missing-apps` */
 export async function confirmPlaces(api: Api, places: readonly Place[]): Promise<void> {
   if (api.config.allowMissingApps) return;
-  for (const place of places) if (await fact(api, `place ${place.kind} ${place.name}`, () => mayBeThere(api, place))) return;
+  for (const place of places)
+    if (await fact(api, `place ${place.kind} ${place.name}`, () => mayBeThere(api, place))) return;
   const [first] = places;
   if (first) throw missing(api, first);
 }

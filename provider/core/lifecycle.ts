@@ -74,6 +74,25 @@ export function guardedDiff(resource: Resource, id: string, state: Values, news:
   return found;
 }
 
+/**
+ * R11: the refusal of a replacement for what only the service knows. Check cannot ask, and a create would be too late: in an
+ * update without a preview, the diff is the last moment. A refresh has declared nothing, and is refused nothing.
+ */
+export async function refuseToReplace(
+  resource: Resource,
+  id: string,
+  news: Values,
+  { replaces }: Diff,
+  caller: () => Promise<Caller>,
+): Promise<void> {
+  if (replaces.length === 0 || !resource.refuseToReplace || !isInState(contextOf(news).owner)) return;
+  const { api } = callOf(resource, "read", {}, await caller());
+  const why = await resource
+    .refuseToReplace(resource.id.parse(id), forHandler(resource, news), api)
+    .catch(() => undefined);
+  if (why !== undefined) throw new MachinesError("refused", `${replaces[0] ?? "id"}: ${why}`);
+}
+
 const isComputed = (resource: Resource, name: string): boolean => {
   const field = resource.inputFields[name];
   return field !== undefined && kindOf(field) === "computed";
@@ -256,7 +275,8 @@ export async function remove(resource: Resource, id: string, stored: Values, cal
   const { owner, name } = contextOf(stored);
   const holder = resource.claims === undefined ? holderOf(resource, id) : undefined;
   if (holder !== undefined) {
-    if (holder !== name) caller.warn(`${resource.name} ${id} is kept: ${JSON.stringify(holder)} of this program has it.`);
+    if (holder !== name)
+      caller.warn(`${resource.name} ${id} is kept: ${JSON.stringify(holder)} of this program has it.`);
     return;
   }
   refuseLoss(resource, stored, id);

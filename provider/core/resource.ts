@@ -155,6 +155,12 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   readonly losesData?: string;
   /** How to change the input and keep the data all the same, for the refusal (R9). */
   readonly rescue?: (input: Path<I>) => string | undefined;
+  /** R11: why it must not be replaced, as the service has it; asked, by reads alone, when a diff replaces it. */
+  readonly refuseToReplace?: (
+    id: Record<Parts, string>,
+    next: Partial<z.output<I>>,
+    api: Api,
+  ) => Promise<string | undefined>;
   /** Problems the types do not show; unknown parts of the inputs are absent. */
   readonly validate?: (inputs: Partial<z.output<I>>) => readonly Problem[];
   /** R3: a change that is refused, with the way out. Both sides are checked inputs. */
@@ -173,13 +179,13 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   update(
     args: Call &
       GivingUp & {
-      id: Record<Parts, string>;
-      inputs: z.output<I>;
-      old: z.output<I> & z.output<O>;
-      /** True when what came after the last creation or change failed and is still to be done. */
-      unfinished: boolean;
-      owner: string | undefined;
-    },
+        id: Record<Parts, string>;
+        inputs: z.output<I>;
+        old: z.output<I> & z.output<O>;
+        /** True when what came after the last creation or change failed and is still to be done. */
+        unfinished: boolean;
+        owner: string | undefined;
+      },
   ): Promise<Live<I, O>>;
   delete(
     args: Call &
@@ -215,6 +221,9 @@ export interface Resource {
     | undefined;
   readonly losesData: string | undefined;
   readonly rescue: ((input: string) => string | undefined) | undefined;
+  readonly refuseToReplace:
+    | ((id: Record<string, string>, next: Values, api: Api) => Promise<string | undefined>)
+    | undefined;
   readonly validate: ((inputs: Values) => readonly Problem[]) | undefined;
   readonly refuse: ((old: Values, next: Values) => Problem | undefined) | undefined;
   readonly questions: readonly Question[];
@@ -225,12 +234,12 @@ export interface Resource {
   update(
     args: Call &
       GivingUp & {
-      id: Record<string, string>;
-      inputs: Values;
-      old: Values;
-      owner: string | undefined;
-      unfinished: boolean;
-    },
+        id: Record<string, string>;
+        inputs: Values;
+        old: Values;
+        owner: string | undefined;
+        unfinished: boolean;
+      },
   ): Promise<Values>;
   delete(
     args: Call & GivingUp & { id: Record<string, string>; state: Values; owner: string | undefined },
@@ -260,6 +269,7 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
     autoname: undefined,
     losesData: undefined,
     rescue: undefined,
+    refuseToReplace: undefined,
     validate: undefined,
     refuse: undefined,
     questions: [],

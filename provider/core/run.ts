@@ -1,6 +1,13 @@
 // What one run of the engine has said so far: which resources the program declares, what the state holds for them, and what
 // this run created. A deletion is judged by it, because the engine does not say why it deletes (R11, R12, R13).
-import { isProtected, lossWithParent, mayLoseData, parentReplaced, protectedFrom, unseenReplacement } from "./dataLoss.ts";
+import {
+  isProtected,
+  lossWithParent,
+  mayLoseData,
+  parentReplaced,
+  protectedFrom,
+  unseenReplacement,
+} from "./dataLoss.ts";
 import { contextOf, kindOf, type Problem, type Resource, type Values } from "./resource.ts";
 import { bareId, UNKNOWN } from "./values.ts";
 

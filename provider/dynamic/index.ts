@@ -8,7 +8,16 @@ import { clientFor, intents } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
 import { toldOf } from "../core/errors.ts";
-import { create, guardedDiff, InitializationFailed, read, remove, update, type Caller } from "../core/lifecycle.ts";
+import {
+  create,
+  guardedDiff,
+  InitializationFailed,
+  read,
+  refuseToReplace,
+  remove,
+  update,
+  type Caller,
+} from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type Question, type Resource, type Values } from "../core/resource.ts";
 import { asSeenInRun, remember } from "../core/run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
@@ -84,12 +93,14 @@ export function provider(type: string): dynamic.ResourceProvider {
       return { inputs, failures: reasons.map((reason) => ({ property: "", reason })) };
     },
     diff: (id, olds: Values, news: Values) =>
-      quietly([olds, news], (): Promise<dynamic.DiffResult> => {
-        const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, id, olds, news);
+      quietly([olds, news], async (caller): Promise<dynamic.DiffResult> => {
+        const found = guardedDiff(resource, id, olds, news);
+        await refuseToReplace(resource, id, news, found, caller);
+        const { changes, replaces, deleteBeforeReplace } = found;
         // `changes: true` would switch off replaceOnChanges: left open, the engine compares the inputs itself.
         // What failed after the last change is still to be done, also when a refresh came between.
         const same = { changes: contextOf(olds).unfinished === true || isRenamed(resource, olds, news) };
-        return Promise.resolve(changes.length === 0 ? same : { replaces: [...replaces], deleteBeforeReplace });
+        return changes.length === 0 ? same : { replaces: [...replaces], deleteBeforeReplace };
       }),
     create: (inputs: Values) =>
       quietly([inputs], async (caller) => {

@@ -15,12 +15,21 @@ import {
   guardedDiff,
   InitializationFailed,
   read,
+  refuseToReplace,
   remove,
   update,
   warnOf,
   type Caller,
 } from "../core/lifecycle.ts";
-import { asSeenInRun, forgetAll, inputsInState, isInState, nameInState, refuseReplacement, remember } from "../core/run.ts";
+import {
+  asSeenInRun,
+  forgetAll,
+  inputsInState,
+  isInState,
+  nameInState,
+  refuseReplacement,
+  remember,
+} from "../core/run.ts";
 import { nearest } from "../core/nearest.ts";
 import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
@@ -214,7 +223,9 @@ export function createProvider({ engine, schema }: Host): Provider {
       if (hasMoved) await confirmStillThere(resource, request.getId(), caller(request, 0));
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
       const state = owned(olds.values, urn, name);
-      const found = guardedDiff(resource, request.getId(), state, owned(news.values, urn, name));
+      const wanted = owned(news.values, urn, name);
+      const found = guardedDiff(resource, request.getId(), state, wanted);
+      await refuseToReplace(resource, request.getId(), wanted, found, () => Promise.resolve(caller(request, 0)));
       const ignored = request.getIgnorechangesList().map(parsePath);
       const changes = found.changes.filter(
         ({ path }) => !ignored.some((pattern) => pattern.length <= path.length && matches(pattern, path)),

@@ -55,6 +55,8 @@ export const app = defineResource({
   uniqueBy: ["name"],
   autoname: { property: "name", maxLength: 62, separator: "-", random: true },
   questions: [{ needs: ["name"], ask: ({ name }, api) => nameProblem(api, name) }],
+  refuseToReplace: ({ name }, { forceDestroy }, api) =>
+    forceDestroy === true ? Promise.resolve(undefined) : volumesProblem(api, name),
 
   async create({ inputs: { name, organization, network }, owner, ...call }) {
     const { api, progress } = call;
@@ -156,15 +158,30 @@ async function refuseWhileInUse(api: Api, appName: string): Promise<void> {
 }
 
 async function heldBy(api: Api, appName: string): Promise<string[]> {
-  const [machines, volumes] = await Promise.all([api.machines.list({ appName }), api.volumes.list({ appName })]);
+  const [machines, volumes] = await Promise.all([api.machines.list({ appName }), volumesIn(api, appName)]);
   return [
     ...machines
       .filter(({ state }) => state !== "destroyed" && state !== "destroying")
       .map(({ id, name }) => `Machine ${name ?? id} (${appName}/${id})`),
-    ...volumes
-      .filter(({ state }) => !isLeaving(state))
-      .map(({ id, name }) => `volume ${name ?? id} (${appName}/${id})`),
+    ...volumes,
   ];
+}
+
+async function volumesIn(api: Api, appName: string): Promise<string[]> {
+  const volumes = await api.volumes.list({ appName });
+  return volumes
+    .filter(({ state }) => !isLeaving(state))
+    .map(({ id, name }) => `volume ${name ?? id} (${appName}/${id})`);
+}
+
+/** Why an App is not replaced: the volumes in it would have to be, too. */
+async function volumesProblem(api: Api, appName: string): Promise<string | undefined> {
+  const volumes = await volumesIn(api, appName);
+  return volumes.length === 0
+    ? undefined
+    : `changing it replaces the App ${appName} and destroys what its volumes hold: ${volumes.join(", ")}. ` +
+        "Keep the old value; to move the data, make a second App and fork the volumes into it (docs/volumes.md). " +
+        "To lose it on purpose, set forceDestroy: true on the App and allowDataLoss: true on each Volume.";
 }
 
 /** Whether a volume is on its way out and only kept to be restored (bodies 7.1). */
@@ -177,7 +194,7 @@ async function nameProblem(api: Api, name: string | undefined): Promise<string |
   if (name === undefined) return undefined;
   try {
     await api.apps.get({ appName: name });
-    return `the name ${JSON.stringify(name)} is taken by an App that exists already; choose another, or leave it out to get a free one`;
+    return `the name ${JSON.stringify(name)} is taken by an App that exists already; choose another, or leave it out to get a free one. If it is this resource's own, from before a replacement that did not come to its end, \`npx pulumi-machines undo-replacement\` brings it back`;
   } catch (error) {
     if (isNotFound(error)) return undefined;
     if (error instanceof ApiError && error.status === 403)

@@ -72,7 +72,10 @@ export const appSecrets = defineResource({
     const live = added.length + dropped.length > 0 ? await secretsByName(api, id.app) : new Map<string, never>();
     const taken = added.filter((name) => live.has(name));
     if (taken.length > 0) warn(takenOver(id.app, taken));
-    const left = keptNames({ app: id.app, names: dropped, live, written: { digests: old.digests, updatedAt: old.updatedAt } }, { warn, otherClaimant });
+    const left = keptNames(
+      { app: id.app, names: dropped, live, written: { digests: old.digests, updatedAt: old.updatedAt } },
+      { warn, otherClaimant },
+    );
     const unset = dropped.filter((name) => !left.includes(name)).map((name) => [name, null] as const);
     // What stays as it is stays out of the request: it would only get a newer time of change.
     const changed = Object.entries(values).filter(([name, value]) => old.values[name] !== value);

@@ -148,13 +148,17 @@ function changesTo(
     if (isKept)
       warn(
         `${JSON.stringify(name)} of Machine ${appName}/${machineId} stays: ` +
-          (claimant === undefined ? "something else has set it since." : `${JSON.stringify(claimant)} of this program sets it.`),
+          (claimant === undefined
+            ? "something else has set it since."
+            : `${JSON.stringify(claimant)} of this program sets it.`),
       );
     return !isKept;
   });
   const taken = Object.keys(values).filter((name) => !Object.hasOwn(owned, name) && Object.hasOwn(there, name));
   return {
-    ...Object.fromEntries(removed.flatMap((name) => [name, ...known(there, holderKey(name))].map((key) => [key, null]))),
+    ...Object.fromEntries(
+      removed.flatMap((name) => [name, ...known(there, holderKey(name))].map((key) => [key, null])),
+    ),
     ...values,
     ...(owner === undefined ? {} : Object.fromEntries(taken.map((name) => [holderKey(name), owner]))),
   };

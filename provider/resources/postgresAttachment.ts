@@ -108,13 +108,16 @@ export const postgresAttachment = defineResource({
 
   async delete({ id, state, ...call }) {
     const { api, warn, otherClaimant } = call;
-    await unlessGone(api, appOf(id.app), async () => {
+    const kept = await unlessGone(api, appOf(id.app), async () => {
       const name = await givenUp(call, id.app, state);
       if (name !== undefined) await api.secrets.update({ appName: id.app, body: { values: { [name]: null } } });
+      return name === undefined ? state.secretName : undefined;
     });
     const claimant = otherClaimant(attachmentClaim(id.cluster, id.app));
-    if (claimant !== undefined)
-      return warn(`cluster ${id.cluster} stays attached to App ${id.app}: ${JSON.stringify(claimant)} of this program wants it.`);
+    // An attachment tells nobody's name: who has set its secret since goes on using it.
+    const by =
+      claimant === undefined ? kept && `what has set ${kept} since` : `${JSON.stringify(claimant)} of this program`;
+    if (by !== undefined) return warn(`cluster ${id.cluster} stays attached to App ${id.app}: ${by} uses it.`);
     await api.postgres.detach({ postgresClusterId: id.cluster, appName: id.app });
   },
 });

@@ -50,7 +50,8 @@ export function keptNames(
     const claimant = otherClaimant(claim);
     const shown = live.get(name);
     const isForeign = shown !== undefined && isWrittenSince(shown, written, name);
-    if (claimant !== undefined) warn(`${name} of App ${app} stays set: ${JSON.stringify(claimant)} of this program sets it.`);
+    if (claimant !== undefined)
+      warn(`${name} of App ${app} stays set: ${JSON.stringify(claimant)} of this program sets it.`);
     else if (isForeign)
       warn(
         `${name} of App ${app} stays set: something else has written it since this resource did. If nothing needs it, delete the secret through the service.`,

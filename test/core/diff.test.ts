@@ -158,9 +158,12 @@ describe("replacement (R4)", () => {
       /allowDataLoss/,
     );
     expect(
-      guardedDiff(volume, "app/vol_1", state, { app: "a", name: "data", region: "fra", sizeGb: 3, allowDataLoss: true }).replaces,
+      guardedDiff(volume, "app/vol_1", state, { app: "a", name: "data", region: "fra", sizeGb: 3, allowDataLoss: true })
+        .replaces,
     ).toEqual(["region"]);
-    expect(guardedDiff(volume, "app/vol_1", state, { app: "a", name: "data", region: "ams", sizeGb: 3 }).replaces).toEqual([]);
+    expect(
+      guardedDiff(volume, "app/vol_1", state, { app: "a", name: "data", region: "ams", sizeGb: 3 }).replaces,
+    ).toEqual([]);
   });
 });
 

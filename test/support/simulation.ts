@@ -10,7 +10,15 @@ import { openIntents, type Intents } from "../../provider/client/intents.ts";
 import { httpTransport, type Outcome, type Sent, type Transport } from "../../provider/client/transport.ts";
 import { check } from "../../provider/core/check.ts";
 import { readConfig } from "../../provider/core/config.ts";
-import { create, guardedDiff, read, remove, update, type Caller } from "../../provider/core/lifecycle.ts";
+import {
+  create,
+  guardedDiff,
+  read,
+  refuseToReplace,
+  remove,
+  update,
+  type Caller,
+} from "../../provider/core/lifecycle.ts";
 import { asSeenInRun, forgetAll, remember } from "../../provider/core/run.ts";
 import { contextOf, type Resource, type Values } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/resources/index.ts";
@@ -294,7 +302,9 @@ class Process implements ProviderProcess {
     return {
       check: (olds, news) => alive(Promise.resolve(this.#check(resource, olds, news))),
       diff: async (id, state, inputs) => {
-        const { changes, replaces, deleteBeforeReplace } = guardedDiff(resource, id, json(state), json(inputs));
+        const found = guardedDiff(resource, id, json(state), json(inputs));
+        await alive(refuseToReplace(resource, id, json(inputs), found, () => Promise.resolve(caller)));
+        const { changes, replaces, deleteBeforeReplace } = found;
         if (changes.length === 0) return contextOf(state).unfinished === true ? "update" : "same";
         return replaces.length === 0 ? "update" : deleteBeforeReplace ? "delete-replace" : "replace";
       },

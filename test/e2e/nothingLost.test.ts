@@ -1,0 +1,170 @@
+// F39 to F44: what the engine does over several runs loses nothing. Runs that fail half-way, replacements by force, parents that
+// are replaced, another endpoint for a while: with the real CLI, in both bindings.
+import { mkdtempSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { send } from "../support/around.ts";
+import { bindings, counts, Stack } from "../support/stack.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const image = "registry.example.com/web:1";
+
+/** Environment variables steer the programs, so that a run differs from the one before by what it is told. */
+const renames = `
+import * as machines from "pulumi-machines";
+const name = process.env["NAME"] ?? "old";
+const app = new machines.App("shop", { name: "shop", forceDestroy: true });
+const web = new machines.Machine("web", { app: app.id, config: { image: "${image}" } });
+const db = new machines.PostgresCluster("db", { region: "fra", plan: "basic", deletionProtection: false });
+const parts = [
+  new machines.Secret(name + "-secret", { app: app.id, name: "KEY", value: "v" }),
+  new machines.AppSecrets(name + "-secrets", { app: app.id, values: { A: "1", B: "2" } }),
+  new machines.PostgresAttachment(name + "-attachment", { cluster: db.id, app: app.id, secretName: "DATABASE_URL" }),
+  new machines.MachineMetadata(name + "-metadata", { app: app.id, machine: web.id, values: { team: "a" } }),
+];
+if (process.env["FAILS"]) new machines.Volume("sibling", { app: app.id, region: "nowhere" }, { dependsOn: parts });
+export const machine = web.machineId;
+export const cluster = db.id;
+`;
+
+const guarded = `
+import * as machines from "pulumi-machines";
+const allowDataLoss = process.env["LOSE"] ? true : undefined;
+const app = new machines.App("shop", { name: process.env["APP"] ?? "shop" });
+const data = new machines.Volume("data", { app: app.id, region: "ams", sizeGb: 1, allowDataLoss });
+const db = new machines.PostgresCluster("db", { region: "fra", plan: "basic", deletionProtection: process.env["LOSE"] ? false : undefined });
+const other = new machines.PostgresCluster("other", { name: "other", region: "fra", plan: process.env["PLAN"] ?? "basic", deletionProtection: false });
+new machines.PostgresDatabase("orders", { cluster: other.id, name: "orders", allowDataLoss });
+if (process.env["MORE"]) new machines.App("more", { name: "more" });
+`;
+
+describe.each(bindings)("nothing is lost over several runs, %s", (binding) => {
+  const homes = () => ({ PULUMI_HOME: mkdtempSync(join(inject("installed"), "home-")) });
+
+  describe("F39: a rename whose run did not finish", () => {
+    let service: TestService;
+    let stack: Stack;
+    let machine: string;
+    let cluster: string;
+    beforeAll(async () => {
+      service = await startService();
+      stack = new Stack(inject("installed"), "renames", binding);
+      stack.program(renames);
+      await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+      await stack.up();
+      machine = (await stack.ok("stack", "output", "machine")).trim();
+      cluster = (await stack.ok("stack", "output", "cluster")).trim();
+    });
+    afterAll(() => service.close());
+
+    const there = async () => {
+      const [{ secrets }, metadata, found] = await Promise.all([
+        send<{ secrets: { name: string }[] }>(service, "GET", "/v1/apps/shop/secrets"),
+        send<{ team?: string }>(service, "GET", `/v1/apps/shop/machines/${machine}/metadata`),
+        send<{ data: { attached_apps: { name: string }[] } }>(service, "GET", `/v1/postgres/${cluster}`),
+      ]);
+      return {
+        secrets: secrets.map(({ name }) => name).sort(),
+        team: metadata.team,
+        attached: found.data.attached_apps.map(({ name }) => name),
+      };
+    };
+    const all = { secrets: ["A", "B", "DATABASE_URL", "KEY"], team: "a", attached: ["shop"] };
+    const up = (env: Readonly<Record<string, string>>, ...args: string[]) =>
+      stack.run(["up", "--yes", "--skip-preview", ...args], { env });
+
+    test("the later deletion of the old resources takes nothing along that the new ones claim, on another computer", async () => {
+      expect(await there()).toEqual(all);
+      const failed = await up({ NAME: "new", FAILS: "1" });
+      expect(failed.code, failed.output).not.toBe(0);
+      expect(Object.keys(await stack.state())).toEqual(expect.arrayContaining(["old-secret", "new-secret"]));
+      const mended = await up({ NAME: "new", ...homes() }, "--stack", "dev");
+      expect(mended.code, mended.output).toBe(0);
+      expect(counts(mended.output).deleted).toBe(4);
+      expect(await there()).toEqual(all);
+      const refreshed = await stack.run(["refresh", "--yes", "--skip-preview"], { env: { NAME: "new" } });
+      expect(counts(refreshed.output), refreshed.output).toEqual({ unchanged: 8 });
+      const again = await up({ NAME: "new" });
+      expect(counts(again.output), again.output).toEqual({ unchanged: 8 });
+    });
+
+    test("neither does a deletion by --target, of which the new ones are not told", async () => {
+      const failed = await up({ NAME: "third", FAILS: "1" });
+      expect(failed.code, failed.output).not.toBe(0);
+      const urns = [
+        stack.urn("Secret", "new-secret"),
+        stack.urn("AppSecrets", "new-secrets"),
+        stack.urn("PostgresAttachment", "new-attachment"),
+        stack.urn("MachineMetadata", "new-metadata"),
+      ];
+      const targeted = await up({ NAME: "third" }, ...urns.flatMap((urn) => ["--target", urn]));
+      expect(targeted.code, targeted.output).toBe(0);
+      expect(await there()).toEqual(all);
+      const again = await up({ NAME: "third" });
+      expect(counts(again.output), again.output).toEqual({ unchanged: 8 });
+      await stack.destroy();
+      expect(await stack.state()).toEqual({});
+    });
+  });
+
+  describe("what is guarded", () => {
+    let service: TestService;
+    let stack: Stack;
+    let first: Record<string, string>;
+    beforeAll(async () => {
+      service = await startService();
+      stack = new Stack(inject("installed"), "guarded", binding);
+      stack.program(guarded);
+      await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+      await stack.up();
+      first = await ids();
+      service.requests.length = 0;
+    });
+    afterAll(() => service.close());
+
+    const ids = async () => Object.fromEntries(Object.entries(await stack.state()).map(([name, { id }]) => [name, id]));
+    const originals = async () => {
+      const [volume, cluster] = await Promise.all([
+        send<{ state: string }>(service, "GET", `/v1/apps/shop/volumes/${first["data"]?.split("/")[1] ?? ""}`),
+        send<{ data: { status: string } }>(service, "GET", `/v1/postgres/${first["db"] ?? ""}`),
+      ]);
+      return [volume.state, cluster.data.status];
+    };
+    const run = (env: Readonly<Record<string, string>>, ...args: string[]) => stack.run(args, { env });
+
+    test("F41: an App that is renamed over a volume is refused at preview, and the message names both", async () => {
+      for (const args of [["preview"], ["up", "--yes", "--skip-preview"]]) {
+        const { code, output } = await run({ APP: "renamed" }, ...args);
+        expect(code, output).not.toBe(0);
+        expect(output).toMatch(/replaces the App shop and destroys what its volumes hold: volume data \(shop\/vol_/);
+        expect(service.requests.some(({ method, path }) => method === "POST" && path === "/v1/apps")).toBe(false);
+      }
+    });
+
+    test("F41: a cluster that is replaced over a database is refused at preview, and before anything is deleted", async () => {
+      for (const args of [["preview"], ["up", "--yes", "--skip-preview"]]) {
+        const { code, output } = await run({ PLAN: "starter" }, ...args);
+        expect(code, output).not.toBe(0);
+        expect(output).toMatch(/cluster \w+ would be replaced, and with it this PostgresDatabase/);
+      }
+      const { data } = await send<{ data: { name: string }[] }>(
+        service,
+        "GET",
+        `/v1/postgres/${first["other"] ?? ""}/databases`,
+      );
+      expect(data.map(({ name }) => name)).toContain("orders");
+    });
+
+    test("F40: stays guarded in every run after a replacement by force, until the program allows the loss", async () => {
+      const urns = [stack.urn("Volume", "data"), stack.urn("PostgresCluster", "db")];
+      for (const args of [urns.flatMap((urn) => ["--replace", urn]), [], []]) {
+        const { code, output } = await run({}, "up", "--yes", "--skip-preview", ...args);
+        expect(code, output).not.toBe(0);
+        expect(output).toMatch(/is guarded: the program still has it.*undo-replacement.*set allowDataLoss: true/);
+        expect(await originals()).toEqual(["created", "ready"]);
+      }
+      const { code, output } = await run({ LOSE: "1" }, "up", "--yes", "--skip-preview");
+      expect(code, output).toBe(0);
+    });
+  });
+});
