@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
-import { startService, type TestService } from "../support/startService.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/web:1";
 
@@ -36,6 +36,19 @@ const db = new machines.PostgresCluster("db", { region: "fra", plan: "basic", de
 const other = new machines.PostgresCluster("other", { name: "other", region: "fra", plan: process.env["PLAN"] ?? "basic", deletionProtection: false });
 new machines.PostgresDatabase("orders", { cluster: other.id, name: "orders", allowDataLoss });
 if (process.env["MORE"]) new machines.App("more", { name: "more" });
+`;
+
+const places = `
+import * as machines from "pulumi-machines";
+const app = new machines.App("shop", { name: "shop" });
+const web = new machines.Machine("web", {
+  app: app.id,
+  config: { image: "${image}", env: { LEVEL: process.env["LEVEL"] ?? "1" }, metadata: { role: "web" } },
+});
+const level = process.env["LEVEL"] ?? "1";
+new machines.MachineMetadata("team", { app: app.id, machine: web.id, values: { team: "a", level } });
+if (process.env["MORE"]) new machines.App("more", { name: "more" });
+export const machine = web.machineId;
 `;
 
 describe.each(bindings)("nothing is lost over several runs, %s", (binding) => {
@@ -165,6 +178,61 @@ describe.each(bindings)("nothing is lost over several runs, %s", (binding) => {
       }
       const { code, output } = await run({ LOSE: "1" }, "up", "--yes", "--skip-preview");
       expect(code, output).toBe(0);
+    });
+  });
+
+  describe("a place and a Machine that change outside", () => {
+    let [one, two]: TestService[] = [];
+    let stack: Stack;
+    let machine: string;
+    const run = (env: Readonly<Record<string, string>>, ...args: string[]) => stack.run(args, { env });
+    const at = (service: TestService | undefined, url = service?.url ?? "") =>
+      stack.set({ "machines:endpoint": url, "machines:token": service?.token ?? "" });
+    const written = (service: TestService | undefined) => (service?.requests ?? []).filter(isWrite);
+    beforeAll(async () => {
+      [one, two] = await Promise.all([startService(), startService()]);
+      stack = new Stack(inject("installed"), "places", binding);
+      stack.program(places);
+      await stack.init({ "machines:endpoint": one.url, "machines:token": one.token });
+      await stack.up();
+      machine = (await stack.ok("stack", "output", "machine")).trim();
+    });
+    afterAll(() => Promise.all([one?.close(), two?.close()]));
+
+    test("F42: at another service nothing is created and nothing forgotten, and at the right one nothing replaced", async () => {
+      await at(two);
+      for (const args of [
+        ["up", "--yes", "--skip-preview"],
+        ["refresh", "--run-program", "--yes", "--skip-preview"],
+      ]) {
+        const { code, output } = await run({ MORE: "1" }, ...args);
+        expect(code, output).not.toBe(0);
+        expect(output).toMatch(/the service knows neither App shop nor any other App of this run/);
+      }
+      expect(written(two)).toEqual([]);
+      // The same service behind another address.
+      await at(one, one?.url.replace("127.0.0.1", "localhost"));
+      const { code, output } = await run({}, "up", "--yes", "--skip-preview");
+      expect(code, output).toBe(0);
+      expect(output).not.toMatch(/replace|creat/);
+      const refreshed = await stack.refresh();
+      expect(counts(refreshed), refreshed).toEqual({ unchanged: 4 });
+    });
+
+    test("F44: a metadata key of ours that others changed is refused by name, as a setting is", async () => {
+      const set = (key: string, value: string) =>
+        send(one as TestService, "POST", `/v1/apps/shop/machines/${machine}/metadata/${key}`, { value });
+      await set("role", "theirs");
+      await set("team", "theirs");
+      const refused = await run({ LEVEL: "2" }, "up", "--yes", "--skip-preview", "--continue-on-error");
+      expect(refused.code).not.toBe(0);
+      expect(refused.output).toMatch(/was changed outside of this program \(config\.metadata\["role"\]\)/);
+      const only = await run({ LEVEL: "2" }, "up", "--yes", "--skip-preview", "--target", stack.urn("MachineMetadata", "team"));
+      expect(only.output).toMatch(/metadata of Machine .* was changed outside of this program \(values\["team"\]\)/);
+      await stack.refresh();
+      const mended = await run({ LEVEL: "2" }, "up", "--yes", "--skip-preview");
+      expect(counts(mended.output), mended.output).toEqual({ updated: 2, unchanged: 2 });
+      await stack.destroy();
     });
   });
 });
