@@ -227,7 +227,14 @@ describe.each(bindings)("nothing is lost over several runs, %s", (binding) => {
       const refused = await run({ LEVEL: "2" }, "up", "--yes", "--skip-preview", "--continue-on-error");
       expect(refused.code).not.toBe(0);
       expect(refused.output).toMatch(/was changed outside of this program \(config\.metadata\["role"\]\)/);
-      const only = await run({ LEVEL: "2" }, "up", "--yes", "--skip-preview", "--target", stack.urn("MachineMetadata", "team"));
+      const only = await run(
+        { LEVEL: "2" },
+        "up",
+        "--yes",
+        "--skip-preview",
+        "--target",
+        stack.urn("MachineMetadata", "team"),
+      );
       expect(only.output).toMatch(/metadata of Machine .* was changed outside of this program \(values\["team"\]\)/);
       await stack.refresh();
       const mended = await run({ LEVEL: "2" }, "up", "--yes", "--skip-preview");

@@ -66,6 +66,28 @@ describe("a failure after the object was made", () => {
     });
   });
 
+  test("F43: a create that the engine sends again, as an on-error hook asks, goes on with what was reported", async () => {
+    const machine = fresh();
+    const inputs = await machine.checked(wanted(failingChecks));
+    const before = (await send<unknown[]>(service, "GET", "/v1/apps/app/machines")).length;
+    const first = await unfinished(machine.create(inputs, { timeout: 1 }));
+    const second = await unfinished(machine.create(inputs, { timeout: 1 }));
+    expect(second.id).toBe(first.id);
+    // A refusal that says nothing of the Machine does not make the engine forget it either.
+    service.fail({ operation: "machines.acquireLease", status: 403, when: "before" });
+    const third = await unfinished(machine.create(inputs, { timeout: 1 }));
+    service.service.faults.clear();
+    expect(third.id).toBe(first.id);
+    expect(await send<unknown[]>(service, "GET", "/v1/apps/app/machines")).toHaveLength(before + 1);
+
+    const cluster = drive(plugin.client, urnOf("PostgresCluster", "again"));
+    const wantedCluster = await cluster.checked({ name: "again", region: "fra", plan: "basic" });
+    service.fail({ operation: "postgres.get", status: 403, when: "before", times: 1 });
+    const failed = await unfinished(cluster.create(wantedCluster));
+    const made = await cluster.create(wantedCluster);
+    expect(made).toMatchObject({ id: failed.id, state: { status: "ready" } });
+  });
+
   test("an update carries what is live", async () => {
     const machine = fresh();
     const inputs = await machine.checked(wanted({}));

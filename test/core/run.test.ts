@@ -1,0 +1,120 @@
+// What one run of the engine has said, and what follows for deletions and repeated creates (R11, R12, R13).
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  asSeenInRun,
+  claimantOtherThan,
+  forgetAll,
+  holderOf,
+  refuseLoss,
+  remember,
+  rememberCreated,
+  rememberDiff,
+} from "../../provider/core/run.ts";
+import { CONTEXT, type Values } from "../../provider/core/resource.ts";
+import { UNKNOWN } from "../../provider/core/values.ts";
+import { resources } from "../../provider/resources/index.ts";
+
+const typeOf = (name: string) => {
+  const found = resources[name];
+  if (!found) throw new Error(name);
+  return found;
+};
+const app = typeOf("App");
+const data = typeOf("Volume");
+const key = typeOf("Secret");
+const cluster = typeOf("PostgresCluster");
+const database = typeOf("PostgresDatabase");
+const as = (name: string, values: Values): Values => ({ ...values, [CONTEXT]: { owner: `owner-${name}`, name } });
+const state = as("data", { app: "shop", volumeId: "vol_1", allowDataLoss: false });
+
+describe("what is guarded (R11)", () => {
+  test("what the program no longer has is deleted", () => {
+    remember(app, {}, as("shop", { name: "shop" }));
+    expect(() => refuseLoss(data, state, "shop/vol_1")).not.toThrow();
+  });
+
+  test.each([
+    ["checked with what was there", { app: "shop" }],
+    ["checked as if there were nothing, as when it is replaced by force", {}],
+  ])("what the program still has is not, %s", (_, olds) => {
+    remember(data, olds, as("data", { app: "shop" }));
+    expect(() => refuseLoss(data, state, "shop/vol_1")).toThrow(
+      /Volume shop\/vol_1 is guarded.*undo-replacement.*allowDataLoss: true/,
+    );
+  });
+
+  test("the program's word of now counts, not that of the state", () => {
+    remember(data, {}, as("data", { app: "shop", allowDataLoss: true }));
+    expect(() => refuseLoss(data, state, "shop/vol_1")).not.toThrow();
+    forgetAll();
+    remember(data, {}, as("data", { app: "shop" }));
+    expect(() => refuseLoss(data, { ...state, allowDataLoss: true }, "shop/vol_1")).toThrow(/is guarded/);
+  });
+
+  test("a parent does not go while the program has guarded data in it", () => {
+    remember(database, { cluster: "c1", name: "orders" }, as("orders", { cluster: UNKNOWN, name: "orders" }));
+    const gone = as("db", { name: "db", deletionProtection: false });
+    expect(() => refuseLoss(cluster, gone, "c1")).toThrow(/PostgresCluster c1 holds .*PostgresDatabase "orders"/);
+    expect(() => refuseLoss(cluster, gone, "c2")).not.toThrow();
+  });
+
+  test("data in a parent that is replaced is refused while the new parent is unknown, and only then", () => {
+    const olds = { app: "shop" };
+    const refused = () => asSeenInRun.lossByParent(data, olds, { app: UNKNOWN });
+    remember(app, as("shop", { name: "shop" }), as("shop", { name: "other" }));
+    expect(refused()).toBeUndefined();
+    rememberDiff(app, "shop", as("shop", { name: "other" }), true);
+    expect(refused()?.message).toMatch(/App shop would be replaced, and with it this Volume/);
+    expect(asSeenInRun.lossByParent(data, olds, { app: UNKNOWN, allowDataLoss: true })).toBeUndefined();
+    expect(asSeenInRun.lossByParent(data, { app: "else" }, { app: UNKNOWN })).toBeUndefined();
+  });
+});
+
+describe("what several resources claim (R12)", () => {
+  const values = { app: "shop", name: "KEY", value: "v" };
+
+  test("a claim of another resource of the program holds, whatever became of the one that gives it up", () => {
+    remember(key, {}, as("new", { ...values, app: "shop" }));
+    expect(claimantOtherThan("secret shop/KEY", "owner-old")).toBe("new");
+    expect(claimantOtherThan("secret shop/OTHER", "owner-old")).toBeUndefined();
+    expect(claimantOtherThan("secret else/KEY", "owner-old")).toBeUndefined();
+  });
+
+  test("its own claim holds against what was left over, not against its replacement that is yet to come", () => {
+    remember(key, values, as("one", values));
+    expect(claimantOtherThan("secret shop/KEY", "owner-one")).toBe("one");
+    remember(key, {}, as("one", values));
+    expect(claimantOtherThan("secret shop/KEY", "owner-one")).toBeUndefined();
+    rememberCreated("shop/KEY", "owner-one");
+    expect(claimantOtherThan("secret shop/KEY", "owner-one")).toBe("one");
+  });
+
+  test("an object is held by whoever the engine has named it to, until it replaces that", () => {
+    expect(holderOf(data, "shop/vol_1")).toBeUndefined();
+    remember(data, { app: "shop" }, as("data", { app: "shop" }));
+    rememberDiff(data, "shop/vol_1", as("data", { app: "shop" }), false);
+    expect(holderOf(data, "shop/vol_1")).toBe("data");
+    expect(holderOf(app, "shop/vol_1")).toBeUndefined();
+    rememberDiff(data, "shop/vol_1", as("data", { app: "shop" }), true);
+    expect(holderOf(data, "shop/vol_1")).toBeUndefined();
+  });
+
+  test("in any order of checks, a name is given up only when no resource of the program claims it", () => {
+    const names = fc.uniqueArray(fc.constantFrom("A", "B", "C", "D"), { maxLength: 4 });
+    fc.assert(
+      fc.property(fc.array(names, { maxLength: 5 }), fc.constantFrom("A", "B", "C", "D"), (programs, name) => {
+        forgetAll();
+        for (const [i, listed] of programs.entries())
+          remember(
+            typeOf("AppSecrets"),
+            {},
+            as(`s${i}`, { app: "shop", values: Object.fromEntries(listed.map((one) => [one, "v"])) }),
+          );
+        expect(claimantOtherThan(`secret shop/${name}`, "owner-gone") !== undefined).toBe(
+          programs.some((listed) => listed.includes(name)),
+        );
+      }),
+    );
+  });
+});
