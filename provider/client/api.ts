@@ -69,6 +69,8 @@ export interface Shared {
   readonly outage: Outage;
   /** Creates that were begun, on disk. */
   readonly intents: Intents;
+  /** Why questions of a preview could not be asked: each is said once. */
+  readonly unasked: Set<string>;
   /** Answers that do not change during a run, by question. */
   readonly facts: Map<string, Promise<unknown>>;
 }
@@ -102,6 +104,7 @@ export function createApi(parts: ClientParts): Api {
     versions: new Versions(),
     outage: new Outage(parts.clock),
     intents: parts.intents,
+    unasked: new Set(),
     facts: new Map(),
   };
   const bind = (deadline: Deadline): Api => {

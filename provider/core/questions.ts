@@ -1,6 +1,6 @@
 // What only the service knows, asked at preview: reads alone, and a failure to ask is no reason to fail.
 import type { Api } from "../client/api.ts";
-import { messageOf } from "./errors.ts";
+import { ApiError, messageOf } from "./errors.ts";
 import { contextOf, type Problem, type Question, type Resource, type Values } from "./resource.ts";
 import { hasUnknown, same, valueAt } from "./values.ts";
 
@@ -37,7 +37,13 @@ export async function ask(
     return { path: [about], message: isWarning ? found.warning : found, isWarning };
   } catch (error) {
     if (api.deadline.signal?.aborted) throw error;
-    warn(`${resource.name} ${about}: could not be checked against the service: ${messageOf(error)}`);
+    // Ten resources with the same wrong token are one thing to say.
+    const why = error instanceof ApiError ? `answer ${error.status}` : "no answer";
+    if (!api.shared.unasked.has(why))
+      warn(
+        `${resource.name} ${about}: could not be checked against the service, nor what else of this preview it would answer so: ${messageOf(error)}`,
+      );
+    api.shared.unasked.add(why);
     return undefined;
   }
 }
