@@ -51,7 +51,7 @@ The plugin alone, for programs in any language:
 async function packPlugin(target, env) {
   const first = path.join(target, `pulumi-resource-machines-v${version}-${PLATFORMS[0]}.tar.gz`);
   const from = inRoot("sdk/nodejs-plugin/plugin");
-  // With a PulumiPlugin.yaml the installation would look for npm dependencies, and fail because there are none.
+  // With a PulumiPlugin.yaml the installation would bring npm packages, which the executable does not need.
   const contents = fs.readdirSync(from).filter((name) => !["PulumiPlugin.yaml", "package.json"].includes(name));
   const { code, output } = await quiet("tar", ["-czf", first, "-C", from, ...contents], { env });
   if (code !== 0) throw new Stop(`${output.trim()}\ntar failed.`);

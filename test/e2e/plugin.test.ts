@@ -1,10 +1,14 @@
 // What only the plugin can do, with the real CLI: import, several places in one program, changing over to it, and running
 // from where Pulumi keeps its plugins.
-import { readdirSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
-import { counts, Stack } from "../support/stack.ts";
+import { startPlugin } from "../support/plugin.ts";
+import { collected, counts, Stack, type Ran } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const image = "registry.example.com/shop:1.0.0";
@@ -289,6 +293,54 @@ describe("a plugin that Pulumi keeps itself", () => {
       expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ total_apps: 0 });
     } finally {
       await service.close();
+    }
+  });
+});
+
+describe("a folder of the plugin outside every project", () => {
+  let outside = "";
+  let folder = "";
+  beforeAll(() => {
+    outside = mkdtempSync(join(tmpdir(), "pulumi-machines-outside-"));
+    folder = join(outside, "plugin");
+    cpSync(join(inject("installed"), "node_modules", plugin, "plugin"), folder, { recursive: true });
+  });
+  afterAll(() => rmSync(outside, { recursive: true, force: true, maxRetries: 3 }));
+
+  const schemaOf = (source: string): Promise<Ran> => {
+    const child = spawn("pulumi", ["package", "get-schema", source, "--non-interactive", "--color", "never"], {
+      cwd: outside,
+      env: {
+        ...process.env,
+        PULUMI_HOME: join(outside, "home"),
+        PULUMI_SKIP_UPDATE_CHECK: "true",
+        npm_config_prefer_offline: "true",
+      },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    return collected(child);
+  };
+
+  test("the executable in it gives the schema", async () => {
+    const { code, stdout, output } = await schemaOf(join(folder, "pulumi-resource-machines"));
+    expect(code, output).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ name: "machines" });
+  });
+
+  // A language host that cannot run plugins refuses in the end; what it installs is what another one runs.
+  test("the folder gives the schema: it says which npm package it is run with", async () => {
+    const { code, stdout, output } = await schemaOf(folder);
+    if (code === 0) expect(JSON.parse(stdout)).toMatchObject({ name: "machines" });
+    else expect(output).toMatch(/could not read plugin .*: not supported/);
+    rmSync(join(folder, "pulumi-resource-machines"));
+    const runner = join(folder, "node_modules/@pulumi/pulumi/cmd/run-plugin");
+    const run = await startPlugin({ command: [process.execPath, runner, folder] });
+    try {
+      const schema = (await run.client.getSchema(new proto.GetSchemaRequest())).getSchema();
+      expect(JSON.parse(schema)).toMatchObject({ name: "machines" });
+      expect(run.written.stdout).toBe(`${run.port}\n`);
+    } finally {
+      await run.close();
     }
   });
 });

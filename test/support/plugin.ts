@@ -46,18 +46,24 @@ export interface Plugin {
 
 /** How a plugin is started. */
 export interface PluginOptions {
+  /** What is run with its first arguments; the executable when left out. */
+  readonly command?: readonly [string, ...string[]];
   /** What the engine would pass on: its address, in the end. A plugin that was given one ends when whoever started it does. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Starts the plugin and reads its port. Nothing of this computer's configuration reaches it. */
-export async function startPlugin({ args = ["127.0.0.1:1"], env = {} }: PluginOptions = {}): Promise<Plugin> {
+export async function startPlugin({
+  command: [program, ...first] = [executable],
+  args = ["127.0.0.1:1"],
+  env = {},
+}: PluginOptions = {}): Promise<Plugin> {
   if (!existsSync(join(__dirname, "../../provider/dist/main.js")))
     throw new Error("the plugin has not been built: run npm run build");
   const home = mkdtempSync(join(tmpdir(), "machines-plugin-"));
   const inherited = Object.entries(process.env).filter(([name]) => !/^(MACHINES|PULUMI)_/.test(name));
-  const child = spawn(executable, args, {
+  const child = spawn(program, [...first, ...args], {
     cwd: home,
     env: { ...Object.fromEntries(inherited), PULUMI_HOME: home, ...env },
     stdio: ["ignore", "pipe", "pipe"],

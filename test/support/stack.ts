@@ -1,7 +1,8 @@
 // A Pulumi project with one stack, driven by the real CLI as a user would, on a backend of its own.
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { elsewhere, nodejs, type Runtime } from "./runtimes.ts";
 
 /** What a run of the CLI came to. */
@@ -179,19 +180,7 @@ export class Stack {
       stdio: ["ignore", "pipe", "pipe"],
       detached: ownGroup,
     });
-    let [output, stdout, stderr] = ["", "", ""];
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      output += text;
-      stdout += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      output += text;
-      stderr += text;
-    });
-    const ended = new Promise<Ran>((resolve, reject) => {
-      child.on("error", reject).on("close", (code) => resolve({ code: code ?? -1, output, stdout, stderr }));
-    });
-    return { pid: child.pid ?? 0, ended };
+    return { pid: child.pid ?? 0, ended: collected(child) };
   }
 
   /** Runs the CLI and answers its output. @throws with the output when it fails. */
@@ -265,6 +254,22 @@ export class Stack {
       own.map((resource) => [resource.urn.slice(resource.urn.lastIndexOf("::") + 2), resource]),
     );
   }
+}
+
+/** What a process says until it ends. */
+export function collected(child: ChildProcessByStdio<null, Readable, Readable>): Promise<Ran> {
+  let [output, stdout, stderr] = ["", "", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+    stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+    stderr += text;
+  });
+  return new Promise((resolve, reject) => {
+    child.on("error", reject).on("close", (code) => resolve({ code: code ?? -1, output, stdout, stderr }));
+  });
 }
 
 /** How many resources a run says it created, updated, …; the stack is one of those unchanged. */

@@ -93,5 +93,15 @@ for (const file of [
   fs.mkdirSync(path.dirname(path.join(plugin, file)), { recursive: true });
   fs.copyFileSync(inRoot(file), path.join(plugin, file)); // with its mode
 }
-const manifest = { name: "pulumi-resource-machines", version, private: true, license, main: "provider/dist/main.js" };
+// The bundle needs no package. But Pulumi runs a folder that it is told to take as the plugin by means of the @pulumi/pulumi
+// in it, which it installs first.
+const { dependencies } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs-plugin/package.json"), "utf8"));
+const manifest = {
+  name: "pulumi-resource-machines",
+  version,
+  private: true,
+  license,
+  main: "provider/dist/main.js",
+  dependencies,
+};
 fs.writeFileSync(path.join(plugin, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
