@@ -71,6 +71,7 @@ export class App extends pulumi.CustomResource {
             resourceInputs["network"] = args?.network;
             resourceInputs["organization"] = args?.organization;
             resourceInputs["appId"] = undefined /*out*/;
+            utilities.handOn(resourceInputs, args);
         } else {
             resourceInputs["appId"] = undefined /*out*/;
             resourceInputs["forceDestroy"] = undefined /*out*/;

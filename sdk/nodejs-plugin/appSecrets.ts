@@ -68,14 +68,16 @@ export class AppSecrets extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["values"] = args?.values ? pulumi.secret(args.values) : undefined;
             resourceInputs["digests"] = undefined /*out*/;
             resourceInputs["updatedAt"] = undefined /*out*/;
             resourceInputs["version"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["digests"] = undefined /*out*/;

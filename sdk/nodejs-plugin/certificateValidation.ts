@@ -68,17 +68,19 @@ export class CertificateValidation extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.hostname === undefined && !opts.urn) {
-                throw new Error("Missing required property 'hostname'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["hostname"] = args?.hostname;
             resourceInputs["triggers"] = args?.triggers;
             resourceInputs["expiresAt"] = undefined /*out*/;
             resourceInputs["status"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.hostname === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'hostname'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["expiresAt"] = undefined /*out*/;

@@ -12,10 +12,10 @@ import * as utilities from "./utilities";
  */
 export function checkCertificate(args: CheckCertificateArgs, opts?: pulumi.InvokeOptions): Promise<CheckCertificateResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:checkCertificate", {
+    return pulumi.runtime.invoke("machines:index:checkCertificate", utilities.withAll({
         "app": args.app,
         "hostname": args.hostname,
-    }, opts);
+    }, args), opts);
 }
 
 export interface CheckCertificateArgs {
@@ -84,10 +84,10 @@ export interface CheckCertificateResult {
  */
 export function checkCertificateOutput(args: CheckCertificateOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<CheckCertificateResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:checkCertificate", {
+    return pulumi.runtime.invokeOutput("machines:index:checkCertificate", utilities.withAll({
         "app": args.app,
         "hostname": args.hostname,
-    }, opts);
+    }, args), opts);
 }
 
 export interface CheckCertificateOutputArgs {

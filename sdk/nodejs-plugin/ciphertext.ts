@@ -80,15 +80,6 @@ export class Ciphertext extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.key === undefined && !opts.urn) {
-                throw new Error("Missing required property 'key'");
-            }
-            if (args?.plaintext === undefined && !opts.urn) {
-                throw new Error("Missing required property 'plaintext'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["associatedData"] = args?.associatedData;
             resourceInputs["key"] = args?.key;
@@ -97,6 +88,17 @@ export class Ciphertext extends pulumi.CustomResource {
             resourceInputs["ciphertext"] = undefined /*out*/;
             resourceInputs["madeWith"] = undefined /*out*/;
             resourceInputs["serial"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.key === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'key'");
+                }
+                if (args?.plaintext === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'plaintext'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["associatedData"] = undefined /*out*/;

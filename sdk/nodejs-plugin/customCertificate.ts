@@ -95,18 +95,6 @@ export class CustomCertificate extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.fullchain === undefined && !opts.urn) {
-                throw new Error("Missing required property 'fullchain'");
-            }
-            if (args?.hostname === undefined && !opts.urn) {
-                throw new Error("Missing required property 'hostname'");
-            }
-            if (args?.privateKey === undefined && !opts.urn) {
-                throw new Error("Missing required property 'privateKey'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["fullchain"] = args?.fullchain;
             resourceInputs["hostname"] = args?.hostname;
@@ -118,6 +106,20 @@ export class CustomCertificate extends pulumi.CustomResource {
             resourceInputs["issuer"] = undefined /*out*/;
             resourceInputs["status"] = undefined /*out*/;
             resourceInputs["uploadedAt"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.fullchain === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'fullchain'");
+                }
+                if (args?.hostname === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'hostname'");
+                }
+                if (args?.privateKey === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'privateKey'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["configured"] = undefined /*out*/;

@@ -9,13 +9,13 @@ import * as utilities from "./utilities";
  */
 export function decrypt(args: DecryptArgs, opts?: pulumi.InvokeOptions): Promise<DecryptResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:decrypt", {
+    return pulumi.runtime.invoke("machines:index:decrypt", utilities.withAll({
         "app": args.app,
         "associatedData": args.associatedData,
         "ciphertext": args.ciphertext,
         "key": args.key,
         "minVersion": args.minVersion,
-    }, opts);
+    }, args), opts);
 }
 
 export interface DecryptArgs {
@@ -52,13 +52,13 @@ export interface DecryptResult {
  */
 export function decryptOutput(args: DecryptOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<DecryptResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:decrypt", {
+    return pulumi.runtime.invokeOutput("machines:index:decrypt", utilities.withAll({
         "app": args.app,
         "associatedData": args.associatedData,
         "ciphertext": args.ciphertext,
         "key": args.key,
         "minVersion": args.minVersion,
-    }, opts);
+    }, args), opts);
 }
 
 export interface DecryptOutputArgs {

@@ -72,18 +72,20 @@ export class DeployToken extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.expiry === undefined && !opts.urn) {
-                throw new Error("Missing required property 'expiry'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["expiry"] = args?.expiry;
             resourceInputs["rotationTriggers"] = args?.rotationTriggers;
             resourceInputs["expiresAt"] = undefined /*out*/;
             resourceInputs["token"] = undefined /*out*/;
             resourceInputs["tokenId"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.expiry === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'expiry'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["expiresAt"] = undefined /*out*/;

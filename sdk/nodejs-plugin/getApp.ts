@@ -9,9 +9,9 @@ import * as utilities from "./utilities";
  */
 export function getApp(args: GetAppArgs, opts?: pulumi.InvokeOptions): Promise<GetAppResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getApp", {
+    return pulumi.runtime.invoke("machines:index:getApp", utilities.withAll({
         "name": args.name,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetAppArgs {
@@ -68,9 +68,9 @@ export interface GetAppResult {
  */
 export function getAppOutput(args: GetAppOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetAppResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getApp", {
+    return pulumi.runtime.invokeOutput("machines:index:getApp", utilities.withAll({
         "name": args.name,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetAppOutputArgs {

@@ -13,10 +13,10 @@ import * as utilities from "./utilities";
 export function getApps(args?: GetAppsArgs, opts?: pulumi.InvokeOptions): Promise<GetAppsResult> {
     args = args || {};
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getApps", {
+    return pulumi.runtime.invoke("machines:index:getApps", utilities.withAll({
         "organization": args.organization,
         "role": args.role,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetAppsArgs {
@@ -42,10 +42,10 @@ export interface GetAppsResult {
 export function getAppsOutput(args?: GetAppsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetAppsResult> {
     args = args || {};
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getApps", {
+    return pulumi.runtime.invokeOutput("machines:index:getApps", utilities.withAll({
         "organization": args.organization,
         "role": args.role,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetAppsOutputArgs {

@@ -12,10 +12,10 @@ import * as utilities from "./utilities";
  */
 export function getCertificate(args: GetCertificateArgs, opts?: pulumi.InvokeOptions): Promise<GetCertificateResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getCertificate", {
+    return pulumi.runtime.invoke("machines:index:getCertificate", utilities.withAll({
         "app": args.app,
         "hostname": args.hostname,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetCertificateArgs {
@@ -80,10 +80,10 @@ export interface GetCertificateResult {
  */
 export function getCertificateOutput(args: GetCertificateOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetCertificateResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getCertificate", {
+    return pulumi.runtime.invokeOutput("machines:index:getCertificate", utilities.withAll({
         "app": args.app,
         "hostname": args.hostname,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetCertificateOutputArgs {

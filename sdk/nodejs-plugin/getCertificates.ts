@@ -12,10 +12,10 @@ import * as utilities from "./utilities";
  */
 export function getCertificates(args: GetCertificatesArgs, opts?: pulumi.InvokeOptions): Promise<GetCertificatesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getCertificates", {
+    return pulumi.runtime.invoke("machines:index:getCertificates", utilities.withAll({
         "app": args.app,
         "filter": args.filter,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetCertificatesArgs {
@@ -40,10 +40,10 @@ export interface GetCertificatesResult {
  */
 export function getCertificatesOutput(args: GetCertificatesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetCertificatesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getCertificates", {
+    return pulumi.runtime.invokeOutput("machines:index:getCertificates", utilities.withAll({
         "app": args.app,
         "filter": args.filter,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetCertificatesOutputArgs {

@@ -12,9 +12,9 @@ import * as utilities from "./utilities";
  */
 export function getIpAssignments(args: GetIpAssignmentsArgs, opts?: pulumi.InvokeOptions): Promise<GetIpAssignmentsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getIpAssignments", {
+    return pulumi.runtime.invoke("machines:index:getIpAssignments", utilities.withAll({
         "app": args.app,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetIpAssignmentsArgs {
@@ -35,9 +35,9 @@ export interface GetIpAssignmentsResult {
  */
 export function getIpAssignmentsOutput(args: GetIpAssignmentsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetIpAssignmentsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getIpAssignments", {
+    return pulumi.runtime.invokeOutput("machines:index:getIpAssignments", utilities.withAll({
         "app": args.app,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetIpAssignmentsOutputArgs {

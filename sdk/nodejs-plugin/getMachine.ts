@@ -14,10 +14,10 @@ import * as utilities from "./utilities";
  */
 export function getMachine(args: GetMachineArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getMachine", {
+    return pulumi.runtime.invoke("machines:index:getMachine", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineArgs {
@@ -108,10 +108,10 @@ export interface GetMachineResult {
  */
 export function getMachineOutput(args: GetMachineOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getMachine", {
+    return pulumi.runtime.invokeOutput("machines:index:getMachine", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineOutputArgs {

@@ -12,11 +12,11 @@ import * as utilities from "./utilities";
  */
 export function getMachineEvents(args: GetMachineEventsArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineEventsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getMachineEvents", {
+    return pulumi.runtime.invoke("machines:index:getMachineEvents", utilities.withAll({
         "app": args.app,
         "limit": args.limit,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineEventsArgs {
@@ -45,11 +45,11 @@ export interface GetMachineEventsResult {
  */
 export function getMachineEventsOutput(args: GetMachineEventsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineEventsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getMachineEvents", {
+    return pulumi.runtime.invokeOutput("machines:index:getMachineEvents", utilities.withAll({
         "app": args.app,
         "limit": args.limit,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineEventsOutputArgs {

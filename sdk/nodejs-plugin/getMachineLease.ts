@@ -9,10 +9,10 @@ import * as utilities from "./utilities";
  */
 export function getMachineLease(args: GetMachineLeaseArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineLeaseResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getMachineLease", {
+    return pulumi.runtime.invoke("machines:index:getMachineLease", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineLeaseArgs {
@@ -53,10 +53,10 @@ export interface GetMachineLeaseResult {
  */
 export function getMachineLeaseOutput(args: GetMachineLeaseOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineLeaseResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getMachineLease", {
+    return pulumi.runtime.invokeOutput("machines:index:getMachineLease", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineLeaseOutputArgs {

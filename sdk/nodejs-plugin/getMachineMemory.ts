@@ -9,10 +9,10 @@ import * as utilities from "./utilities";
  */
 export function getMachineMemory(args: GetMachineMemoryArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineMemoryResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getMachineMemory", {
+    return pulumi.runtime.invoke("machines:index:getMachineMemory", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineMemoryArgs {
@@ -41,10 +41,10 @@ export interface GetMachineMemoryResult {
  */
 export function getMachineMemoryOutput(args: GetMachineMemoryOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineMemoryResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getMachineMemory", {
+    return pulumi.runtime.invokeOutput("machines:index:getMachineMemory", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineMemoryOutputArgs {

@@ -9,10 +9,10 @@ import * as utilities from "./utilities";
  */
 export function getMachineMetadata(args: GetMachineMetadataArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineMetadataResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getMachineMetadata", {
+    return pulumi.runtime.invoke("machines:index:getMachineMetadata", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineMetadataArgs {
@@ -37,10 +37,10 @@ export interface GetMachineMetadataResult {
  */
 export function getMachineMetadataOutput(args: GetMachineMetadataOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineMetadataResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getMachineMetadata", {
+    return pulumi.runtime.invokeOutput("machines:index:getMachineMetadata", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineMetadataOutputArgs {

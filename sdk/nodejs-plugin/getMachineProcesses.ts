@@ -12,12 +12,12 @@ import * as utilities from "./utilities";
  */
 export function getMachineProcesses(args: GetMachineProcessesArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineProcessesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getMachineProcesses", {
+    return pulumi.runtime.invoke("machines:index:getMachineProcesses", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
         "order": args.order,
         "sortBy": args.sortBy,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineProcessesArgs {
@@ -50,12 +50,12 @@ export interface GetMachineProcessesResult {
  */
 export function getMachineProcessesOutput(args: GetMachineProcessesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineProcessesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getMachineProcesses", {
+    return pulumi.runtime.invokeOutput("machines:index:getMachineProcesses", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
         "order": args.order,
         "sortBy": args.sortBy,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineProcessesOutputArgs {

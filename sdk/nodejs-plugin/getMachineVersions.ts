@@ -14,10 +14,10 @@ import * as utilities from "./utilities";
  */
 export function getMachineVersions(args: GetMachineVersionsArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineVersionsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getMachineVersions", {
+    return pulumi.runtime.invoke("machines:index:getMachineVersions", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineVersionsArgs {
@@ -44,10 +44,10 @@ export interface GetMachineVersionsResult {
  */
 export function getMachineVersionsOutput(args: GetMachineVersionsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineVersionsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getMachineVersions", {
+    return pulumi.runtime.invokeOutput("machines:index:getMachineVersions", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachineVersionsOutputArgs {

@@ -14,13 +14,13 @@ import * as utilities from "./utilities";
  */
 export function getMachines(args: GetMachinesArgs, opts?: pulumi.InvokeOptions): Promise<GetMachinesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getMachines", {
+    return pulumi.runtime.invoke("machines:index:getMachines", utilities.withAll({
         "app": args.app,
         "includeDeleted": args.includeDeleted,
         "metadata": args.metadata,
         "region": args.region,
         "states": args.states,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachinesArgs {
@@ -59,13 +59,13 @@ export interface GetMachinesResult {
  */
 export function getMachinesOutput(args: GetMachinesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachinesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getMachines", {
+    return pulumi.runtime.invokeOutput("machines:index:getMachines", utilities.withAll({
         "app": args.app,
         "includeDeleted": args.includeDeleted,
         "metadata": args.metadata,
         "region": args.region,
         "states": args.states,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetMachinesOutputArgs {

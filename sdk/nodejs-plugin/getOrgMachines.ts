@@ -15,13 +15,13 @@ import * as utilities from "./utilities";
 export function getOrgMachines(args?: GetOrgMachinesArgs, opts?: pulumi.InvokeOptions): Promise<GetOrgMachinesResult> {
     args = args || {};
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getOrgMachines", {
+    return pulumi.runtime.invoke("machines:index:getOrgMachines", utilities.withAll({
         "includeDeleted": args.includeDeleted,
         "organization": args.organization,
         "region": args.region,
         "states": args.states,
         "updatedAfter": args.updatedAfter,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetOrgMachinesArgs {
@@ -65,13 +65,13 @@ export interface GetOrgMachinesResult {
 export function getOrgMachinesOutput(args?: GetOrgMachinesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetOrgMachinesResult> {
     args = args || {};
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getOrgMachines", {
+    return pulumi.runtime.invokeOutput("machines:index:getOrgMachines", utilities.withAll({
         "includeDeleted": args.includeDeleted,
         "organization": args.organization,
         "region": args.region,
         "states": args.states,
         "updatedAfter": args.updatedAfter,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetOrgMachinesOutputArgs {

@@ -15,13 +15,13 @@ import * as utilities from "./utilities";
 export function getOrgVolumes(args?: GetOrgVolumesArgs, opts?: pulumi.InvokeOptions): Promise<GetOrgVolumesResult> {
     args = args || {};
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getOrgVolumes", {
+    return pulumi.runtime.invoke("machines:index:getOrgVolumes", utilities.withAll({
         "includeDeleted": args.includeDeleted,
         "organization": args.organization,
         "region": args.region,
         "states": args.states,
         "updatedAfter": args.updatedAfter,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetOrgVolumesArgs {
@@ -61,13 +61,13 @@ export interface GetOrgVolumesResult {
 export function getOrgVolumesOutput(args?: GetOrgVolumesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetOrgVolumesResult> {
     args = args || {};
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getOrgVolumes", {
+    return pulumi.runtime.invokeOutput("machines:index:getOrgVolumes", utilities.withAll({
         "includeDeleted": args.includeDeleted,
         "organization": args.organization,
         "region": args.region,
         "states": args.states,
         "updatedAfter": args.updatedAfter,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetOrgVolumesOutputArgs {

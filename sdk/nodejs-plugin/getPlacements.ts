@@ -13,7 +13,7 @@ import * as utilities from "./utilities";
 export function getPlacements(args?: GetPlacementsArgs, opts?: pulumi.InvokeOptions): Promise<GetPlacementsResult> {
     args = args || {};
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getPlacements", {
+    return pulumi.runtime.invoke("machines:index:getPlacements", utilities.withAll({
         "compute": args.compute,
         "count": args.count,
         "organization": args.organization,
@@ -21,7 +21,7 @@ export function getPlacements(args?: GetPlacementsArgs, opts?: pulumi.InvokeOpti
         "volumeName": args.volumeName,
         "volumeSizeBytes": args.volumeSizeBytes,
         "weights": args.weights,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPlacementsArgs {
@@ -67,7 +67,7 @@ export interface GetPlacementsResult {
 export function getPlacementsOutput(args?: GetPlacementsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPlacementsResult> {
     args = args || {};
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getPlacements", {
+    return pulumi.runtime.invokeOutput("machines:index:getPlacements", utilities.withAll({
         "compute": args.compute,
         "count": args.count,
         "organization": args.organization,
@@ -75,7 +75,7 @@ export function getPlacementsOutput(args?: GetPlacementsOutputArgs, opts?: pulum
         "volumeName": args.volumeName,
         "volumeSizeBytes": args.volumeSizeBytes,
         "weights": args.weights,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPlacementsOutputArgs {

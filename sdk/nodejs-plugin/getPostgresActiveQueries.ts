@@ -12,10 +12,10 @@ import * as utilities from "./utilities";
  */
 export function getPostgresActiveQueries(args: GetPostgresActiveQueriesArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresActiveQueriesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getPostgresActiveQueries", {
+    return pulumi.runtime.invoke("machines:index:getPostgresActiveQueries", utilities.withAll({
         "cluster": args.cluster,
         "database": args.database,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresActiveQueriesArgs {
@@ -40,10 +40,10 @@ export interface GetPostgresActiveQueriesResult {
  */
 export function getPostgresActiveQueriesOutput(args: GetPostgresActiveQueriesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresActiveQueriesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getPostgresActiveQueries", {
+    return pulumi.runtime.invokeOutput("machines:index:getPostgresActiveQueries", utilities.withAll({
         "cluster": args.cluster,
         "database": args.database,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresActiveQueriesOutputArgs {

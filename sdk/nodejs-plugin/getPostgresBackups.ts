@@ -12,9 +12,9 @@ import * as utilities from "./utilities";
  */
 export function getPostgresBackups(args: GetPostgresBackupsArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresBackupsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getPostgresBackups", {
+    return pulumi.runtime.invoke("machines:index:getPostgresBackups", utilities.withAll({
         "cluster": args.cluster,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresBackupsArgs {
@@ -35,9 +35,9 @@ export interface GetPostgresBackupsResult {
  */
 export function getPostgresBackupsOutput(args: GetPostgresBackupsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresBackupsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getPostgresBackups", {
+    return pulumi.runtime.invokeOutput("machines:index:getPostgresBackups", utilities.withAll({
         "cluster": args.cluster,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresBackupsOutputArgs {

@@ -9,9 +9,9 @@ import * as utilities from "./utilities";
  */
 export function getPostgresCluster(args: GetPostgresClusterArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresClusterResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getPostgresCluster", {
+    return pulumi.runtime.invoke("machines:index:getPostgresCluster", utilities.withAll({
         "cluster": args.cluster,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresClusterArgs {
@@ -112,9 +112,9 @@ export interface GetPostgresClusterResult {
  */
 export function getPostgresClusterOutput(args: GetPostgresClusterOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresClusterResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getPostgresCluster", {
+    return pulumi.runtime.invokeOutput("machines:index:getPostgresCluster", utilities.withAll({
         "cluster": args.cluster,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresClusterOutputArgs {

@@ -13,10 +13,10 @@ import * as utilities from "./utilities";
 export function getPostgresClusters(args?: GetPostgresClustersArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresClustersResult> {
     args = args || {};
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getPostgresClusters", {
+    return pulumi.runtime.invoke("machines:index:getPostgresClusters", utilities.withAll({
         "includeDeleted": args.includeDeleted,
         "organization": args.organization,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresClustersArgs {
@@ -42,10 +42,10 @@ export interface GetPostgresClustersResult {
 export function getPostgresClustersOutput(args?: GetPostgresClustersOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresClustersResult> {
     args = args || {};
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getPostgresClusters", {
+    return pulumi.runtime.invokeOutput("machines:index:getPostgresClusters", utilities.withAll({
         "includeDeleted": args.includeDeleted,
         "organization": args.organization,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresClustersOutputArgs {

@@ -9,11 +9,11 @@ import * as utilities from "./utilities";
  */
 export function getPostgresCredentials(args: GetPostgresCredentialsArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresCredentialsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getPostgresCredentials", {
+    return pulumi.runtime.invoke("machines:index:getPostgresCredentials", utilities.withAll({
         "cluster": args.cluster,
         "database": args.database,
         "user": args.user,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresCredentialsArgs {
@@ -54,11 +54,11 @@ export interface GetPostgresCredentialsResult {
  */
 export function getPostgresCredentialsOutput(args: GetPostgresCredentialsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresCredentialsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getPostgresCredentials", {
+    return pulumi.runtime.invokeOutput("machines:index:getPostgresCredentials", utilities.withAll({
         "cluster": args.cluster,
         "database": args.database,
         "user": args.user,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresCredentialsOutputArgs {

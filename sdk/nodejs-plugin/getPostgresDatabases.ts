@@ -12,9 +12,9 @@ import * as utilities from "./utilities";
  */
 export function getPostgresDatabases(args: GetPostgresDatabasesArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresDatabasesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getPostgresDatabases", {
+    return pulumi.runtime.invoke("machines:index:getPostgresDatabases", utilities.withAll({
         "cluster": args.cluster,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresDatabasesArgs {
@@ -35,9 +35,9 @@ export interface GetPostgresDatabasesResult {
  */
 export function getPostgresDatabasesOutput(args: GetPostgresDatabasesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresDatabasesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getPostgresDatabases", {
+    return pulumi.runtime.invokeOutput("machines:index:getPostgresDatabases", utilities.withAll({
         "cluster": args.cluster,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresDatabasesOutputArgs {

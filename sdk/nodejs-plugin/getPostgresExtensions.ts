@@ -12,10 +12,10 @@ import * as utilities from "./utilities";
  */
 export function getPostgresExtensions(args: GetPostgresExtensionsArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresExtensionsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getPostgresExtensions", {
+    return pulumi.runtime.invoke("machines:index:getPostgresExtensions", utilities.withAll({
         "cluster": args.cluster,
         "database": args.database,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresExtensionsArgs {
@@ -40,10 +40,10 @@ export interface GetPostgresExtensionsResult {
  */
 export function getPostgresExtensionsOutput(args: GetPostgresExtensionsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresExtensionsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getPostgresExtensions", {
+    return pulumi.runtime.invokeOutput("machines:index:getPostgresExtensions", utilities.withAll({
         "cluster": args.cluster,
         "database": args.database,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresExtensionsOutputArgs {

@@ -12,10 +12,10 @@ import * as utilities from "./utilities";
  */
 export function getPostgresSlowQueries(args: GetPostgresSlowQueriesArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresSlowQueriesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getPostgresSlowQueries", {
+    return pulumi.runtime.invoke("machines:index:getPostgresSlowQueries", utilities.withAll({
         "cluster": args.cluster,
         "range": args.range,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresSlowQueriesArgs {
@@ -40,10 +40,10 @@ export interface GetPostgresSlowQueriesResult {
  */
 export function getPostgresSlowQueriesOutput(args: GetPostgresSlowQueriesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresSlowQueriesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getPostgresSlowQueries", {
+    return pulumi.runtime.invokeOutput("machines:index:getPostgresSlowQueries", utilities.withAll({
         "cluster": args.cluster,
         "range": args.range,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresSlowQueriesOutputArgs {

@@ -12,9 +12,9 @@ import * as utilities from "./utilities";
  */
 export function getPostgresUsers(args: GetPostgresUsersArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresUsersResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getPostgresUsers", {
+    return pulumi.runtime.invoke("machines:index:getPostgresUsers", utilities.withAll({
         "cluster": args.cluster,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresUsersArgs {
@@ -35,9 +35,9 @@ export interface GetPostgresUsersResult {
  */
 export function getPostgresUsersOutput(args: GetPostgresUsersOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresUsersResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getPostgresUsers", {
+    return pulumi.runtime.invokeOutput("machines:index:getPostgresUsers", utilities.withAll({
         "cluster": args.cluster,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetPostgresUsersOutputArgs {

@@ -9,11 +9,11 @@ import * as utilities from "./utilities";
  */
 export function getSecret(args: GetSecretArgs, opts?: pulumi.InvokeOptions): Promise<GetSecretResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getSecret", {
+    return pulumi.runtime.invoke("machines:index:getSecret", utilities.withAll({
         "app": args.app,
         "minVersion": args.minVersion,
         "name": args.name,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetSecretArgs {
@@ -58,11 +58,11 @@ export interface GetSecretResult {
  */
 export function getSecretOutput(args: GetSecretOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetSecretResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getSecret", {
+    return pulumi.runtime.invokeOutput("machines:index:getSecret", utilities.withAll({
         "app": args.app,
         "minVersion": args.minVersion,
         "name": args.name,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetSecretOutputArgs {

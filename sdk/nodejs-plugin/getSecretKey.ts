@@ -9,11 +9,11 @@ import * as utilities from "./utilities";
  */
 export function getSecretKey(args: GetSecretKeyArgs, opts?: pulumi.InvokeOptions): Promise<GetSecretKeyResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getSecretKey", {
+    return pulumi.runtime.invoke("machines:index:getSecretKey", utilities.withAll({
         "app": args.app,
         "key": args.key,
         "minVersion": args.minVersion,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetSecretKeyArgs {
@@ -62,11 +62,11 @@ export interface GetSecretKeyResult {
  */
 export function getSecretKeyOutput(args: GetSecretKeyOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetSecretKeyResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getSecretKey", {
+    return pulumi.runtime.invokeOutput("machines:index:getSecretKey", utilities.withAll({
         "app": args.app,
         "key": args.key,
         "minVersion": args.minVersion,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetSecretKeyOutputArgs {

@@ -12,11 +12,11 @@ import * as utilities from "./utilities";
  */
 export function getSecretKeys(args: GetSecretKeysArgs, opts?: pulumi.InvokeOptions): Promise<GetSecretKeysResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getSecretKeys", {
+    return pulumi.runtime.invoke("machines:index:getSecretKeys", utilities.withAll({
         "app": args.app,
         "minVersion": args.minVersion,
         "types": args.types,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetSecretKeysArgs {
@@ -45,11 +45,11 @@ export interface GetSecretKeysResult {
  */
 export function getSecretKeysOutput(args: GetSecretKeysOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetSecretKeysResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getSecretKeys", {
+    return pulumi.runtime.invokeOutput("machines:index:getSecretKeys", utilities.withAll({
         "app": args.app,
         "minVersion": args.minVersion,
         "types": args.types,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetSecretKeysOutputArgs {

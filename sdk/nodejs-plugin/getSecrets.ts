@@ -12,10 +12,10 @@ import * as utilities from "./utilities";
  */
 export function getSecrets(args: GetSecretsArgs, opts?: pulumi.InvokeOptions): Promise<GetSecretsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getSecrets", {
+    return pulumi.runtime.invoke("machines:index:getSecrets", utilities.withAll({
         "app": args.app,
         "minVersion": args.minVersion,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetSecretsArgs {
@@ -40,10 +40,10 @@ export interface GetSecretsResult {
  */
 export function getSecretsOutput(args: GetSecretsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetSecretsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getSecrets", {
+    return pulumi.runtime.invokeOutput("machines:index:getSecrets", utilities.withAll({
         "app": args.app,
         "minVersion": args.minVersion,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetSecretsOutputArgs {

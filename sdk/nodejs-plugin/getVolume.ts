@@ -9,10 +9,10 @@ import * as utilities from "./utilities";
  */
 export function getVolume(args: GetVolumeArgs, opts?: pulumi.InvokeOptions): Promise<GetVolumeResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getVolume", {
+    return pulumi.runtime.invoke("machines:index:getVolume", utilities.withAll({
         "app": args.app,
         "volume": args.volume,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetVolumeArgs {
@@ -137,10 +137,10 @@ export interface GetVolumeResult {
  */
 export function getVolumeOutput(args: GetVolumeOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetVolumeResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getVolume", {
+    return pulumi.runtime.invokeOutput("machines:index:getVolume", utilities.withAll({
         "app": args.app,
         "volume": args.volume,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetVolumeOutputArgs {

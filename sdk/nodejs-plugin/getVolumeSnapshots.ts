@@ -12,10 +12,10 @@ import * as utilities from "./utilities";
  */
 export function getVolumeSnapshots(args: GetVolumeSnapshotsArgs, opts?: pulumi.InvokeOptions): Promise<GetVolumeSnapshotsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getVolumeSnapshots", {
+    return pulumi.runtime.invoke("machines:index:getVolumeSnapshots", utilities.withAll({
         "app": args.app,
         "volume": args.volume,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetVolumeSnapshotsArgs {
@@ -40,10 +40,10 @@ export interface GetVolumeSnapshotsResult {
  */
 export function getVolumeSnapshotsOutput(args: GetVolumeSnapshotsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetVolumeSnapshotsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getVolumeSnapshots", {
+    return pulumi.runtime.invokeOutput("machines:index:getVolumeSnapshots", utilities.withAll({
         "app": args.app,
         "volume": args.volume,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetVolumeSnapshotsOutputArgs {

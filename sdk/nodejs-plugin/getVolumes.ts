@@ -12,9 +12,9 @@ import * as utilities from "./utilities";
  */
 export function getVolumes(args: GetVolumesArgs, opts?: pulumi.InvokeOptions): Promise<GetVolumesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:getVolumes", {
+    return pulumi.runtime.invoke("machines:index:getVolumes", utilities.withAll({
         "app": args.app,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetVolumesArgs {
@@ -35,9 +35,9 @@ export interface GetVolumesResult {
  */
 export function getVolumesOutput(args: GetVolumesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetVolumesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:getVolumes", {
+    return pulumi.runtime.invokeOutput("machines:index:getVolumes", utilities.withAll({
         "app": args.app,
-    }, opts);
+    }, args), opts);
 }
 
 export interface GetVolumesOutputArgs {

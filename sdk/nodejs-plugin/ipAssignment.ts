@@ -97,12 +97,6 @@ export class IpAssignment extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.type === undefined && !opts.urn) {
-                throw new Error("Missing required property 'type'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["network"] = args?.network;
             resourceInputs["organization"] = args?.organization;
@@ -115,6 +109,14 @@ export class IpAssignment extends pulumi.CustomResource {
             resourceInputs["shared"] = undefined /*out*/;
             resourceInputs["v4"] = undefined /*out*/;
             resourceInputs["v6"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.type === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'type'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["createdAt"] = undefined /*out*/;

@@ -141,12 +141,6 @@ export class Machine extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.config === undefined && !opts.urn) {
-                throw new Error("Missing required property 'config'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["config"] = args?.config;
             resourceInputs["cordoned"] = (args?.cordoned) ?? false;
@@ -170,6 +164,14 @@ export class Machine extends pulumi.CustomResource {
             resourceInputs["privateIp"] = undefined /*out*/;
             resourceInputs["updatedAt"] = undefined /*out*/;
             resourceInputs["version"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.config === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'config'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["config"] = undefined /*out*/;

@@ -104,12 +104,6 @@ export class MachineCommand extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.machine === undefined && !opts.urn) {
-                throw new Error("Missing required property 'machine'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["container"] = args?.container;
             resourceInputs["create"] = args?.create;
@@ -124,6 +118,14 @@ export class MachineCommand extends pulumi.CustomResource {
             resourceInputs["machineId"] = undefined /*out*/;
             resourceInputs["stderr"] = undefined /*out*/;
             resourceInputs["stdout"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.machine === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'machine'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["commandId"] = undefined /*out*/;

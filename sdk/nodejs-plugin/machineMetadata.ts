@@ -68,20 +68,22 @@ export class MachineMetadata extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.machine === undefined && !opts.urn) {
-                throw new Error("Missing required property 'machine'");
-            }
-            if (args?.values === undefined && !opts.urn) {
-                throw new Error("Missing required property 'values'");
-            }
             resourceInputs["adopt"] = (args?.adopt) ?? false;
             resourceInputs["app"] = args?.app;
             resourceInputs["machine"] = args?.machine;
             resourceInputs["values"] = args?.values;
             resourceInputs["machineId"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.machine === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'machine'");
+                }
+                if (args?.values === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'values'");
+                }
+            }
         } else {
             resourceInputs["adopt"] = undefined /*out*/;
             resourceInputs["app"] = undefined /*out*/;

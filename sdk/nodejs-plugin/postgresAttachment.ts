@@ -92,12 +92,6 @@ export class PostgresAttachment extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.cluster === undefined && !opts.urn) {
-                throw new Error("Missing required property 'cluster'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["cluster"] = args?.cluster;
             resourceInputs["database"] = args?.database;
@@ -109,6 +103,14 @@ export class PostgresAttachment extends pulumi.CustomResource {
             resourceInputs["secretDigest"] = undefined /*out*/;
             resourceInputs["secretUpdatedAt"] = undefined /*out*/;
             resourceInputs["secretsVersion"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.cluster === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'cluster'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["attachedAt"] = undefined /*out*/;

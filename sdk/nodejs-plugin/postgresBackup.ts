@@ -87,9 +87,6 @@ export class PostgresBackup extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.cluster === undefined && !opts.urn) {
-                throw new Error("Missing required property 'cluster'");
-            }
             resourceInputs["cluster"] = args?.cluster;
             resourceInputs["triggers"] = args?.triggers;
             resourceInputs["type"] = (args?.type) ?? "full";
@@ -99,6 +96,11 @@ export class PostgresBackup extends pulumi.CustomResource {
             resourceInputs["sizeBytes"] = undefined /*out*/;
             resourceInputs["startedAt"] = undefined /*out*/;
             resourceInputs["status"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.cluster === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'cluster'");
+                }
+            }
         } else {
             resourceInputs["backupId"] = undefined /*out*/;
             resourceInputs["cluster"] = undefined /*out*/;

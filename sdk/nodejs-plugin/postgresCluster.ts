@@ -181,6 +181,7 @@ export class PostgresCluster extends pulumi.CustomResource {
             resourceInputs["replicas"] = undefined /*out*/;
             resourceInputs["status"] = undefined /*out*/;
             resourceInputs["username"] = undefined /*out*/;
+            utilities.handOn(resourceInputs, args);
         } else {
             resourceInputs["clusterId"] = undefined /*out*/;
             resourceInputs["cpuKind"] = undefined /*out*/;

@@ -58,15 +58,17 @@ export class PostgresDatabase extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.cluster === undefined && !opts.urn) {
-                throw new Error("Missing required property 'cluster'");
-            }
-            if (args?.name === undefined && !opts.urn) {
-                throw new Error("Missing required property 'name'");
-            }
             resourceInputs["allowDataLoss"] = (args?.allowDataLoss) ?? false;
             resourceInputs["cluster"] = args?.cluster;
             resourceInputs["name"] = args?.name;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.cluster === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'cluster'");
+                }
+                if (args?.name === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'name'");
+                }
+            }
         } else {
             resourceInputs["allowDataLoss"] = undefined /*out*/;
             resourceInputs["cluster"] = undefined /*out*/;

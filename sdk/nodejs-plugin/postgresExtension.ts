@@ -74,15 +74,6 @@ export class PostgresExtension extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.cluster === undefined && !opts.urn) {
-                throw new Error("Missing required property 'cluster'");
-            }
-            if (args?.database === undefined && !opts.urn) {
-                throw new Error("Missing required property 'database'");
-            }
-            if (args?.name === undefined && !opts.urn) {
-                throw new Error("Missing required property 'name'");
-            }
             resourceInputs["cluster"] = args?.cluster;
             resourceInputs["createSchema"] = (args?.createSchema) ?? false;
             resourceInputs["database"] = args?.database;
@@ -90,6 +81,17 @@ export class PostgresExtension extends pulumi.CustomResource {
             resourceInputs["name"] = args?.name;
             resourceInputs["schema"] = (args?.schema) ?? "public";
             resourceInputs["version"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.cluster === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'cluster'");
+                }
+                if (args?.database === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'database'");
+                }
+                if (args?.name === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'name'");
+                }
+            }
         } else {
             resourceInputs["cluster"] = undefined /*out*/;
             resourceInputs["createSchema"] = undefined /*out*/;

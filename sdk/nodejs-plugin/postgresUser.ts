@@ -73,21 +73,23 @@ export class PostgresUser extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.cluster === undefined && !opts.urn) {
-                throw new Error("Missing required property 'cluster'");
-            }
-            if (args?.role === undefined && !opts.urn) {
-                throw new Error("Missing required property 'role'");
-            }
-            if (args?.username === undefined && !opts.urn) {
-                throw new Error("Missing required property 'username'");
-            }
             resourceInputs["cluster"] = args?.cluster;
             resourceInputs["killSessions"] = (args?.killSessions) ?? false;
             resourceInputs["role"] = args?.role;
             resourceInputs["rotationTriggers"] = args?.rotationTriggers;
             resourceInputs["username"] = args?.username;
             resourceInputs["password"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.cluster === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'cluster'");
+                }
+                if (args?.role === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'role'");
+                }
+                if (args?.username === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'username'");
+                }
+            }
         } else {
             resourceInputs["cluster"] = undefined /*out*/;
             resourceInputs["killSessions"] = undefined /*out*/;

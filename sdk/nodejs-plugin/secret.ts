@@ -76,15 +76,6 @@ export class Secret extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.name === undefined && !opts.urn) {
-                throw new Error("Missing required property 'name'");
-            }
-            if (args?.value === undefined && !opts.urn) {
-                throw new Error("Missing required property 'value'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["name"] = args?.name;
             resourceInputs["value"] = args?.value ? pulumi.secret(args.value) : undefined;
@@ -92,6 +83,17 @@ export class Secret extends pulumi.CustomResource {
             resourceInputs["digest"] = undefined /*out*/;
             resourceInputs["updatedAt"] = undefined /*out*/;
             resourceInputs["version"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.name === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'name'");
+                }
+                if (args?.value === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'value'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["createdAt"] = undefined /*out*/;

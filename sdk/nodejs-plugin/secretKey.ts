@@ -83,15 +83,6 @@ export class SecretKey extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.name === undefined && !opts.urn) {
-                throw new Error("Missing required property 'name'");
-            }
-            if (args?.type === undefined && !opts.urn) {
-                throw new Error("Missing required property 'type'");
-            }
             resourceInputs["allowDataLoss"] = (args?.allowDataLoss) ?? false;
             resourceInputs["app"] = args?.app;
             resourceInputs["name"] = args?.name;
@@ -100,6 +91,17 @@ export class SecretKey extends pulumi.CustomResource {
             resourceInputs["createdAt"] = undefined /*out*/;
             resourceInputs["publicKey"] = undefined /*out*/;
             resourceInputs["updatedAt"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.name === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'name'");
+                }
+                if (args?.type === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'type'");
+                }
+            }
         } else {
             resourceInputs["allowDataLoss"] = undefined /*out*/;
             resourceInputs["app"] = undefined /*out*/;

@@ -76,15 +76,6 @@ export class Signature extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.key === undefined && !opts.urn) {
-                throw new Error("Missing required property 'key'");
-            }
-            if (args?.plaintext === undefined && !opts.urn) {
-                throw new Error("Missing required property 'plaintext'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["key"] = args?.key;
             resourceInputs["keyUpdatedAt"] = args?.keyUpdatedAt;
@@ -92,6 +83,17 @@ export class Signature extends pulumi.CustomResource {
             resourceInputs["madeWith"] = undefined /*out*/;
             resourceInputs["serial"] = undefined /*out*/;
             resourceInputs["signature"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.key === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'key'");
+                }
+                if (args?.plaintext === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'plaintext'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["key"] = undefined /*out*/;

@@ -94,3 +94,20 @@ export async function callAsync<T>(
     }
     return value;
 }
+
+/**
+ * Hands on the arguments that are not among the inputs, for the provider to judge; says whether there were any.
+ * @internal
+ */
+export function handOn(inputs: pulumi.Inputs, args: object | undefined): boolean {
+    const left = Object.entries(args ?? {}).filter(([name, value]) =>
+        inputs[name] === undefined && value !== undefined && !name.startsWith("__"));
+    Object.assign(inputs, Object.fromEntries(left));
+    return left.length > 0;
+}
+
+/** @internal */
+export function withAll(inputs: pulumi.Inputs, args: object | undefined): pulumi.Inputs {
+    handOn(inputs, args);
+    return inputs;
+}

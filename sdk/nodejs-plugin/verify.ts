@@ -9,13 +9,13 @@ import * as utilities from "./utilities";
  */
 export function verify(args: VerifyArgs, opts?: pulumi.InvokeOptions): Promise<VerifyResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:verify", {
+    return pulumi.runtime.invoke("machines:index:verify", utilities.withAll({
         "app": args.app,
         "key": args.key,
         "minVersion": args.minVersion,
         "plaintext": args.plaintext,
         "signature": args.signature,
-    }, opts);
+    }, args), opts);
 }
 
 export interface VerifyArgs {
@@ -52,13 +52,13 @@ export interface VerifyResult {
  */
 export function verifyOutput(args: VerifyOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<VerifyResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:verify", {
+    return pulumi.runtime.invokeOutput("machines:index:verify", utilities.withAll({
         "app": args.app,
         "key": args.key,
         "minVersion": args.minVersion,
         "plaintext": args.plaintext,
         "signature": args.signature,
-    }, opts);
+    }, args), opts);
 }
 
 export interface VerifyOutputArgs {

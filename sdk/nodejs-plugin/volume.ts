@@ -145,9 +145,6 @@ export class Volume extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
             resourceInputs["allowDataLoss"] = (args?.allowDataLoss) ?? false;
             resourceInputs["app"] = args?.app;
             resourceInputs["autoBackupEnabled"] = (args?.autoBackupEnabled) ?? true;
@@ -172,6 +169,11 @@ export class Volume extends pulumi.CustomResource {
             resourceInputs["startBeforeGrowth"] = undefined /*out*/;
             resourceInputs["volumeId"] = undefined /*out*/;
             resourceInputs["zone"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+            }
         } else {
             resourceInputs["allowDataLoss"] = undefined /*out*/;
             resourceInputs["app"] = undefined /*out*/;

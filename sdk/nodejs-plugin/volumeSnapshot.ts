@@ -92,12 +92,6 @@ export class VolumeSnapshot extends pulumi.CustomResource {
         let resourceInputs: pulumi.Inputs = {};
         opts = opts || {};
         if (!opts.id) {
-            if (args?.app === undefined && !opts.urn) {
-                throw new Error("Missing required property 'app'");
-            }
-            if (args?.volume === undefined && !opts.urn) {
-                throw new Error("Missing required property 'volume'");
-            }
             resourceInputs["app"] = args?.app;
             resourceInputs["triggers"] = args?.triggers;
             resourceInputs["volume"] = args?.volume;
@@ -109,6 +103,14 @@ export class VolumeSnapshot extends pulumi.CustomResource {
             resourceInputs["snapshotId"] = undefined /*out*/;
             resourceInputs["status"] = undefined /*out*/;
             resourceInputs["volumeSize"] = undefined /*out*/;
+            if (!utilities.handOn(resourceInputs, args)) {
+                if (args?.app === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'app'");
+                }
+                if (args?.volume === undefined && !opts.urn) {
+                    throw new Error("Missing required property 'volume'");
+                }
+            }
         } else {
             resourceInputs["app"] = undefined /*out*/;
             resourceInputs["createdAt"] = undefined /*out*/;

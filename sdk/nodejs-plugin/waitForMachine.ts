@@ -12,13 +12,13 @@ import * as utilities from "./utilities";
  */
 export function waitForMachine(args: WaitForMachineArgs, opts?: pulumi.InvokeOptions): Promise<WaitForMachineResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invoke("machines:index:waitForMachine", {
+    return pulumi.runtime.invoke("machines:index:waitForMachine", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
         "states": args.states,
         "timeoutSeconds": args.timeoutSeconds,
         "version": args.version,
-    }, opts);
+    }, args), opts);
 }
 
 export interface WaitForMachineArgs {
@@ -59,13 +59,13 @@ export interface WaitForMachineResult {
  */
 export function waitForMachineOutput(args: WaitForMachineOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<WaitForMachineResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
-    return pulumi.runtime.invokeOutput("machines:index:waitForMachine", {
+    return pulumi.runtime.invokeOutput("machines:index:waitForMachine", utilities.withAll({
         "app": args.app,
         "machine": args.machine,
         "states": args.states,
         "timeoutSeconds": args.timeoutSeconds,
         "version": args.version,
-    }, opts);
+    }, args), opts);
 }
 
 export interface WaitForMachineOutputArgs {

@@ -1,8 +1,11 @@
 // Mistakes users make, and what the real CLI then tells them: at preview, by name, and with nothing lost.
+import { writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, makeMachine, send } from "../support/around.ts";
+import { nodejs, type Runtime } from "../support/runtimes.ts";
 import { bindings, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 
@@ -166,5 +169,54 @@ describe.each(bindings)("what only the service knows is asked at preview of %s",
     expect(await refused('new machines.App("a", { name: "Not_Allowed" });')).toMatch(
       /name: got "Not_Allowed"; must be 1 to 62 of a-z, 0-9 and -/,
     );
+  });
+});
+
+/** JavaScript, of which nothing is checked before it runs. */
+const javascript: Runtime = {
+  ...nodejs,
+  main: "index.js",
+  prepare: (dir, project) =>
+    writeFileSync(join(dir, "package.json"), JSON.stringify({ name: project, private: true, main: "index.js" })),
+};
+
+describe.each(bindings)("arguments in JavaScript on %s", (binding) => {
+  let service: TestService;
+  let stack: Stack;
+
+  beforeAll(async () => {
+    service = await startService();
+    stack = new Stack(inject("installed"), "javascript", binding, javascript);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await makeApp(service, "taken");
+  });
+  afterAll(() => service.close());
+
+  const script = (body: string): void => stack.program(`const machines = require("${binding}");\n${body}\n`);
+  const refused = async (body: string): Promise<string> => {
+    script(body);
+    return stack.fails("preview");
+  };
+
+  test("a property of a wrong name is refused with the one that was meant, and not left out", async () => {
+    expect(await refused('new machines.App("a", { forceDestory: true });')).toMatch(
+      /forceDestory: there is no such property; did you mean forceDestroy\?/,
+    );
+    expect(
+      await refused(`new machines.Machine("a", { app: "taken", confg: { image: "${image}" } });`),
+      "one without which nothing can be made",
+    ).toMatch(/confg: there is no such property; did you mean config\?/);
+    expect(
+      await refused('new machines.Volume("a", { app: "taken", region: "ams", currentSizeGb: 3 });'),
+      "one that it only tells",
+    ).toMatch(/currentSizeGb: there is no such property; known are app, /);
+    expect(await refused('machines.getApp({ nam: "taken" });')).toMatch(
+      /getApp: nam: there is no such property; did you mean name\?/,
+    );
+  });
+
+  test("an empty secret is a value", async () => {
+    script('new machines.Secret("a", { app: "taken", name: "EMPTY", value: "" });');
+    expect(await stack.preview()).toMatchObject({ a: { op: "create" } });
   });
 });

@@ -215,6 +215,7 @@ new machines.App("three", { name: "third-place" }, { provider: third });`,
 new machines.Provider("wrong", { endpoint: "machines.example.com", token: "t", retires: 3 } as machines.ProviderArgs);`);
     const output = await stack.fails("preview");
     expect(output).toMatch(/machines:endpoint: got "machines\.example\.com"; must begin with http/);
+    expect(output).toMatch(/machines:retires: there is no such configuration; did you mean machines:retries\?/);
   });
 });
 

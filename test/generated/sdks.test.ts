@@ -97,6 +97,15 @@ test("the classes of the plugin's SDK register what the provider declares", asyn
   expect(inputsOf("data")).toMatchObject({ app: "hello-id", region: "ams", fstype: "ext4" });
   expect(inputsOf("there")).toMatchObject({ endpoint: "https://there.example.com" });
   expect(inputsOf("there")["organization"]).toBeUndefined(); // nothing but what was given
+
+  // The provider refuses what it does not know, with the name that was meant: it has to get there.
+  const misspelt = { app: "hello", regoin: "ams", currentSizeGb: 1, __own: 1 };
+  const wrong = new machines.Volume("wrong", misspelt);
+  await new Promise((resolve) => wrong.id.apply(resolve));
+  expect(inputsOf("wrong")).toMatchObject({ app: "hello", regoin: "ams", currentSizeGb: 1 });
+  expect(Object.keys(inputsOf("wrong"))).not.toContain("__own");
+  const nothing = {} as ConstructorParameters<typeof machines.Volume>[1];
+  expect(() => new machines.Volume("nothing", nothing)).toThrow("Missing required property 'app'");
 });
 
 describe("where a language is not there", () => {

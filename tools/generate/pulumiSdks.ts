@@ -5,7 +5,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
 import { Stop } from "../lib/process.mjs";
+import { functionHandingOn, handingOn, handOnHelper } from "./handOn.ts";
 import type { PackageSpec, Property } from "./schema.ts";
+import { camel, nameOf } from "./sdk.ts";
 
 /** Directories of the SDKs; what is generated there begins with a banner. */
 export const pulumiSdkDirs = ["sdk/python", "sdk/go", "sdk/nodejs-plugin"];
@@ -30,17 +32,27 @@ export function pulumiSdks(generator: string, schema: PackageSpec, engines: unkn
   const sdks = Object.fromEntries(files) as Record<string, string>;
   return {
     ...sdks,
+    ...changed(sdks, ["provider", ...Object.keys(schema.resources)], handingOn),
+    ...changed(sdks, Object.keys(schema.functions), functionHandingOn),
     // Written by hand for the other binding: here, the same file.
     [`${plugin}/release.ts`]: `${releaseBanner}${readFileSync("sdk/nodejs/release.ts", "utf8").replaceAll(/(from "\.\/\w+)\.ts"/g, '$1"')}`,
     [`${plugin}/index.ts`]: `${sdks[`${plugin}/index.ts`]}\nexport { Release, ReleaseArgs, ReleaseRecord, ReleaseSource } from "./release";\n`,
     [`${plugin}/package.json`]: packageJson(sdks[`${plugin}/package.json`] ?? "{}", engines),
     // Compiled, the file is one directory further down than package.json.
-    [`${plugin}/utilities.ts`]: replaced(
-      sdks[`${plugin}/utilities.ts`],
-      "require('./package.json')",
-      "require('../package.json')",
-    ),
+    [`${plugin}/utilities.ts`]:
+      replaced(sdks[`${plugin}/utilities.ts`], "require('./package.json')", "require('../package.json')") +
+      handOnHelper,
   };
+}
+
+/** The files of the tokens in the SDK for Node.js, changed. */
+function changed(
+  sdks: Readonly<Record<string, string>>,
+  tokens: readonly string[],
+  change: (text: string) => string,
+): Record<string, string> {
+  const paths = tokens.map((token) => `${plugin}/${camel(nameOf(token))}.ts`);
+  return Object.fromEntries(paths.map((path) => [path, change(sdks[path] ?? "")]));
 }
 
 /** Runs the generator; the files by path below a directory for each language. */
