@@ -1,12 +1,15 @@
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { hang, wholeRun, wholeTest } from "./test/support/patience.mts";
 
 // By default it would be one less, and most tests wait more than they compute.
 const maxWorkers = Math.max(2, availableParallelism());
 
 export default defineConfig({
   test: {
+    // What is installed for the end-to-end tests is a lot to remove.
+    teardownTimeout: hang,
     projects: [
       {
         test: {
@@ -18,9 +21,9 @@ export default defineConfig({
           setupFiles: ["test/support/newRun.ts"],
           // What a file imports is loaded once for all of them, which saves a third of the time.
           isolate: false,
-          testTimeout: 30_000,
-          // A condition that a test waits for may take its time on a busy computer.
-          expect: { poll: { timeout: 10_000 } },
+          testTimeout: wholeTest,
+          hookTimeout: wholeTest,
+          expect: { poll: { timeout: hang } },
           // What the provider writes down goes to a folder of the run, not to the user's.
           env: { PULUMI_HOME: join(tmpdir(), `pulumi-machines-unit-${process.pid}`) },
         },
@@ -40,7 +43,9 @@ export default defineConfig({
           include: ["test/service/spec/**/*.test.ts"],
           maxWorkers,
           isolate: false,
-          testTimeout: 30_000,
+          testTimeout: wholeTest,
+          hookTimeout: wholeTest,
+          expect: { poll: { timeout: hang } },
         },
       },
       {
@@ -52,8 +57,9 @@ export default defineConfig({
           // and many wait.
           maxWorkers: maxWorkers + 1,
           sequence: { groupOrder: 1 },
-          testTimeout: 240_000,
-          hookTimeout: 600_000,
+          testTimeout: wholeRun,
+          hookTimeout: wholeRun,
+          expect: { poll: { timeout: hang } },
         },
       },
     ],

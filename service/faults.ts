@@ -156,6 +156,8 @@ export interface Fault extends Readonly<Omit<Declared, "body">> {
   readonly body?: unknown;
   /** Changes the true answer in a way data cannot; only for tests in the same process. */
   readonly rewrite?: (body: unknown) => unknown;
+  /** Holds the request or its answer back until that has happened, however long it takes; only for tests in the same process. */
+  readonly until?: () => Promise<unknown>;
 }
 
 /** A fault under the id it is known by. */

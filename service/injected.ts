@@ -31,11 +31,16 @@ export interface Outgoing {
   readonly text: string | undefined;
 }
 
+async function holdBack({ delayMs, until }: Fault): Promise<void> {
+  if (delayMs !== undefined) await sleep(delayMs);
+  await until?.();
+}
+
 /** Lets a fault happen before anything is done: true when the request is over. Refuses where the fault is a refusal. */
 export async function strikeBefore(fault: Fault, struck: Struck): Promise<boolean> {
   const { world, row, params, body } = struck;
-  const { delayMs, status, capacity, stealLease, clockJumpMs, hiddenForMs } = fault;
-  if (delayMs !== undefined) await sleep(delayMs);
+  const { status, capacity, stealLease, clockJumpMs, hiddenForMs } = fault;
+  await holdBack(fault);
   const machine = String(params["machine_id"]);
   if (capacity) throw withoutRoom[row.id as (typeof needsRoom)[number]](body);
   if (hiddenForMs !== undefined && isHidden(world, machine, hiddenForMs))
@@ -49,7 +54,7 @@ export async function strikeBefore(fault: Fault, struck: Struck): Promise<boolea
 
 /** Lets a fault happen to an answer whose change is committed: true when the request is over, else what is sent. */
 export async function strikeAfter(fault: Fault, struck: Struck, outgoing: Outgoing): Promise<true | Outgoing> {
-  if (fault.delayMs !== undefined) await sleep(fault.delayMs);
+  await holdBack(fault);
   if (fault.status !== undefined) {
     await answerInstead(fault, struck);
     return true;

@@ -16,7 +16,8 @@ export interface Local extends Running {
 
 // Bytes of the log at which a start begins another.
 const largestLog = 10_000_000;
-const patience = 15_000;
+// A start takes half a second; on a busy computer, many times that.
+const patience = 60_000;
 const pause = 10;
 
 /** Log of the service in the background. */

@@ -9,7 +9,7 @@ import { family, kill } from "../support/processes.ts";
 
 let home: string;
 beforeEach(() => void (home = mkdtempSync(join(tmpdir(), "engines-"))));
-afterEach(() => rmSync(home, { recursive: true }));
+afterEach(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }));
 
 const provider = (): string => `
 import { openIntents } from ${JSON.stringify(resolve("provider/client/intents.ts"))};

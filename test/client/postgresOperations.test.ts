@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { contract } from "../../api/index.ts";
 import { createClient, isNotFound, type Client } from "../../provider/client/index.ts";
+import { hang } from "../support/patience.mts";
 import { startService, type TestService } from "../support/startService.ts";
 
 let service: TestService;
@@ -9,7 +10,7 @@ let client: Client;
 let of: { postgresClusterId: string };
 
 const ready = (postgresClusterId: string) =>
-  vi.waitFor(async () => expect((await client.postgres.get({ postgresClusterId })).data.status).toBe("ready"), 10_000);
+  vi.waitFor(async () => expect((await client.postgres.get({ postgresClusterId })).data.status).toBe("ready"), hang);
 
 beforeAll(async () => {
   service = await startService();

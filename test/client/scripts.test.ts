@@ -97,9 +97,9 @@ describe("createClient", () => {
   });
 
   test("within: many calls, one limit", async () => {
-    const limited = client.within({ timeoutSeconds: 1 }).within({ timeoutSeconds: 600 });
+    const limited = client.within({ timeoutSeconds: 60 }).within({ timeoutSeconds: 600 });
     expect(await limited.apps.get({ appName: "shop" })).toMatchObject({ name: "shop" });
-    service.fail({ operation: "apps.get", status: 429, times: "always", headers: { "retry-after": "2" } });
+    service.fail({ operation: "apps.get", status: 429, times: "always", headers: { "retry-after": "90" } });
     expect(await failureOf(limited.apps.get({ appName: "shop" }))).toMatchObject({ status: 429 });
     const stopped = new AbortController();
     const stoppable = client.within({ signal: stopped.signal }).within({ signal: new AbortController().signal });

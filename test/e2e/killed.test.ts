@@ -44,7 +44,7 @@ describe.each(cases)("F18: kill -9 of %s during a create on %s", (what, binding)
     stack.program(program);
     service.fail({ operation: "machines.create", when: "after", delayMs: 3000 });
     const { pid, ended } = stack.start(["up", "--yes", "--skip-preview"]);
-    await expect.poll(async () => (await machines()).length, { timeout: 60_000 }).toBe(1);
+    await expect.poll(async () => (await machines()).length).toBe(1);
     const started = family(pid);
     kill(what === "the CLI alone" ? [pid] : started);
     await ended;

@@ -1,9 +1,10 @@
 // What is in the service and in no state, as somebody would find and clear it with the packed command and the real CLI.
 import { execFile, spawn } from "node:child_process";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeMachine, makeVolume, send } from "../support/around.ts";
+import { family, kill } from "../support/processes.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 import type { ReportJson } from "../commands/command.ts";
@@ -27,14 +28,6 @@ interface Live {
   readonly id: string;
   readonly name: string;
   readonly config: { readonly metadata: Readonly<Record<string, string>> };
-}
-
-/** The process and everything below it, children first. */
-function family(pid: number): number[] {
-  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number),
-  );
-  return [...children.flatMap(family), pid];
 }
 
 describe.each(bindings)("orphans of a stack on %s", (binding) => {
@@ -158,8 +151,8 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
       stdio: "ignore",
     });
     const ended = new Promise((resolve) => cli.on("close", resolve));
-    await expect.poll(async () => (await machines()).length, { timeout: 60_000 }).toBe(before + 1);
-    for (const pid of family(cli.pid ?? -1)) process.kill(pid, "SIGKILL");
+    await expect.poll(async () => (await machines()).length).toBe(before + 1);
+    kill(family(cli.pid ?? -1));
     await ended;
     await stack.ok("cancel", "--yes");
   }

@@ -319,7 +319,7 @@ describe("a folder of the plugin outside every project", () => {
       },
       stdio: ["ignore", "pipe", "pipe"],
     });
-    return collected(child);
+    return collected(child).ended;
   };
 
   test("the executable in it gives the schema", async () => {

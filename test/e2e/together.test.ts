@@ -2,9 +2,10 @@
 // answers that are lost meanwhile.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
 import { makeApp, send } from "../support/around.ts";
 import { expectEmptied } from "../support/invariants.ts";
+import { hang } from "../support/patience.mts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -65,11 +66,14 @@ describe.each(bindings)("F37: two stacks at once on %s", (binding) => {
     two.program(program("from two", own));
     const since = service.service.audit.last;
     // Whoever is first holds the lease until the other has met it.
-    service.fail({ operation: "machines.update", when: "before", delayMs: 6000 });
+    const refused = () =>
+      service.service.audit
+        .after(since)
+        .filter(({ operation, status }) => operation === "machines.acquireLease" && status === 409);
+    const both = () => vi.waitFor(() => expect(refused(), "both at the lease at once").not.toEqual([]), hang);
+    service.fail({ operation: "machines.update", when: "before", until: both });
     const runs = await Promise.all([one, two].map((stack) => stack.run(["up", "--yes", "--skip-preview"])));
     const asked = service.service.audit.after(since);
-    const refused = asked.filter(({ operation, status }) => operation === "machines.acquireLease" && status === 409);
-    expect(refused, "both at the lease at once").not.toEqual([]);
     const said = runs.map(({ output }) => output).join("\n");
     expect(runs.map(({ code }) => code === 0).sort(), said).toEqual([false, true]);
     const [winner, loser] = runs[0]?.code === 0 ? [one, two] : [two, one];

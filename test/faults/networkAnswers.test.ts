@@ -60,9 +60,12 @@ const whole = (body: string | Buffer, { status = "200 OK", headers = "" } = {}):
   ]);
 const answering = (bytes: Buffer | string) => (answer = (socket) => void socket.write(bytes));
 
-/** A client that gives up on an answer after a second, unless it is told otherwise. */
+/** A client that gives up on an answer after ten minutes, unless it is told otherwise. */
 const client = (settings: Readonly<Record<string, string>> = {}) =>
-  jumpingClient({ url, token }, noIntents, { settings: { requestTimeoutSeconds: "1", ...settings }, transport }).api;
+  jumpingClient({ url, token }, noIntents, { settings: { requestTimeoutSeconds: "600", ...settings }, transport }).api;
+/** One that gives up after a second. */
+const impatient = (settings: Readonly<Record<string, string>> = {}) =>
+  client({ requestTimeoutSeconds: "1", ...settings });
 const key = { appName: "app", machineId: machine.id };
 const get = () => client().machines.get(key);
 const create = () => client().machines.create({ appName: "app", body: { config: { image: "x" } } });
@@ -207,7 +210,7 @@ describe("F24 answers that make no sense", () => {
       JSON.stringify(list ? [object] : { ...machine, ...object }).slice(0, cut ?? Number.MAX_SAFE_INTEGER),
     );
 
-  test("F24 whatever JSON comes, an operation answers or fails in words", { timeout: 60_000 }, async () => {
+  test("F24 whatever JSON comes, an operation answers or fails in words", async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...rowsById.keys()), body, async (id, text) => {
         const row = rowsById.get(id) as Operation;
@@ -250,13 +253,12 @@ describe("F25 answers that are too much", () => {
   const held = () => process.memoryUsage().arrayBuffers + process.memoryUsage().external;
   const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
   const chunk = Buffer.from(`${(64 * 1024).toString(16)}\r\n${"x".repeat(64 * 1024)}\r\n`);
-  const unhurried = () => client({ requestTimeoutSeconds: "25" });
 
   test("F25 an answer without end is cut at 32 MiB, and not asked for again", async () => {
     let flooded = { taken: () => 0 };
     answer = (socket) => (flooded = flood(socket, chunked, chunk));
     const before = held();
-    const error = await failure(unhurried().machines.get(key));
+    const error = await failure(client().machines.get(key));
     expect(error.message).toMatch(/the answer is larger than 32 MiB/);
     expect(error).toMatchObject({ code: "network" });
     expect(asked).toHaveLength(1);
@@ -268,7 +270,7 @@ describe("F25 answers that are too much", () => {
 
   test("F25 a create that is answered so is in doubt", async () => {
     answer = (socket) => void flood(socket, `HTTP/1.1 200 OK\r\ncontent-length: ${10 ** 12}\r\n\r\n`, chunk);
-    const error = await failure(unhurried().machines.create({ appName: "app", body: { config: { image: "x" } } }));
+    const error = await failure(client().machines.create({ appName: "app", body: { config: { image: "x" } } }));
     expect(error).toMatchObject({ code: "ambiguous" });
     expect(asked).toHaveLength(1);
   });
@@ -293,7 +295,7 @@ describe("F25 answers that are too much", () => {
   ])("F25 %s that floods is cut, and not asked for again", async (_, piece) => {
     let flooded = { taken: () => 0 };
     answer = (socket) => (flooded = flood(socket, "HTTP/1.1 200 OK\r\n", Buffer.from(piece)));
-    const error = await failure(unhurried().machines.get(key));
+    const error = await failure(client().machines.get(key));
     expect(error.message).toMatch(/no answer from GET .*Header.*Overflow/i);
     expect(asked).toHaveLength(1);
     expect(flooded.taken()).toBeLessThan(16 * MiB);
@@ -305,7 +307,7 @@ describe("F26 answers that are too slow", () => {
   const json = JSON.stringify(machine);
   const slow = (bytes: string): Promise<MachinesError> => {
     answering(bytes);
-    return failure(client({ retries: "0" }).machines.get(key));
+    return failure(impatient({ retries: "0" }).machines.get(key));
   };
 
   test.each([
@@ -325,18 +327,16 @@ describe("F26 answers that are too slow", () => {
       socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n");
       timers.push(setInterval(() => socket.write("{"), 20));
     };
-    const began = performance.now();
-    const error = await failure(get());
+    const error = await failure(impatient().machines.get(key));
     for (const timer of timers) clearInterval(timer);
     expect(error.message).toMatch(/no answer within 1 s/);
-    // Six tries, of a second each.
-    expect(performance.now() - began).toBeLessThan(12_000);
+    // Each of the tries ended, while bytes went on coming.
     expect(timers).toHaveLength(6);
   });
 
   test("F26 the deadline of the operation bounds a request more tightly than the configuration", async () => {
     answering("");
-    const api = client({ retries: "0", requestTimeoutSeconds: "600" });
+    const api = client({ retries: "0" });
     const bound = api.within({ at: api.clock.now() + 200, allowed: "200ms" });
     expect((await failure(bound.machines.get(key))).message).toMatch(/no answer within 1 s \(allowed 200ms\)/);
   });

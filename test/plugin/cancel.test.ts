@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { makeApp, send } from "../support/around.ts";
 import { drive, urnOf, type Driver } from "../support/driver.ts";
+import { gate } from "../support/gate.ts";
 import { startPlugin, unfinishedIn, type Plugin } from "../support/plugin.ts";
 import { toStruct, type Properties } from "../support/properties.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -56,11 +57,13 @@ describe("cancel", () => {
 
   test("while the request that creates is on its way: it is heard out, and its id is kept", async () => {
     const inputs = await of("a").checked(wanted({ env: forEver }));
-    service.fail({ operation: "machines.create", when: "after", delayMs: 300 });
+    const { opened, open } = gate();
+    service.fail({ operation: "machines.create", when: "after", until: () => opened });
     const creating = outcome(of("a").create(inputs));
     // The service has made it, and holds its answer back.
     await expect.poll(async () => (await machines()).length).toBe(1);
     await cancel();
+    open();
     expect(unfinishedIn(await creating)?.id).toBe(`app/${(await machines())[0]?.id ?? ""}`);
   });
 
@@ -116,7 +119,8 @@ describe("cancel", () => {
     const inputs = await of("a").checked(wanted());
     const { id, state } = await of("a").create(inputs);
     const next = await of("a").checked(wanted({ env: { A: "1" } }), inputs);
-    service.fail({ operation: "machines.acquireLease", when: "after", delayMs: 1500 });
+    const { opened, open } = gate();
+    service.fail({ operation: "machines.acquireLease", when: "after", until: () => opened });
     const updating = outcome(of("a").update({ id, oldInputs: inputs, state, inputs: next }));
     await expect
       .poll(() =>
@@ -127,6 +131,7 @@ describe("cancel", () => {
       )
       .toBe(true);
     await cancel();
+    open();
     expect(String(await updating)).toMatch(/cancelled/);
     await expect(leaseOf(id)).rejects.toThrow(/404/);
     expect(sentSince(0)).not.toContain("machines.update 200");

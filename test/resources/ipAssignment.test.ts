@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { makeApp, send } from "../support/around.ts";
 import { bind, bindings, bindPlugin } from "../support/binding.ts";
+import { gate } from "../support/gate.ts";
 import { handled, type Handled } from "../support/handled.ts";
 import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -129,22 +130,26 @@ describe("IpAssignment", () => {
   });
 
   test("an address of another kind, region or service that others assign meanwhile is not taken for ours", async () => {
-    service.fail({ operation: "ipAssignments.assign", when: "after", status: 503, delayMs: 300 });
+    const { opened, open } = gate();
+    service.fail({ operation: "ipAssignments.assign", when: "after", status: 503, until: () => opened });
     const creating = ip.create({ app: "web", type: "v4", serviceName: "api" });
     await expect.poll(() => sent("ipAssignments.list")).toBe(1);
     await expect.poll(addresses).toHaveLength(1);
     const [ours] = await addresses();
     for (const other of [{ type: "v4" }, { type: "v4", region: "ams", service_name: "api" }, { type: "v6" }])
       await send(service, "POST", at, other);
+    open();
     expect((await creating).id).toBe(`web/${String(ours)}`);
   });
 
   test("where others assigned the same at the same time, none is taken, and the error names them", async () => {
-    service.fail({ operation: "ipAssignments.assign", when: "after", status: 503, delayMs: 300 });
+    const { opened, open } = gate();
+    service.fail({ operation: "ipAssignments.assign", when: "after", status: 503, until: () => opened });
     const creating = ip.create({ app: "web", type: "v4" });
     creating.catch(() => undefined);
     await expect.poll(addresses).toHaveLength(1);
     await send(service, "POST", at, { type: "v4" });
+    open();
     await expect(creating).rejects.toThrow(new RegExp(`${(await addresses()).join(", ")}.*release or import`));
   });
 

@@ -32,7 +32,6 @@ const life = (type: string, appName: string): Life => ({
         await expect
           .poll(async () => (await draw(service, app, "TWO", type), (await send(service, "GET", path))["updated_at"]), {
             interval: 200,
-            timeout: 5000,
           })
           .not.toBe(madeWith);
       },

@@ -147,10 +147,9 @@ describe("MachineMetadata", () => {
         return body;
       },
     });
-    service.fail({ operation: "machines.patchMetadata", when: "before", delayMs: 200 });
+    service.fail({ operation: "machines.patchMetadata", when: "before", until: () => between });
     const next = await checked({ machine, values: { ours: "1", more: "ours" } });
     await expect(metadata.update(id, state, next)).rejects.toThrow(/has "more" already/);
-    await between;
     expect(await keys(machine)).toMatchObject({ more: "theirs" });
   });
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { InitializationFailed } from "../../provider/core/lifecycle.ts";
 import type { Values } from "../../provider/core/resource.ts";
+import { ManualClock } from "../../service/index.ts";
 import { makeApp, send } from "../support/around.ts";
 import { bind, type Bound } from "../support/binding.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
@@ -72,15 +73,25 @@ describe("triggers of a Machine", () => {
   });
 
   test("restart: its signal and its timeout are what the service is asked for", async () => {
-    const { id, inputs, state } = await make({ config: { image, env: { MACHINES_SIMULATE: "deaf" } } });
-    const triggers = { a: "1" };
-    const next = await checked({ ...inputs, restart: { triggers, timeout: "100ms", signal: "SIGUSR2" } }, inputs);
-    const began = Date.now();
-    await machine.update(id, state, next);
-    const fatal = await checked({ ...next, restart: { triggers: { a: "2" }, timeout: "1h", signal: "SIGKILL" } }, next);
-    await machine.update(id, state, fatal);
-    // Left out, it would have been the five seconds of the service, and a signal this one does not listen to.
-    expect(Date.now() - began).toBeLessThan(4500);
+    const still = await startService({ clock: new ManualClock() });
+    try {
+      await makeApp(still, "app");
+      const deaf = bind("Machine", still);
+      const inputs = await checked({ config: { image, env: { MACHINES_SIMULATE: "deaf" } } });
+      const { id, state } = await deaf.create(inputs);
+      const triggers = { a: "1" };
+      const next = await checked({ ...inputs, restart: { triggers, timeout: "100ms", signal: "SIGUSR2" } }, inputs);
+      const updating = deaf.update(id, state, next);
+      await expect.poll(() => send(still, "GET", at(state))).toMatchObject({ state: "restarting" });
+      // Left out, it would have been the five seconds of the service.
+      still.clock.advance(100);
+      await updating;
+      // The only signal that this one listens to: no time passes.
+      const fatal = { ...next, restart: { triggers: { a: "2" }, timeout: "1h", signal: "SIGKILL" } };
+      await deaf.update(id, state, await checked(fatal, next));
+    } finally {
+      await still.close();
+    }
   });
 
   test("how the next one is done, and no triggers any more, send nothing", async () => {
@@ -140,7 +151,7 @@ describe("triggers of a Machine", () => {
     const inputs = { config: { image, checks: { alive: { type: "tcp", port: 80 } } } };
     const { id, inputs: first, state } = await make(inputs);
     const { data } = await send<{ data: { nonce: string } }>(service, "POST", at(state, "/lease"), { ttl: 600 });
-    const change = { restart: { triggers: { a: "1" } }, __context: { timeouts: { update: "1s" } } };
+    const change = { restart: { triggers: { a: "1" } }, __context: { timeouts: { update: "3s" } } };
     const next = await checked({ ...first, ...change }, first);
     await expect(machine.update(id, state, next)).rejects.toThrow(/lease .* did not come free/);
     await send(service, "DELETE", at(state, "/lease"), undefined, { "svc-machine-lease-nonce": data.nonce });
@@ -150,7 +161,7 @@ describe("triggers of a Machine", () => {
       times: 1000,
       rewrite: (body) => ({ ...(body as Values), checks: [{ name: "alive", status: "critical" }] }),
     });
-    await expect(machine.update(id, state, next)).rejects.toThrow(/checks of Machine .* did not pass within 1s/);
+    await expect(machine.update(id, state, next)).rejects.toThrow(/checks of Machine .* did not pass within 3s/);
     service.service.faults.clear();
   });
 

@@ -3,6 +3,7 @@ import { withoutUndefined } from "../../provider/core/values.ts";
 import { delayProfiles } from "../../service/lifecycle/delays.ts";
 import { bind, type Bound } from "../support/binding.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
+import { gate } from "../support/gate.ts";
 import { handled, type Handled } from "../support/handled.ts";
 import { lifecycle } from "../support/lifecycle.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -183,7 +184,7 @@ describe("Volume", () => {
       await send(service, "GET", `${at}/wait?state=stopped`);
       expect(await read(id, state)).toMatchObject({ needsRestart: false });
       await send(service, "DELETE", `${at}?force=true`);
-      await expect.poll(async () => (await read(id, state))["attachedMachineId"], { timeout: 5000 }).toBeUndefined();
+      await expect.poll(async () => (await read(id, state))["attachedMachineId"]).toBeUndefined();
       expect(await read(id, state)).toMatchObject({ needsRestart: false });
       const asked = () => service.requests.filter(({ operation }) => operation?.startsWith("machines.")).length;
       const before = asked();
@@ -337,12 +338,14 @@ describe("Volume", () => {
 
   test("where others created the same at the same time, none is taken, and the error names them", async () => {
     const app = await makeApp(service, "vols-twice");
-    service.fail({ operation: "volumes.create", when: "after", status: 503, delayMs: 300 });
+    const { opened, open } = gate();
+    service.fail({ operation: "volumes.create", when: "after", status: 503, until: () => opened });
     const creating = handled("Volume", service).create({ app, name: "data", region: "ams", sizeGb: 2 });
     creating.catch(() => undefined);
     await expect.poll(() => idsOf(app)).toHaveLength(1);
     for (const other of [{}, { name: "other" }, { region: "fra" }, { size_gb: 3 }, { encrypted: false }])
       await send(service, "POST", `/v1/apps/${app}/volumes`, { name: "data", region: "ams", size_gb: 2, ...other });
+    open();
     const [ours, theirs] = await idsOf(app);
     await expect(creating).rejects.toThrow(`${ours ?? ""}, ${theirs ?? ""}. Which of them is ours`);
   });
@@ -384,7 +387,7 @@ describe("a Volume and its snapshots", () => {
     const { state } = await make({ snapshotId });
     expect(state).toMatchObject({ snapshotId, currentSizeGb: 2 });
     expect(sent("volumes.create")).toEqual(expect.arrayContaining([412]));
-    const impatient = handled("Volume", service, { timeoutSeconds: 1 });
+    const impatient = handled("Volume", service, { jump: true, timeoutSeconds: 1 });
     service.fail({ operation: "volumes.create", status: 412, times: "always", body: { error: "being written" } });
     await expect(impatient.create({ app: "vols", name: "late", snapshotId })).rejects.toThrow(/412.*being written/);
   });
@@ -439,7 +442,7 @@ describe("a Volume and its snapshots", () => {
       region: "ams",
       config: { image: "registry.example.com/a:1", mounts: [{ volume: held.state["volumeId"], path: "/data" }] },
     });
-    await expect(handled("Volume", service, { timeoutSeconds: 1 }).delete(held)).rejects.toThrow(
+    await expect(handled("Volume", service, { jump: true, timeoutSeconds: 1 }).delete(held)).rejects.toThrow(
       /was not deleted within 1s: Machine \w+ still mounts it/,
     );
     expect(await snapshots(held.id)).toEqual([]);

@@ -102,7 +102,7 @@ describe("VolumeSnapshot", () => {
   });
 
   test("one that is not written in time is kept, and the next up waits on", async () => {
-    const impatient = handled("VolumeSnapshot", service, { timeoutSeconds: 1 });
+    const impatient = handled("VolumeSnapshot", service, { jump: true, timeoutSeconds: 1 });
     const failed = (await take(impatient).catch((error: unknown) => error)) as Error & {
       id: string;
       properties: Record<string, unknown>;
@@ -114,7 +114,7 @@ describe("VolumeSnapshot", () => {
   });
 
   const interrupted = async () => {
-    const impatient = handled("VolumeSnapshot", service, { timeoutSeconds: 1 });
+    const impatient = handled("VolumeSnapshot", service, { jump: true, timeoutSeconds: 1 });
     const failed = await take(impatient).catch((error: unknown) => error);
     const { id, properties } = failed as { id: string; properties: Record<string, unknown> };
     return { id, state: properties };

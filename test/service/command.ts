@@ -4,8 +4,10 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, vi } from "vitest";
-import { stopLocal } from "../../service/local/daemon.ts";
+import { findRunning } from "../../service/local/daemon.ts";
 import { isLocked } from "../../service/store/lock.ts";
+import { hang } from "../support/patience.mts";
+import { kill } from "../support/processes.ts";
 
 const main = join(__dirname, "../../service/main.ts");
 const folders: string[] = [];
@@ -66,12 +68,14 @@ export function folder(): string {
 
 /** Waits until a data folder is nobody's. */
 export const released = (data: string): Promise<void> =>
-  vi.waitFor(() => expect(isLocked(data)).toBe(false), { timeout: 5000, interval: 5 });
+  vi.waitFor(() => expect(isLocked(data)).toBe(false), { timeout: hang, interval: 5 });
 
-afterEach(async () => {
+afterEach(() => {
   for (const child of children.splice(0)) if (child.exitCode === null) child.kill("SIGKILL");
   for (const made of folders.splice(0)) {
-    await stopLocal(made);
-    rmSync(join(made, ".."), { recursive: true, force: true });
+    const left = findRunning(made);
+    if (left) kill([left.pid]);
+    // What was just killed may still be ending.
+    rmSync(join(made, ".."), { recursive: true, force: true, maxRetries: 10 });
   }
 });

@@ -54,7 +54,7 @@ test("start, status, token, logs, stop", async () => {
     code: 0,
     out: `machines-service has stopped (pid ${pid})\n`,
   });
-  await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false));
+  await expect.poll(() => isAlive(Number(pid))).toBe(false);
   expect(await command(["stop", "--data", data])).toMatchObject({
     code: 0,
     out: expect.stringContaining("not running"),

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { MovableClock } from "../../service/lifecycle/clock.ts";
+import { gate } from "../support/gate.ts";
 import { withApp } from "./client.ts";
 
 test("a fault before the change leaves nothing behind, one after it leaves everything", async () => {
@@ -40,18 +41,22 @@ test("a fault meets the nth request, and as many as asked for", async () => {
 });
 
 test("an answer can be rewritten, and a request held back", async () => {
-  const { call, fail, machine, machines } = await withApp();
+  const { call, fail, machine, machines, requests } = await withApp();
   await machine();
   fail({ operation: "machines.list", when: "after", rewrite: () => [] });
   expect((await call("GET", machines)).body).toEqual([]);
   expect((await call("GET", machines)).body).toHaveLength(1);
+  const { opened, open } = gate();
   const order: string[] = [];
-  fail({ operation: "apps.get", when: "before", delayMs: 100 });
-  await Promise.all([
-    call("GET", "/apps/web").then(() => order.push("held")),
-    call("GET", machines).then(() => order.push("free")),
-  ]);
+  fail({ operation: "apps.get", when: "before", until: () => opened });
+  const held = call("GET", "/apps/web").then(() => order.push("held"));
+  await call("GET", machines).then(() => order.push("free"));
+  open();
+  await held;
   expect(order).toEqual(["free", "held"]);
+  fail({ operation: "apps.get", when: "before", delayMs: 100 });
+  await call("GET", "/apps/web");
+  await expect.poll(() => requests.at(-1)?.ms).toBeGreaterThan(98);
 });
 
 test("every request that was answered is counted, refusals included", async () => {

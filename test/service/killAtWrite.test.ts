@@ -8,6 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, expect, test } from "vitest";
 import { createService } from "../../service/index.ts";
 import { steps } from "../../service/lifecycle/machineStates.ts";
+import { wholeTest } from "../support/patience.mts";
 
 const folder = mkdtempSync(join(tmpdir(), "machines-kill-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -97,7 +98,8 @@ function checkFile(data: string): void {
 
 test(
   "F28 killed at a write, everything that was answered is there and nothing is half there",
-  { timeout: 600_000 },
+  // All of the writes are an hour's work.
+  { timeout: process.env["KILL_STRIDE"] === undefined ? wholeTest : 24 * wholeTest },
   async () => {
     const whole = join(folder, "whole");
     const { writes } = linesOf(execFileSync(process.execPath, command(whole), { encoding: "utf8" })).at(-1) as {

@@ -1,5 +1,5 @@
 // What runs Machines may be late, fail, or be asked in vain: a runtime made by hand, which tells what the test tells it to.
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import type { Runtime, RuntimeFactory, RuntimeHost } from "../../service/runtime/runtime.ts";
 import { caller, withApp } from "./client.ts";
@@ -116,13 +116,13 @@ test("a command nobody waits for any more is told so, and one that runs ends wit
     body: JSON.stringify({ command: ["first"] }),
     signal: gone.signal,
   });
-  await vi.waitFor(() => expect(app.service.world.waits.size).toBe(1));
+  await expect.poll(() => app.service.world.waits.size).toBe(1);
   gone.abort();
   await expect(left).rejects.toThrow();
-  await vi.waitFor(() => expect(ended).toEqual(["first"]));
+  await expect.poll(() => ended).toEqual(["first"]);
 
   const held = caller(app.url, app.token)("POST", at, { command: ["second"] });
-  await vi.waitFor(() => expect(app.service.world.waits.size).toBe(1));
+  await expect.poll(() => app.service.world.waits.size).toBe(1);
   await app.close();
   expect((await held).status).toBe(503);
   expect(ended).toEqual(["first", "second"]);

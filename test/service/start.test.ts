@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { startArguments, type LocalOptions } from "../../service/local/options.ts";
 import { readRegions } from "../../service/local/regionsFile.ts";
 import { makeCertificate } from "../support/certificates.ts";
@@ -83,10 +83,9 @@ test("in the background it has the options it was started with", async () => {
   expect((await call("GET", `/apps/web/machines/${made.body.id}`)).body.state).toBe("started");
   expect((await call("POST", "/apps/web/machines", { config: { image: "nginx" } })).status).toBe(422); // the region is full
   // Asked without a pause, it refuses sooner or later, however slow this computer is.
-  await vi.waitFor(async () => expect((await call("GET", "/apps/web")).status).toBe(429), {
-    timeout: 20_000,
-    interval: 0,
-  });
+  const statuses = async () =>
+    (await Promise.all(Array.from({ length: 20 }, () => call("GET", "/apps/web")))).map(({ status }) => status);
+  await expect.poll(statuses, { interval: 0 }).toContain(429);
   expect((await fetch(`${admin}/faults`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(401);
   const adminToken = readFileSync(join(data, "admin-token"), "utf8").trim();
   expect((await fetch(`${admin}/faults`, { headers: { authorization: `Bearer ${adminToken}` } })).status).toBe(200);
@@ -271,6 +270,8 @@ test("it ends within five seconds whatever its clients do, and answers whom it h
   const slow = connect(Number(port), hostname, () =>
     slow.write(`POST /v1/apps HTTP/1.1\r\n${header}Content-Length: 1000\r\n\r\n{`),
   );
+  let cutOff = "";
+  slow.on("data", (part: Buffer) => (cutOff += part.toString()));
   const answers: string[] = [];
   const eager = connect(Number(port), hostname);
   const ask = (): boolean => eager.write(`GET /v1/apps/web HTTP/1.1\r\n${header}\r\n`);
@@ -280,12 +281,11 @@ test("it ends within five seconds whatever its clients do, and answers whom it h
   });
   for (const socket of [slow, eager]) socket.on("error", () => {}); // it is cut off in the end
   ask();
-  await vi.waitFor(() => expect(answers.length).toBeGreaterThan(10));
-  const told = performance.now();
+  await expect.poll(() => answers.length).toBeGreaterThan(10);
   process.kill(pid, "SIGTERM");
   expect((await held).status).toBe(503);
   expect((await end).code).toBe(0);
-  expect(performance.now() - told).toBeLessThan(5000);
+  expect(cutOff, "not waited for until its time was over").toBe("");
   const again = await foreground(data);
   expect((await caller(again.url, again.token)("GET", "/apps/web")).status).toBe(200);
 });

@@ -1,6 +1,6 @@
 // token and org: who may use the service.
 import { existsSync } from "node:fs";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { createService, startLocal } from "../../service/index.ts";
 import { addToken, revokeTokens, Tokens } from "../../service/store/tokens.ts";
 import { caller } from "./client.ts";
@@ -49,7 +49,7 @@ test("a token is made, listed without being shown, and refused once it is revoke
   expect(table[2]).toContain(`${made.id}  ci     personal  -    yes        ${ci.created_at}  ${ci.expires_at}`);
 
   expect(await run("token", "revoke", made.id)).toBe(`token ${made.id} is revoked`);
-  await vi.waitFor(async () => expect(await status(made.token, "GET", "/apps/web")).toBe(401), { timeout: 10_000 });
+  await expect.poll(() => status(made.token, "GET", "/apps/web")).toBe(401);
   await expect(run("token", "revoke", made.id)).rejects.toThrow(`there is no token ${made.id}`);
   expect(await status(token, "GET", "/apps/web")).toBe(200);
 });

@@ -96,7 +96,7 @@ export async function startPlugin({
       const timer = setTimeout(() => child.kill("SIGKILL"), 5000);
       await ended;
       clearTimeout(timer);
-      rmSync(home, { recursive: true, force: true });
+      rmSync(home, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

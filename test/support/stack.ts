@@ -29,6 +29,8 @@ export interface RunOptions {
 export interface Running {
   readonly pid: number;
   readonly ended: Promise<Ran>;
+  /** Standard output and error so far. */
+  said(): string;
 }
 
 /** A step of a preview. */
@@ -180,7 +182,7 @@ export class Stack {
       stdio: ["ignore", "pipe", "pipe"],
       detached: ownGroup,
     });
-    return { pid: child.pid ?? 0, ended: collected(child) };
+    return { pid: child.pid ?? 0, ...collected(child) };
   }
 
   /** Runs the CLI and answers its output. @throws with the output when it fails. */
@@ -256,8 +258,8 @@ export class Stack {
   }
 }
 
-/** What a process says until it ends. */
-export function collected(child: ChildProcessByStdio<null, Readable, Readable>): Promise<Ran> {
+/** What a process says, until it ends. */
+export function collected(child: ChildProcessByStdio<null, Readable, Readable>): Omit<Running, "pid"> {
   let [output, stdout, stderr] = ["", "", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     output += text;
@@ -267,9 +269,10 @@ export function collected(child: ChildProcessByStdio<null, Readable, Readable>):
     output += text;
     stderr += text;
   });
-  return new Promise((resolve, reject) => {
+  const ended = new Promise<Ran>((resolve, reject) => {
     child.on("error", reject).on("close", (code) => resolve({ code: code ?? -1, output, stdout, stderr }));
   });
+  return { ended, said: () => output };
 }
 
 /** How many resources a run says it created, updated, …; the stack is one of those unchanged. */

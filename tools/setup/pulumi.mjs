@@ -65,7 +65,7 @@ async function examine(dir, env) {
   if (!isExecutable(pulumi)) return { problem: `there is no pulumi in ${dir}` };
   const { code, stdout, output } = await quiet(pulumi, ["version"], {
     env: { ...env, PULUMI_SKIP_UPDATE_CHECK: "true" },
-    timeout: 20_000,
+    timeout: 120_000, // less than that is a busy computer, and no reason to bring another
   });
   const version = /^v?(\d+)\.(\d+)\.\S+/.exec(stdout.trim());
   if (code !== 0 || version === null)

@@ -44,7 +44,7 @@ async function findPython(env) {
   const script = "import ensurepip, sys, venv; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
   let reason = `it needs ${wanted}`;
   for (const name of ["python3", "python"]) {
-    const { code, stdout } = await quiet(name, ["-c", script], { env, timeout: 20_000 });
+    const { code, stdout } = await quiet(name, ["-c", script], { env, timeout: 120_000 });
     const [python, version = ""] = stdout.trim().split("\n");
     const [major, minor] = version.split(".").map(Number);
     if (code !== 0) continue;
