@@ -1016,13 +1016,13 @@ export interface PostgresBackupDetails {
   finishedAt?: string | undefined;
 }
 
-/** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+/** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
 export interface PostgresClusterFork {
   /** Cluster to copy: the `id` of a PostgresCluster. */
   cluster: string;
 }
 
-/** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+/** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
 export interface PostgresClusterRestore {
   /** Cluster to copy: the `id` of a PostgresCluster. */
   cluster: string;
@@ -1767,9 +1767,9 @@ export interface PostgresClusterInputs {
   name?: string | undefined;
   /** Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster. */
   organization?: string | undefined;
-  /** Region code, for example `fra`; it must offer Postgres. Required for an empty cluster. Changing it replaces the cluster. */
+  /** Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster. */
   region?: string | undefined;
-  /** Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required for an empty cluster. Changing it replaces the cluster. */
+  /** Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster. */
   plan?: string | undefined;
   /** Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster. */
   diskSizeGb?: number | undefined;
@@ -1779,9 +1779,9 @@ export interface PostgresClusterInputs {
   poolMode?: "session" | "transaction" | undefined;
   /** Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster. */
   postgisEnabled?: boolean | undefined;
-  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
   restore?: PostgresClusterRestore | undefined;
-  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
   fork?: PostgresClusterFork | undefined;
   /**
    * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
@@ -1808,9 +1808,9 @@ export interface PostgresClusterOutputs {
   poolMode?: "session" | "transaction" | undefined;
   /** Whether the extension PostGIS may be installed. */
   postgisEnabled?: boolean | undefined;
-  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
   restore?: PostgresClusterRestore | undefined;
-  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
   fork?: PostgresClusterFork | undefined;
   /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. */
   deletionProtection: boolean;

@@ -45,14 +45,15 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
       message: "is required, because pulumi:autonaming is switched off for this resource",
     });
   fillAndCheck(resource.inputFields, inputs, { problems, isSecret: around.isSecret });
+  // The engine checks what is to replace an object without the inputs before.
+  const isMade = Object.keys(olds).some((name) => !name.startsWith("__"));
   if (problems.length === 0)
     problems.push(
-      ...(resource.validate?.(known(inputs) as Values) ?? []).filter(
+      ...(resource.validate?.(known(inputs) as Values, isMade) ?? []).filter(
         ({ path, about }) => !hasUnknown(about ? about.map((name) => inputs[name]) : holderOf(inputs, path)),
       ),
     );
-  if (problems.length === 0 && Object.keys(olds).some((name) => !name.startsWith("__")))
-    problems.push(...refusals(resource, olds, inputs, around));
+  if (problems.length === 0 && isMade) problems.push(...refusals(resource, olds, inputs, around));
   problems.push(...findings(resource, olds, inputs, given, around));
 
   const context: Context = withoutUndefined({

@@ -161,8 +161,8 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
     next: Partial<z.output<I>>,
     api: Api,
   ) => Promise<string | undefined>;
-  /** Problems the types do not show; unknown parts of the inputs are absent. */
-  readonly validate?: (inputs: Partial<z.output<I>>) => readonly Problem[];
+  /** Problems the types do not show; unknown parts of the inputs are absent. `isMade`: the inputs are those of an object that is there. */
+  readonly validate?: (inputs: Partial<z.output<I>>, isMade: boolean) => readonly Problem[];
   /** R3: a change that is refused, with the way out. Both sides are checked inputs. */
   readonly refuse?: (old: Partial<z.output<I>>, next: Partial<z.output<I>>) => Problem | undefined;
   readonly questions?: readonly Question<z.output<I>>[];
@@ -224,7 +224,7 @@ export interface Resource {
   readonly refuseToReplace:
     | ((id: Record<string, string>, next: Values, api: Api) => Promise<string | undefined>)
     | undefined;
-  readonly validate: ((inputs: Values) => readonly Problem[]) | undefined;
+  readonly validate: ((inputs: Values, isMade: boolean) => readonly Problem[]) | undefined;
   readonly refuse: ((old: Values, next: Values) => Problem | undefined) | undefined;
   readonly questions: readonly Question[];
   readonly warnings: ((old: Values, next: Values) => readonly string[]) | undefined;

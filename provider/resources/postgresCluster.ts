@@ -29,10 +29,10 @@ const inputs = z.object({
     "Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster.",
   ),
   region: computed(regionCode).describe(
-    "Region code, for example `fra`; it must offer Postgres. Required for an empty cluster. Changing it replaces the cluster.",
+    "Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster.",
   ),
   plan: computed(plan).describe(
-    "Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required for an empty cluster. Changing it replaces the cluster.",
+    "Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster.",
   ),
   diskSizeGb: computed(z.int().min(10).max(1000)).describe(
     "Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.",
@@ -54,10 +54,10 @@ const inputs = z.object({
       pitrTime: optional(time, "RFC 3339 time with offset to restore to."),
     }),
   ).describe(
-    "Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.",
+    "Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.",
   ),
   fork: computed(z.object({ cluster: source })).describe(
-    "Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.",
+    "Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.",
   ),
   deletionProtection: behaviour(z.boolean().default(true)).describe(
     "Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.",
@@ -253,10 +253,12 @@ function post(api: Api, orgSlug: string, { name, restore, fork, ...wanted }: Inp
 }
 
 /** A cluster has one source, and takes from it what would otherwise be said. */
-function problemsOf(given: Partial<Inputs>): readonly Problem[] {
+function problemsOf(given: Partial<Inputs>, isMade: boolean): readonly Problem[] {
   const { restore, fork } = given;
   if (restore && fork)
     return [{ path: ["fork"], message: "cannot go together with restore; a cluster is made from one source" }];
+  // One that is there has them already, wherever they came from.
+  if (!restore && !fork && isMade) return [];
   if (!restore && !fork)
     return (["region", "plan"] as const)
       .filter((name) => given[name] === undefined)

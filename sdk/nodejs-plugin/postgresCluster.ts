@@ -76,7 +76,7 @@ export class PostgresCluster extends pulumi.CustomResource {
      */
     declare public readonly diskSizeGb: pulumi.Output<number | undefined>;
     /**
-     * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+     * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
      */
     declare public readonly fork: pulumi.Output<outputs.PostgresClusterFork | undefined>;
     /**
@@ -132,7 +132,7 @@ export class PostgresCluster extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly replicas: pulumi.Output<number | undefined>;
     /**
-     * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+     * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
      */
     declare public readonly restore: pulumi.Output<outputs.PostgresClusterRestore | undefined>;
     /**
@@ -232,7 +232,7 @@ export interface PostgresClusterArgs {
      */
     diskSizeGb?: pulumi.Input<number | undefined>;
     /**
-     * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+     * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
      */
     fork?: pulumi.Input<inputs.PostgresClusterForkArgs | undefined>;
     /**
@@ -248,7 +248,7 @@ export interface PostgresClusterArgs {
      */
     pgMajorVersion?: pulumi.Input<enums.PostgresClusterPgMajorVersion | undefined>;
     /**
-     * Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required for an empty cluster. Changing it replaces the cluster.
+     * Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster.
      */
     plan?: pulumi.Input<string | undefined>;
     /**
@@ -260,11 +260,11 @@ export interface PostgresClusterArgs {
      */
     postgisEnabled?: pulumi.Input<boolean | undefined>;
     /**
-     * Region code, for example `fra`; it must offer Postgres. Required for an empty cluster. Changing it replaces the cluster.
+     * Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster.
      */
     region?: pulumi.Input<string | undefined>;
     /**
-     * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+     * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
      */
     restore?: pulumi.Input<inputs.PostgresClusterRestoreArgs | undefined>;
 }

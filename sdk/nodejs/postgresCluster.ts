@@ -39,9 +39,9 @@ export class PostgresCluster extends pulumi.CustomResource {
   declare readonly poolMode: pulumi.Output<"session" | "transaction" | undefined>;
   /** Whether the extension PostGIS may be installed. */
   declare readonly postgisEnabled: pulumi.Output<boolean | undefined>;
-  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
   declare readonly restore: pulumi.Output<output.PostgresClusterRestore | undefined>;
-  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
   declare readonly fork: pulumi.Output<output.PostgresClusterFork | undefined>;
   /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. */
   declare readonly deletionProtection: pulumi.Output<boolean>;
@@ -92,9 +92,9 @@ export interface PostgresClusterArgs {
   name?: pulumi.Input<string> | undefined;
   /** Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster. */
   organization?: pulumi.Input<string> | undefined;
-  /** Region code, for example `fra`; it must offer Postgres. Required for an empty cluster. Changing it replaces the cluster. */
+  /** Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster. */
   region?: pulumi.Input<string> | undefined;
-  /** Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required for an empty cluster. Changing it replaces the cluster. */
+  /** Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster. */
   plan?: pulumi.Input<string> | undefined;
   /** Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster. */
   diskSizeGb?: pulumi.Input<number> | undefined;
@@ -104,9 +104,9 @@ export interface PostgresClusterArgs {
   poolMode?: pulumi.Input<"session" | "transaction"> | undefined;
   /** Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster. */
   postgisEnabled?: pulumi.Input<boolean> | undefined;
-  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
   restore?: pulumi.Input<input.PostgresClusterRestore> | undefined;
-  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster. */
+  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
   fork?: pulumi.Input<input.PostgresClusterFork> | undefined;
   /**
    * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.

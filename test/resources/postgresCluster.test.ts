@@ -195,6 +195,22 @@ describe("PostgresCluster", () => {
     );
   });
 
+  test("a fork that is left out once it is made changes nothing, and asks for nothing that came with it", async () => {
+    const { cluster: from } = await sourceOf(service);
+    const given = { name: "forked", region: null, plan: null };
+    const { id, state, inputs } = await make({ ...given, fork: { cluster: from } });
+    const without = await cluster.check(inputs, { name: "forked", deletionProtection: false });
+    expect(without.failures).toEqual([]);
+    expect(await cluster.diff(id, state, without.inputs)).toBe("same");
+    const updated = await cluster.update(id, state, without.inputs);
+    expect(updated).toMatchObject({ region: "fra", plan: "basic", status: "ready" });
+    const later = await cluster.check(without.inputs, { name: "forked", deletionProtection: false });
+    expect(later.failures).toEqual([]);
+    expect(await cluster.diff(id, updated, later.inputs)).toBe("same");
+    // What replaces it would be made anew: the engine checks it without the inputs before.
+    expect(await problems({ name: "forked" })).toMatch(/region: is required.*\nplan: is required/);
+  });
+
   test("under protection it is neither deleted nor replaced, by one switch", async () => {
     const { id, inputs, state } = await make({ name: "kept", deletionProtection: true });
     await expect(cluster.delete(id, state)).rejects.toThrow(

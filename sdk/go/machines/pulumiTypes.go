@@ -9202,7 +9202,7 @@ func (o PostgresBackupDetailsArrayOutput) Index(i pulumi.IntInput) PostgresBacku
 	}).(PostgresBackupDetailsOutput)
 }
 
-// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
 type PostgresClusterFork struct {
 	// Cluster to copy: the `id` of a PostgresCluster.
 	Cluster string `pulumi:"cluster"`
@@ -9219,7 +9219,7 @@ type PostgresClusterForkInput interface {
 	ToPostgresClusterForkOutputWithContext(context.Context) PostgresClusterForkOutput
 }
 
-// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
 type PostgresClusterForkArgs struct {
 	// Cluster to copy: the `id` of a PostgresCluster.
 	Cluster pulumi.StringInput `pulumi:"cluster"`
@@ -9278,7 +9278,7 @@ func (i *postgresClusterForkPtrType) ToPostgresClusterForkPtrOutputWithContext(c
 	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterForkPtrOutput)
 }
 
-// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
 type PostgresClusterForkOutput struct{ *pulumi.OutputState }
 
 func (PostgresClusterForkOutput) ElementType() reflect.Type {
@@ -9342,7 +9342,7 @@ func (o PostgresClusterForkPtrOutput) Cluster() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
 type PostgresClusterRestore struct {
 	// Backup to restore: the `id` of a PostgresBackup.
 	BackupId *string `pulumi:"backupId"`
@@ -9363,7 +9363,7 @@ type PostgresClusterRestoreInput interface {
 	ToPostgresClusterRestoreOutputWithContext(context.Context) PostgresClusterRestoreOutput
 }
 
-// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
 type PostgresClusterRestoreArgs struct {
 	// Backup to restore: the `id` of a PostgresBackup.
 	BackupId pulumi.StringPtrInput `pulumi:"backupId"`
@@ -9426,7 +9426,7 @@ func (i *postgresClusterRestorePtrType) ToPostgresClusterRestorePtrOutputWithCon
 	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterRestorePtrOutput)
 }
 
-// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
 type PostgresClusterRestoreOutput struct{ *pulumi.OutputState }
 
 func (PostgresClusterRestoreOutput) ElementType() reflect.Type {

@@ -1087,7 +1087,7 @@ export interface MachineVolumeTempDirArgs {
 }
 
 /**
- * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+ * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
  */
 export interface PostgresClusterForkArgs {
     /**
@@ -1097,7 +1097,7 @@ export interface PostgresClusterForkArgs {
 }
 
 /**
- * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+ * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
  */
 export interface PostgresClusterRestoreArgs {
     /**

@@ -1899,7 +1899,7 @@ export interface PostgresBackupDetails {
 }
 
 /**
- * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+ * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
  */
 export interface PostgresClusterFork {
     /**
@@ -1909,7 +1909,7 @@ export interface PostgresClusterFork {
 }
 
 /**
- * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+ * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
  */
 export interface PostgresClusterRestore {
     /**

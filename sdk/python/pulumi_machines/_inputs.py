@@ -4853,7 +4853,7 @@ class MachineVolumeTempDirArgs:
 
 class PostgresClusterForkArgsDict(TypedDict):
     """
-    Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+    Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
     """
     cluster: pulumi.Input[_builtins.str]
     """
@@ -4865,7 +4865,7 @@ class PostgresClusterForkArgs:
     def __init__(__self__, *,
                  cluster: pulumi.Input[_builtins.str]):
         """
-        Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+        Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
 
         :param pulumi.Input[_builtins.str] cluster: Cluster to copy: the `id` of a PostgresCluster.
         """
@@ -4886,7 +4886,7 @@ class PostgresClusterForkArgs:
 
 class PostgresClusterRestoreArgsDict(TypedDict):
     """
-    Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+    Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
     """
     cluster: pulumi.Input[_builtins.str]
     """
@@ -4908,7 +4908,7 @@ class PostgresClusterRestoreArgs:
                  backup_id: pulumi.Input[Optional[_builtins.str]] = None,
                  pitr_time: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+        Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
 
         :param pulumi.Input[_builtins.str] cluster: Cluster to copy: the `id` of a PostgresCluster.
         :param pulumi.Input[_builtins.str] backup_id: Backup to restore: the `id` of a PostgresBackup.

@@ -5889,12 +5889,12 @@ class PostgresBackupDetails(dict):
 @pulumi.output_type
 class PostgresClusterFork(dict):
     """
-    Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+    Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
     """
     def __init__(__self__, *,
                  cluster: _builtins.str):
         """
-        Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+        Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
 
         :param _builtins.str cluster: Cluster to copy: the `id` of a PostgresCluster.
         """
@@ -5912,7 +5912,7 @@ class PostgresClusterFork(dict):
 @pulumi.output_type
 class PostgresClusterRestore(dict):
     """
-    Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+    Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -5938,7 +5938,7 @@ class PostgresClusterRestore(dict):
                  backup_id: Optional[_builtins.str] = None,
                  pitr_time: Optional[_builtins.str] = None):
         """
-        Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out. Changing it replaces the cluster.
+        Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
 
         :param _builtins.str cluster: Cluster to copy: the `id` of a PostgresCluster.
         :param _builtins.str backup_id: Backup to restore: the `id` of a PostgresBackup.
