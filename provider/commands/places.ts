@@ -1,6 +1,8 @@
 // Where to look: the place that the stack's configuration names, and that of every provider a program made.
 import { configKeys, readConfig, type Config } from "../core/config.ts";
-import { isSealed, plainText, type ProviderHeld, type StackState } from "./stackState.ts";
+import type { Api } from "../client/api.ts";
+import { clientFor } from "../client/connect.ts";
+import { isSealed, openText, plainText, type ProviderHeld, type StackState } from "./stackState.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
 
 /** One service and organization, with the resources that are there by the state. */
@@ -71,3 +73,21 @@ const inputsOf =
   ({ inputs }: ProviderHeld): Get =>
   (key) =>
     plainText(inputs[key]);
+
+/**
+ * The client for what a provider of the program made, or the stack's configuration.
+ * @param urn of the provider, undefined for the default one
+ * @param providers with their secrets in the clear
+ */
+export function clientOf(
+  urn: string | undefined,
+  own: ReadonlyMap<string, string>,
+  providers: readonly ProviderHeld[],
+  warn: (message: string) => void,
+): Api {
+  const made = providers.find((provider) => provider.urn === urn);
+  return clientFor(
+    readConfig((key) => (made ? openText(made.inputs[key]) : own.get(key)), process.env),
+    warn,
+  );
+}

@@ -71,8 +71,8 @@ export function readState(text: string, source: string): StackState {
   const resources = listIn(deployment, "resources");
   const pending = listIn(deployment, "pending_operations").filter(({ type }) => type === "creating");
   const held = [
-    ...resources.flatMap((found) => heldIn(found, false)),
-    ...pending.flatMap(({ resource }) => (isObject(resource) ? heldIn(resource, true) : [])),
+    ...resources.flatMap((found) => heldIn(found) ?? []),
+    ...pending.flatMap(({ resource }) => (isObject(resource) ? (heldIn(resource, true) ?? []) : [])),
   ];
   const [, , stack, project] = /^(urn:pulumi:)([^:]*)::([^:]*)::/.exec(firstUrn(resources, held)) ?? [];
   return {
@@ -91,7 +91,8 @@ export function readState(text: string, source: string): StackState {
 const firstUrn = (resources: readonly Values[], held: readonly Held[]): string =>
   plainText(resources[0]?.["urn"]) ?? held[0]?.urn ?? "";
 
-function deploymentIn(text: string, source: string): Values {
+/** The deployment in an export. @throws MachinesError `invalid-input` for any other text */
+export function deploymentIn(text: string, source: string): Values {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -107,7 +108,8 @@ function deploymentIn(text: string, source: string): Values {
   return deployment;
 }
 
-const listIn = (deployment: Values, key: string): readonly Values[] => {
+/** A list of a deployment. */
+export const listIn = (deployment: Values, key: string): readonly Values[] => {
   const list = deployment[key];
   return Array.isArray(list) ? list.filter(isObject) : [];
 };
@@ -121,26 +123,25 @@ function tokenIn(urn: string): string {
 
 const isDefaultProvider = (urn: string): boolean => /^default(_|$)/.test(nameIn(urn));
 
-function heldIn(found: Values, isPending: boolean): Held[] {
+/** A resource of a deployment; undefined where it is none of ours. */
+export function heldIn(found: Values, isPending = false): Held | undefined {
   const { urn, id, inputs, outputs, parent, provider, external } = found;
-  if (typeof urn !== "string") return [];
+  if (typeof urn !== "string") return undefined;
   const type = /^(?:pulumi-nodejs:dynamic\/machines:|machines:index:)(\w+)$/.exec(tokenIn(urn))?.[1];
-  if (type === undefined) return [];
+  if (type === undefined) return undefined;
   const from = (plainText(provider) ?? "").replace(/::[^:]*$/, "");
-  return [
-    {
-      urn,
-      name: nameIn(urn),
-      type,
-      id: isPending || typeof id !== "string" ? "" : id,
-      isPending,
-      isExternal: external === true,
-      inputs: isObject(inputs) ? inputs : {},
-      outputs: isObject(outputs) ? outputs : {},
-      parent: typeof parent === "string" && !parent.includes("::pulumi:pulumi:Stack::") ? parent : undefined,
-      provider: from === "" || isDynamic(urn) || isDefaultProvider(from) ? undefined : from,
-    },
-  ];
+  return {
+    urn,
+    name: nameIn(urn),
+    type,
+    id: isPending || typeof id !== "string" ? "" : id,
+    isPending,
+    isExternal: external === true,
+    inputs: isObject(inputs) ? inputs : {},
+    outputs: isObject(outputs) ? outputs : {},
+    parent: typeof parent === "string" && !parent.includes("::pulumi:pulumi:Stack::") ? parent : undefined,
+    provider: from === "" || isDynamic(urn) || isDefaultProvider(from) ? undefined : from,
+  };
 }
 
 /** Resources by the owners that what was made for them may carry: of both bindings, for a stack may have changed over. */

@@ -7,6 +7,7 @@ import { MachinesError, messageOf } from "../../core/errors.ts";
 import type { Streams } from "../orphans.ts";
 import { exportStack, pulumi } from "../pulumi.ts";
 import { readState, type Held } from "../stackState.ts";
+import { untilItEnds } from "../terminal.ts";
 import { costsOf, stepsOf, type Step } from "./plan.ts";
 import {
   configOf,
@@ -18,7 +19,6 @@ import {
   setConfig,
   tagsOf,
   telling,
-  untilItEnds,
   type Project,
   type Stack,
   type StackConfig,

@@ -1,10 +1,9 @@
 // Whether the Machines of a release run it, and pass their checks.
 import type { Api } from "../../client/api.ts";
-import { clientFor } from "../../client/connect.ts";
-import { readConfig } from "../../core/config.ts";
 import { messageOf } from "../../core/errors.ts";
+import { clientOf } from "../places.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
-import { openText, readState } from "../stackState.ts";
+import { readState } from "../stackState.ts";
 import type { ReleaseRecord, Stack } from "./stacks.ts";
 
 /** Why the Machines of a release are not healthy now; nothing where they are. They are looked at with the stack's own tokens. */
@@ -33,15 +32,8 @@ export async function unhealthy(stack: Stack, { machines, digest }: ReleaseRecor
 async function clientsOf(stack: Stack): Promise<(machine: string) => Api> {
   const [own, text] = await Promise.all([stackConfig(stack.name), exportStack(stack.name, "clear")]);
   const { resources, providers } = readState(text, `the state of ${stack.name}`);
-  const clients = new Map<string | undefined, Api>();
   return (machine) => {
     const urn = resources.find(({ type, id }) => type === "Machine" && id === machine)?.provider;
-    const known = clients.get(urn);
-    if (known !== undefined) return known;
-    const made = providers.find((provider) => provider.urn === urn);
-    const config = readConfig((key) => (made ? openText(made.inputs[key]) : own.get(key)), process.env);
-    const client = clientFor(config, () => undefined);
-    clients.set(urn, client);
-    return client;
+    return clientOf(urn, own, providers, () => undefined);
   };
 }

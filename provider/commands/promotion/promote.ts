@@ -1,10 +1,10 @@
 // `pulumi-machines promote`: a release goes from one stack to the next, or a stack goes back to the one before.
 import { userInfo } from "node:os";
-import { createInterface } from "node:readline/promises";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { MachinesError, messageOf } from "../../core/errors.ts";
 import { bareId } from "../../core/values.ts";
 import type { Streams } from "../orphans.ts";
+import { agreed, requireSomebody, untilItEnds, type Asking } from "../terminal.ts";
 import { unhealthy } from "./health.ts";
 import { costsOf, destructive, stepsOf, usesImage, type Step } from "./plan.ts";
 import {
@@ -18,18 +18,15 @@ import {
   runsNow,
   standingOf,
   telling,
-  untilItEnds,
   type ReleaseRecord,
   type Stack,
 } from "./stacks.ts";
 
 /** What the command is told. */
-export interface PromoteOptions {
+export interface PromoteOptions extends Asking {
   /** Packs that check the stack, with a file of configuration for each or none at all; `{stack}` stands for its name. */
   readonly policyPack?: readonly string[];
   readonly policyPackConfig?: readonly string[];
-  readonly yes?: true;
-  readonly dryRun?: true;
   /** Who promotes; the user of this computer when left out. */
   readonly by?: string;
 }
@@ -109,8 +106,7 @@ function byOf({ by }: PromoteOptions): string {
 /** Shows, previews, asks, applies, looks whether it is healthy, and writes down. */
 async function carryOut(move: Move, options: PromoteOptions, { out, err }: Streams): Promise<0 | 1> {
   const { to, current, wanted, meanwhile, after, title } = move;
-  if (!options.yes && !options.dryRun && !process.stdin.isTTY)
-    throw new MachinesError("invalid-input", "there is nobody to ask: say --yes, or --dry-run to only look");
+  requireSomebody(options);
   out(`${title}\n${changesOf(current, wanted)}\n`);
   const forStack = (paths: readonly string[]) => paths.map((path) => path.replaceAll("{stack}", bareId(to.name)));
   const packs = {
@@ -138,7 +134,7 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
     );
     return 1;
   }
-  if (options.dryRun || !(await agreed(options, to.name))) {
+  if (options.dryRun || !(await agreed(options, `Change ${to.name}?`))) {
     out(options.dryRun ? "This was a dry run: nothing has changed.\n" : "Not promoted. Nothing has changed.\n");
     return options.dryRun ? 0 : 1;
   }
@@ -219,16 +215,4 @@ function summaryOf(steps: readonly Step[]): string {
     ...(gone.length === 0 ? [] : [`  deletes   ${gone.map(({ type, name }) => `${type} ${name}`).join(", ")}`]),
     `  cost      about ${before.toFixed(2)} -> ${after.toFixed(2)} ${currency} a month\n`,
   ].join("\n");
-}
-
-async function agreed({ yes }: PromoteOptions, stack: string): Promise<boolean> {
-  if (yes) return true;
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  try {
-    return /^y(es)?$/i.test((await terminal.question(`Change ${stack}? [y/N] `)).trim());
-  } catch {
-    return false; // ^D or ^C
-  } finally {
-    terminal.close();
-  }
 }

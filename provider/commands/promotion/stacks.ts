@@ -237,14 +237,3 @@ export function reasonOf(error: unknown, { name }: Stack): string {
 
 /** Has the CLI tell what it does as it goes. */
 export const telling = (out: (text: string) => void) => ({ onOutput: out, onError: out, color: "never" }) as const;
-
-/** Runs the CLI to its end also when this is interrupted: ^C reaches both, and the CLI first finishes what it has begun. */
-export async function untilItEnds<T>(work: () => Promise<T>): Promise<T> {
-  const wait = (): void => undefined;
-  process.on("SIGINT", wait);
-  try {
-    return await work();
-  } finally {
-    process.off("SIGINT", wait);
-  }
-}
