@@ -45,6 +45,8 @@ export interface Context {
   readonly left?: readonly string[];
   /** True while something after creation or change failed: the next update has work to do whatever changed. */
   readonly unfinished?: boolean;
+  /** True on a replacement that the user has given up by `pulumi-machines undo-replacement`, which alone writes it: it may be deleted. */
+  readonly discard?: boolean;
   /** What the service said at preview; judged by check, where it is known which inputs are new. */
   readonly findings?: readonly unknown[];
 }

@@ -200,7 +200,8 @@ export const claimantOtherThan = (claim: string, owner: string | undefined): str
 export function refuseLoss(resource: Resource, state: Values, id: string): void {
   const known = ofOwner(contextOf(state).owner);
   if (isParent(resource)) refuseLossWithin(resource, id);
-  if (resource.losesData === undefined) return;
+  // Of a replacement that was given up the user was asked, and of nothing that the program has put into it.
+  if (resource.losesData === undefined || contextOf(state).discard === true) return;
   if (known === undefined) {
     if (isProtected(resource) && !mayLoseData(resource, state)) throw protectedFrom(resource, id);
   } else if (!mayLoseData(resource, known.inputs)) throw unseenReplacement(resource, id);
