@@ -7,6 +7,7 @@ import { orphans, type Options, type Streams } from "./orphans.ts";
 import { create, destroy, sweep, type CreateOptions } from "./promotion/environment.ts";
 import { promote, rollback, type PromoteOptions } from "./promotion/promote.ts";
 import { status, type StatusOptions } from "./promotion/status.ts";
+import { undoReplacement, type UndoOptions } from "./undoReplacement.ts";
 
 const streams: Streams = {
   out: (text) => void process.stdout.write(text),
@@ -40,6 +41,18 @@ function declare(): Command {
     .action(async ({ cwd, ...options }: Options & { readonly cwd?: string }) => {
       if (cwd !== undefined) enter(cwd);
       process.exitCode = await orphans(options, streams);
+    });
+  program
+    .command("undo-replacement")
+    .description("make the original of a replaced resource the resource's own again; looks and asks before")
+    .argument("[resources...]", "name, URN, or id of the original (default: all that hold data, and Apps)")
+    .option("-s, --stack <name>", "stack of the project (default: the selected one)")
+    .option("-C, --cwd <folder>", "work as if started in this folder")
+    .option("--dry-run", "show, and change nothing")
+    .option("-y, --yes", "do not ask")
+    .action(async (resources: string[], { cwd, ...options }: UndoOptions & { readonly cwd?: string }) => {
+      if (cwd !== undefined) enter(cwd);
+      process.exitCode = await undoReplacement(resources, options, streams);
     });
   program
     .command("promote")
