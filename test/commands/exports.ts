@@ -14,6 +14,8 @@ export interface Exported {
   readonly inputs?: Values;
   readonly outputs?: Values;
   readonly external?: boolean;
+  /** Whether it waits for its deletion. */
+  readonly delete?: boolean;
   /** Name of the provider that the program made for it. */
   readonly provider?: string;
   /** Name of the component around it. */

@@ -86,6 +86,30 @@ describe("replacement", () => {
     expect(await of(type).read(id, { state, inputs })).toBeUndefined();
   });
 
+  test("a replacement that its user has given up is deleted, and nothing else of the resource", async () => {
+    const news = { app: "app", region: "ams" };
+    const original = await made("Volume", news);
+    const replacement = await made("Volume", news);
+    await of("Volume").checked(news, original.inputs);
+    const { id, inputs, state } = replacement;
+    await expect(of("Volume").delete({ id, state, inputs })).rejects.toThrow(/is guarded/);
+    await of("Volume").delete({ id, state: { ...state, __context: { discard: true } }, inputs });
+    expect(await of("Volume").read(id, { state, inputs })).toBeUndefined();
+    await expect(of("Volume").delete(original)).rejects.toThrow(/is guarded/);
+    expect(await of("Volume").read(original.id, original)).toBeDefined();
+  });
+
+  test("a cluster that was given up goes also with the whole stack; a program cannot say so of its own", async () => {
+    const news = { region: "fra", plan: "basic" };
+    const type = "PostgresCluster";
+    const { id, state } = await made(type, news);
+    const inputs = await of(type).checked({ ...news, __context: { discard: true } });
+    expect(inputs["__context"] ?? {}).not.toHaveProperty("discard");
+    await nextRun();
+    await of(type).delete({ id, state: { ...state, __context: { discard: true } }, inputs });
+    expect(await of(type).read(id, { state, inputs })).toBeUndefined();
+  });
+
   test("what a program no longer has is deleted as it says", async () => {
     const { id, inputs, state } = await made("Volume", { app: "app", region: "ams" });
     await of("Volume", "another").checked({ app: "app" });

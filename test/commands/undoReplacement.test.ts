@@ -1,0 +1,142 @@
+// The command around an undo, with a CLI that does as the test says; the real one is in test/e2e.
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { contextOf, type Values } from "../../provider/core/resource.ts";
+import { makeApp, makeVolume } from "../support/around.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
+import { command, type Ran } from "./command.ts";
+import { exportOf, sealed, shapes, urnOf, type Shape } from "./exports.ts";
+
+/** Answers from files of its folder: `export.json`, and from the second time on `later.json` where there is one. */
+const cli = `#!/usr/bin/env node
+const { existsSync, readFileSync, writeFileSync, appendFileSync } = require("node:fs");
+const { join } = require("node:path");
+const [verb, what, ...rest] = process.argv.slice(2);
+const file = (name) => join(__dirname, name);
+if (verb === "config") process.stdout.write(readFileSync(file("config.json")));
+else if (what === "export") {
+  const again = existsSync(file("asked")) && existsSync(file("later.json"));
+  appendFileSync(file("asked"), rest.join(" ") + "\\n");
+  process.stdout.write(readFileSync(file(again ? "later.json" : "export.json")));
+} else if (existsSync(file("refuses"))) {
+  process.stderr.write("error: the stack is currently locked by 1 lock(s)\\n");
+  process.exit(255);
+} else writeFileSync(file("imported.json"), readFileSync(0));
+`;
+
+describe("undo-replacement", () => {
+  let service: TestService;
+  let folder = "";
+  let [before, now] = ["", ""];
+  const at = (name: string): string => join(folder, name);
+  const write = (name: string, text: string): void => writeFileSync(at(name), text);
+
+  beforeAll(async () => {
+    service = await startService();
+    await makeApp(service, "shop");
+    before = `shop/${await makeVolume(service, "shop", "ams")}`;
+    now = `shop/${await makeVolume(service, "shop", "ams")}`;
+  });
+  afterAll(() => service.close());
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "undo-"));
+    write("pulumi", cli);
+    chmodSync(at("pulumi"), 0o755);
+    write("config.json", "{}");
+    write("export.json", state());
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const state = (original = before, provider?: string, shape: Shape = "plugin"): string => {
+    const volume = { type: "Volume", name: "data", inputs: { secret: sealed }, ...(provider ? { provider } : {}) };
+    return exportOf(
+      shape,
+      [
+        { type: "App", name: "shop", id: "shop" },
+        { ...volume, id: now },
+        { ...volume, id: original, delete: true },
+      ],
+      provider ? { providers: { [provider]: { endpoint: service.url, token: clear(service.token) } } } : {},
+    );
+  };
+  /** A secret, as an export with `--show-secrets` has it. */
+  const clear = (text: string): Values => ({ ...sealed, ciphertext: undefined, plaintext: JSON.stringify(text) });
+  const undo = (args: readonly string[] = ["--yes"], env: Record<string, string> = {}): Promise<Ran> =>
+    command(service, ["undo-replacement", ...args], {
+      cwd: folder,
+      env: { PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}`, ...env },
+    });
+  const copies = (): string[] => readdirSync(folder).filter((file) => file.startsWith("dev-before-undo-"));
+  interface Imported {
+    readonly version: number;
+    readonly deployment: { readonly resources: readonly Values[] };
+  }
+  const imported = (): Imported => JSON.parse(readFileSync(at("imported.json"), "utf8")) as Imported;
+
+  test.each(shapes)("what is written is what was exported, but for the two (%s)", async (shape) => {
+    write("export.json", state(before, undefined, shape));
+    const sent = service.requests.length;
+    expect(await undo()).toMatchObject({ code: 0, err: "" });
+    expect(service.requests.slice(sent).filter(isWrite)).toEqual([]);
+    const was = JSON.parse(readFileSync(at("export.json"), "utf8")) as Imported;
+    const is = imported();
+    expect({ ...is, deployment: { ...is.deployment, resources: [] } }).toEqual({
+      ...was,
+      deployment: { ...was.deployment, resources: [] },
+    });
+    const volumes = is.deployment.resources.filter(({ urn }) => urn === urnOf(shape, "Volume", "data"));
+    expect(volumes.map(({ id, delete: leaves, outputs }) => [id, leaves, contextOf(outputs as Values)])).toEqual([
+      [before, undefined, {}],
+      [now, true, { discard: true }],
+    ]);
+    expect(volumes.map(({ inputs }) => (inputs as Values)["secret"])).toEqual([sealed, sealed]);
+    // The copy is for the user alone.
+    const [copy = "", ...more] = copies();
+    expect(more).toEqual([]);
+    expect(readFileSync(at(copy), "utf8")).toBe(readFileSync(at("export.json"), "utf8"));
+    expect(statSync(at(copy)).mode & 0o777).toBe(0o600);
+  });
+
+  const nothingChanged = (): void => {
+    expect(existsSync(at("imported.json"))).toBe(false);
+    expect(copies()).toEqual([]);
+  };
+
+  test("what another run changes in between is not overwritten", async () => {
+    write("later.json", state("shop/vol_other"));
+    const { code, err } = await undo();
+    expect([code, err]).toEqual([2, expect.stringContaining("the state of dev has changed since it was read")]);
+    nothingChanged();
+  });
+
+  test("an import that is refused leaves no copy behind", async () => {
+    write("refuses", "");
+    const { code, err } = await undo();
+    expect([code, err]).toEqual([2, expect.stringMatching(/currently locked.*\nNothing has changed\./)]);
+    nothingChanged();
+  });
+
+  test("an original that is gone stays as it is", async () => {
+    write("export.json", state("shop/vol_gone"));
+    const { code, err } = await undo();
+    expect([code, err]).toEqual([1, expect.stringMatching(/^The Volume shop\/vol_gone is gone.*`pulumi refresh`/)]);
+    nothingChanged();
+  });
+
+  test("a service that does not answer proves nothing", async () => {
+    const { code, err } = await undo(["--yes"], { MACHINES_TOKEN: "wrong" });
+    expect([code, err]).toEqual([2, expect.stringContaining("401")]);
+    nothingChanged();
+  });
+
+  test("what a provider of the program made is looked for where that leads", async () => {
+    write("export.json", state(before, "there"));
+    const { code, out, err } = await undo(["--dry-run"], { MACHINES_ENDPOINT: "http://127.0.0.1:9", MACHINES_TOKEN: "x" });
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toContain(`  keeps    ${before}`);
+    expect(out + err).not.toContain(service.token);
+    nothingChanged();
+  });
+});

@@ -1,0 +1,216 @@
+// Originals that a replacement would have destroyed, and the way back to them, with the packed command and the real CLI.
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { makeMachine, send } from "../support/around.ts";
+import { bindings, Stack, type Ran } from "../support/stack.ts";
+import { isWrite, startService, type TestService } from "../support/startService.ts";
+
+const shop = (name = "undo-shop", more = "") => `
+import * as machines from "pulumi-machines";
+const app = new machines.App("shop", { name: "${name}" });
+const data = new machines.Volume("data", { app: app.id, region: "ams", sizeGb: 1${more} });
+new machines.Machine("web", { app: app.id, region: "ams", config: { image: "registry.example.com/shop:1", mounts: [{ volume: data.id, path: "/data" }] } });
+`;
+
+const cluster = (more = "") => `
+import * as machines from "pulumi-machines";
+new machines.PostgresCluster("main", { region: "fra", plan: "basic"${more} });
+`;
+
+const guarded = /is guarded: .*`npx pulumi-machines undo-replacement`.*To lose it on purpose, set (allowDataLoss: true|deletionProtection: false)/s;
+
+describe.each(bindings)("undoing a replacement, %s", (binding) => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service.close());
+
+  const begin = async (program: string): Promise<Stack> => {
+    const stack = new Stack(inject("installed"), "undo", binding);
+    stack.program(program);
+    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    await stack.up();
+    return stack;
+  };
+  /** Runs the command as `npx pulumi-machines` does; it never changes anything on the service. */
+  const undo = async (stack: Stack, ...args: string[]): Promise<Ran> => {
+    const before = service.requests.length;
+    const command = join(inject("installed"), "node_modules/.bin/pulumi-machines");
+    const ran = await stack.run(["undo-replacement", ...args], { command, plain: true });
+    expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
+    expect(ran.output).not.toContain(service.token);
+    return ran;
+  };
+  const done = async (stack: Stack, ...args: string[]): Promise<string> => {
+    const { code, output } = await undo(stack, ...args);
+    expect(code, output).toBe(0);
+    return output;
+  };
+  /** Ids in the state by whether they wait for their deletion. */
+  const idsOf = async (stack: Stack, name: string) => {
+    const { deployment } = JSON.parse((await stack.run(["stack", "export"])).stdout) as {
+      deployment: { resources: { urn: string; id: string; delete?: boolean }[] };
+    };
+    const all = deployment.resources.filter(({ urn }) => urn.endsWith(`::${name}`));
+    const pick = (leaves: boolean) => all.filter((one) => (one.delete ?? false) === leaves).map(({ id }) => id);
+    return { current: pick(false), leaving: pick(true) };
+  };
+  const volumes = async (app = "undo-shop") =>
+    (await send<{ id: string; state: string }[]>(service, "GET", `/v1/apps/${app}/volumes`))
+      .filter(({ state }) => state === "created")
+      .map(({ id }) => `${app}/${id}`);
+  const mounted = async (stack: Stack) => {
+    const { outputs } = (await stack.state())["web"] ?? {};
+    return (outputs?.["config"] as { mounts: { volume: string }[] }).mounts[0]?.volume;
+  };
+  const forced = (stack: Stack, type: string, name: string) =>
+    stack.fails("up", "--yes", "--skip-preview", "--replace", stack.urn(type, name));
+  const unchanged = async (stack: Stack) => {
+    expect(await stack.preview()).toEqual({});
+    await stack.refresh();
+    expect(await stack.preview()).toEqual({});
+  };
+
+  describe("of a volume that a Machine mounts", () => {
+    let stack: Stack;
+    let original = "";
+    beforeAll(async () => {
+      stack = await begin(shop());
+      original = (await stack.state())["data"]?.id ?? "";
+    });
+
+    test("nothing was replaced yet", async () => {
+      expect(await done(stack, "--yes")).toContain("There is nothing to undo");
+      expect((await undo(stack, "data", "--yes")).output).toContain("the state holds none");
+    });
+
+    test("by force it is refused, in every run", async () => {
+      expect(await forced(stack, "Volume", "data")).toMatch(guarded);
+      expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(guarded);
+      const { current, leaving } = await idsOf(stack, "data");
+      expect(leaving).toEqual([original]);
+      expect((await volumes()).sort()).toEqual([...current, original].sort());
+    });
+
+    test("what would be done is shown, and done for nobody who was not asked", async () => {
+      const before = await stack.ok("stack", "export");
+      const [replacement = ""] = (await idsOf(stack, "data")).current;
+      const output = await done(stack, "--dry-run");
+      expect(output).toContain(`  keeps    ${original}, in the state since 20`);
+      expect(output).toContain(`  deletes  ${replacement}, in the state since 20`);
+      const { code, output: refused } = await undo(stack);
+      expect([code, refused]).toEqual([2, expect.stringContaining("there is nobody to ask: say --yes")]);
+      const { code: other, output: listed } = await undo(stack, "dato", "--yes");
+      expect([other, listed]).toEqual([2, expect.stringContaining(`${stack.urn("Volume", "data")}#${original}`)]);
+      expect(await stack.ok("stack", "export")).toBe(before);
+      expect(readdirSync(stack.dir).filter((file) => file.includes("before-undo"))).toEqual([]);
+    });
+
+    test("undone, up goes on with the original and deletes the replacement", async () => {
+      const [replacement = ""] = (await idsOf(stack, "data")).current;
+      const output = await done(stack, "--yes");
+      const file = /The state of before is in (dev-before-undo-\d{8}T\d{6}Z\.json)\./.exec(output)?.[1] ?? "";
+      expect(readdirSync(stack.dir)).toContain(file);
+      expect(await idsOf(stack, "data")).toEqual({ current: [original], leaving: [replacement] });
+      expect(await done(stack, "--yes")).toContain(`Given up before, for the next up to delete: Volume data (${replacement})`);
+      await stack.refresh();
+      await stack.up();
+      expect(await idsOf(stack, "data")).toEqual({ current: [original], leaving: [] });
+      expect(await volumes()).toEqual([original]);
+      expect(await mounted(stack)).toBe(original);
+      await unchanged(stack);
+    });
+
+    test("of two replacements in a row the user says which original is kept", async () => {
+      await forced(stack, "Volume", "data");
+      await forced(stack, "Volume", "data");
+      expect((await idsOf(stack, "data")).leaving).toHaveLength(2);
+      const { code, output } = await undo(stack, "--yes");
+      expect([code, output]).toEqual([2, expect.stringContaining("there are several originals of Volume \"data\"")]);
+      await done(stack, "--yes", `data#${original}`);
+      await stack.up();
+      expect(await volumes()).toEqual([original]);
+      await unchanged(stack);
+    });
+
+    test("an original that is gone is not gone back to, and a refresh forgets it", async () => {
+      stack.program(`${shop()}new machines.Volume("logs", { app: app.id, region: "ams", sizeGb: 1 });\n`);
+      await stack.up();
+      await forced(stack, "Volume", "logs");
+      const [gone = ""] = (await idsOf(stack, "logs")).leaving;
+      await send(service, "DELETE", `/v1/apps/${gone.replace("/", "/volumes/")}`);
+      const { code, output } = await undo(stack, "--yes");
+      expect([code, output]).toEqual([1, expect.stringContaining(`The Volume ${gone} is gone, or on its way out`)]);
+      await stack.refresh();
+      await unchanged(stack);
+      stack.program(shop());
+      await stack.up();
+    });
+
+    test("the other way out: the loss is allowed, and the replacement stays", async () => {
+      await forced(stack, "Volume", "data");
+      const [replacement = ""] = (await idsOf(stack, "data")).current;
+      stack.program(shop("undo-shop", ", allowDataLoss: true"));
+      await stack.up();
+      expect(await idsOf(stack, "data")).toEqual({ current: [replacement], leaving: [] });
+      expect(await volumes()).toEqual([replacement]);
+      expect(await mounted(stack)).toBe(replacement);
+      await stack.destroy();
+    });
+  });
+
+  test("of an App that was renamed over a volume", async () => {
+    const stack = await begin(shop());
+    const before = await stack.state();
+    stack.program(shop("undo-other"));
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/undo-replacement/);
+    expect(await idsOf(stack, "shop")).toEqual({ current: ["undo-other"], leaving: ["undo-shop"] });
+    const output = await done(stack, "--yes");
+    expect(output).toContain(`set name back to "undo-shop" in the program`);
+    stack.program(shop());
+    await stack.up();
+    const idsIn = (state: typeof before) => Object.entries(state).map(([name, { id }]) => [name, id]);
+    expect(idsIn(await stack.state())).toEqual(idsIn(before));
+    expect(await stack.ok("stack", "export")).not.toContain("undo-other");
+    await unchanged(stack);
+    await stack.destroy();
+    expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ apps: [] });
+  });
+
+  test("of an App whose replacement others have put something into meanwhile", async () => {
+    const stack = await begin(shop());
+    stack.program(shop("undo-other"));
+    await stack.fails("up", "--yes", "--skip-preview");
+    const machine = await makeMachine(service, "undo-other", { region: "ams", config: { image: "registry.example.com/a:1" } });
+    await done(stack, "--yes", "shop");
+    stack.program(shop());
+    // An App says itself what it still holds.
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toContain(`undo-other/${machine}`);
+    await send(service, "DELETE", `/v1/apps/undo-other/machines/${machine}?force=true`);
+    await stack.up();
+    await unchanged(stack);
+    await stack.destroy();
+  });
+
+  test("of a protected cluster that was tainted", async () => {
+    const stack = await begin(cluster());
+    const id = (await stack.state())["main"]?.id ?? "";
+    await stack.ok("state", "taint", stack.urn("PostgresCluster", "main"), "--yes");
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(guarded);
+    const { current: [replacement], leaving } = await idsOf(stack, "main");
+    expect(leaving).toEqual([id]);
+    await done(stack, "--yes");
+    expect((await stack.preview())["main"]?.op ?? "same").toBe("same");
+    await stack.up();
+    expect(await idsOf(stack, "main")).toEqual({ current: [id], leaving: [] });
+    await unchanged(stack);
+    const { data } = await send<{ data: { id: string; status: string }[] }>(service, "GET", "/v1/postgres?org_slug=personal");
+    expect(data.filter(({ status }) => status === "ready").map((one) => one.id)).toEqual([id]);
+    expect(replacement).not.toBe(id);
+    stack.program(cluster(", deletionProtection: false"));
+    await stack.up();
+    await stack.destroy();
+  });
+});
