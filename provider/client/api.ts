@@ -109,24 +109,32 @@ export function createApi(parts: ClientParts): Api {
   };
   const bind = (deadline: Deadline): Api => {
     const operationSends = counter(deadline);
-    const groups = Object.entries(contract).map(([group, rows]) => {
-      const methods = Object.entries(rows).map(([name, row]) => [
+    const methodsOf = (group: keyof Contract) => {
+      const methods = Object.entries(contract[group]).map(([name, row]) => [
         name,
         (args: Record<string, unknown>) => call({ ...parts, operationSends }, shared, deadline, row, args),
       ]);
-      return [group, Object.fromEntries(methods)];
-    });
-    return {
-      ...(Object.fromEntries(groups) as Methods),
+      return Object.fromEntries(methods) as Methods[typeof group];
+    };
+    return Object.assign(byGroup(methodsOf), {
       config: parts.config,
       clock: parts.clock,
       deadline,
       shared,
       within: bind,
       close: () => parts.transport.close(),
-    };
+    });
   };
   return bind({ at: Number.POSITIVE_INFINITY, allowed: "no limit" });
+}
+
+/** All groups, each made when it is first used: a run uses two or three, and each brings the schemas of all its rows. */
+export function byGroup(make: (group: keyof Contract) => Methods[keyof Contract]): Methods {
+  const groups = Object.keys(contract).map((group): [string, PropertyDescriptor] => {
+    let made: Methods[keyof Contract] | undefined;
+    return [group, { enumerable: true, get: () => (made ??= make(group as keyof Contract)) }];
+  });
+  return Object.defineProperties({}, Object.fromEntries(groups)) as Methods;
 }
 
 function counter({ requests = Number.POSITIVE_INFINITY, allowed }: Deadline): () => void {

@@ -1,9 +1,8 @@
 // A client as scripts hold it: the operations, and nothing of what resources need beside them.
-import { contract } from "../../api/index.ts";
 import { formatDuration } from "../../api/schema.ts";
 import { readConfig, type Config } from "../core/config.ts";
 import { MachinesError } from "../core/errors.ts";
-import type { Api, Methods } from "./api.ts";
+import { byGroup, type Api, type Methods } from "./api.ts";
 import { clientFor } from "./connect.ts";
 
 /** How a client is made. What is left out comes from the environment, as for the provider (`MACHINES_ENDPOINT`, …). */
@@ -80,14 +79,15 @@ const missing = (what: string, wayOut: string): MachinesError =>
   new MachinesError("configuration", `no ${what}: ${wayOut}`);
 
 function clientOf(api: Api): Client {
-  const groups = Object.keys(contract).map((group) => [group, api[group as keyof Methods]]);
-  const client: Client = {
-    ...(Object.fromEntries(groups) as Methods),
-    endpoint: api.config.endpoint,
-    organization: api.config.organization,
-    within: (limits) => clientOf(apiOf(client, limits)),
-    close: () => api.close(),
-  };
+  const client: Client = Object.assign(
+    byGroup((group) => api[group]),
+    {
+      endpoint: api.config.endpoint,
+      organization: api.config.organization,
+      within: (limits: Limits) => clientOf(apiOf(client, limits)),
+      close: () => api.close(),
+    },
+  );
   apis.set(client, api);
   return client;
 }
