@@ -1,16 +1,19 @@
-// Bundles both bindings, because what is one file starts several times faster: the dynamic one in place of what the compiler
-// made of it, beside it the client for scripts, which has its code from the same file, so that a process has one of it; the plugin with the schema beside it, in the layout that the clone, the npm package and the release archive
-// share. Run by the build, after the compiler, with our own node.
+// Bundles both bindings, because one file, or two, start several times faster than hundreds: the dynamic one in place of what
+// the compiler made of it, beside it the client for scripts, which has its code from the same file, so that a process has one
+// of it; the plugin with the schema beside it, in the layout that the clone, the npm package and the release archive share.
+// Run by the build, after the compiler, with our own node.
 import fs from "node:fs";
 import path from "node:path";
 import { rolldown } from "rolldown";
 import { inRoot } from "../lib/paths.mjs";
+import { lazyRegistries } from "./lazyRegistries.mjs";
 
 async function bundle(input, dir, { external = [], ...output } = {}) {
   const made = await rolldown({
     input,
     platform: "node",
     external,
+    plugins: [lazyRegistries],
     onLog: (level, log, handle) => handle(level === "warn" ? "error" : level, log),
   });
   const { output: files } = await made.write({ dir, entryFileNames: "[name].js", format: "cjs", ...output });
@@ -65,34 +68,28 @@ for (const folder of ["api", "provider"]) fs.rmSync(path.join(policy, folder), {
 
 const dist = inRoot("provider/dist");
 fs.rmSync(dist, { recursive: true, force: true });
-// @grpc/proto-loader is read by a diagnostic service of grpc-js that nobody starts.
-await bundle({ main: inRoot("provider/main.ts") }, dist, {
+// The entry is a file of its own, because a file that switches the compile cache on is not in it; so is undici, which a run
+// without a request never reads. @grpc/proto-loader is read by a diagnostic service of grpc-js that nobody starts.
+const plugged = await bundle({ main: inRoot("provider/main.ts") }, dist, {
   external: ["@grpc/proto-loader"],
-  codeSplitting: false,
+  chunkFileNames: "[name].js",
   minify: true,
 });
 // A single letter beyond ASCII makes V8 keep the whole text in twice the memory.
-const main = path.join(dist, "main.js");
-const ascii = fs
-  .readFileSync(main, "utf8")
-  .replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
-fs.writeFileSync(main, ascii);
+for (const file of plugged) {
+  const ascii = fs
+    .readFileSync(file, "utf8")
+    .replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  fs.writeFileSync(file, ascii);
+}
 fs.copyFileSync(inRoot("provider/schema.json"), path.join(dist, "schema.json"));
 
 // What a machine needs that has nothing but Node.js: published in pulumi-machines-plugin, and packed for `pulumi plugin install`.
 const plugin = inRoot("sdk/nodejs-plugin/plugin");
 const { version, license } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs/package.json"), "utf8"));
 fs.rmSync(plugin, { recursive: true, force: true });
-for (const file of [
-  "pulumi-resource-machines",
-  "PulumiPlugin.yaml",
-  "LICENSE",
-  "provider/dist/main.js",
-  "provider/dist/schema.json",
-]) {
-  fs.mkdirSync(path.dirname(path.join(plugin, file)), { recursive: true });
-  fs.copyFileSync(inRoot(file), path.join(plugin, file)); // with its mode
-}
+for (const file of ["pulumi-resource-machines", "PulumiPlugin.yaml", "LICENSE", "provider/dist"])
+  fs.cpSync(inRoot(file), path.join(plugin, file), { recursive: true }); // with its mode
 // The bundle needs no package. But Pulumi runs a folder that it is told to take as the plugin by means of the @pulumi/pulumi
 // in it, which it installs first.
 const { dependencies } = JSON.parse(fs.readFileSync(inRoot("sdk/nodejs-plugin/package.json"), "utf8"));
