@@ -10,7 +10,7 @@ import { Pair, type Sample, type Series } from "./measure.ts";
 import { readOptions, Stop, usage, type Options } from "./options.ts";
 import { describePolicy, measurePolicy, policyPackage } from "./policy.ts";
 import { describeMarkdown, describeSeries, describeStartups, figuresOf } from "./report.ts";
-import { measureStartup, type Startup } from "./startup.ts";
+import { measureStartups, type Startup } from "./startup.ts";
 import { prepareWorkbench, root, type Workbench } from "./workbench.ts";
 
 const results = join(root, "bench/results/latest.json");
@@ -84,11 +84,8 @@ async function measurePair(
   series: Series[],
   tell: (text: string) => void,
 ): Promise<void> {
-  for (const side of ["floor", "real"] as const) {
-    // The floor of the dynamic binding has the same host.
-    if (side === "floor" && pair.binding.name === "dynamic") continue;
-    startups.push(await measureStartup(workbench, pair, side));
-  }
+  startups.push(...(await measureStartups(workbench, pair)));
+  if (options.starts) return;
   const sizes = options.everything ? [pair.runs("everything")] : options.sizes;
   for (const size of sizes) {
     const progress = ({ round, operation, side, seconds }: Sample): void =>

@@ -1,12 +1,12 @@
 // Rounds of operations on two stacks of equal size: one with the real provider, one with the floor.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Binding } from "./bindings.ts";
 import { Stop, type Operation, type Options } from "./options.ts";
 import type { Usage } from "./processes.ts";
-import { Project } from "./project.ts";
+import { Project, type Kept } from "./project.ts";
 import { CountingService, type Requests } from "./countingService.ts";
 import { root, type Workbench } from "./workbench.ts";
 
@@ -56,11 +56,18 @@ const expected = (operation: Operation, size: number) =>
 export class Pair {
   readonly binding: Binding;
   readonly #projects: Record<SideName, Project>;
+  readonly #stateFile: string;
   #service: CountingService;
 
-  private constructor(binding: Binding, projects: Record<SideName, Project>, service: CountingService) {
+  private constructor(
+    binding: Binding,
+    projects: Record<SideName, Project>,
+    stateFile: string,
+    service: CountingService,
+  ) {
     this.binding = binding;
     this.#projects = projects;
+    this.#stateFile = stateFile;
     this.#service = service;
   }
 
@@ -81,7 +88,7 @@ export class Pair {
       real.reset(1);
       await real.operate("up", expected("create", 1));
       writeFileSync(stateFile, JSON.stringify(await real.kept()));
-      return new Pair(binding, { floor, real }, service);
+      return new Pair(binding, { floor, real }, stateFile, service);
     } catch (error) {
       await service.close();
       throw error;
@@ -91,6 +98,11 @@ export class Pair {
   /** Where the provider of a side runs. */
   surroundings(side: SideName): { cwd: string; env: NodeJS.ProcessEnv } {
     return this.#projects[side].surroundings;
+  }
+
+  /** What the floor answers: one resource of each type as it came to be. */
+  kept(): Record<string, Kept> {
+    return JSON.parse(readFileSync(this.#stateFile, "utf8")) as Record<string, Kept>;
   }
 
   close(): Promise<void> {

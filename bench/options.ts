@@ -28,6 +28,8 @@ export interface Options {
   readonly only: readonly Operation[];
   /** The real side runs examples/everything, against as many Machines of the floor. */
   readonly everything: boolean;
+  /** Only how long the providers take to start. */
+  readonly starts: boolean;
   /** Number of Machines made in one App of a service with the documented rate limits; undefined: that is not measured. */
   readonly limited: number | undefined;
   /** Number of Machines that are previewed with and without policies; undefined: that is not measured. */
@@ -47,6 +49,7 @@ export const usage = `npm run bench -- [options]
   --rounds 3             how often everything is repeated (3)
   --only refresh         only these: ${operations.join(", ")} (all)
   --everything           instead: every resource and function once, against as many Machines of the floor
+  --starts               only how long the providers take to start
   --limited 300          instead: so many Machines in an App of a service with the documented rate limits
   --policy 200           instead: a preview of so many Machines with and without the policy pack
   --skip-checkpoints     with PULUMI_SKIP_CHECKPOINTS, for both sides
@@ -66,6 +69,7 @@ export function readOptions(args: readonly string[]): Options {
     rounds: positive("--rounds")(values.rounds),
     only: operations.filter((operation) => only.includes(operation)),
     everything: values.everything,
+    starts: values.starts,
     limited: values.limited === undefined ? undefined : positive("--limited")(values.limited),
     policy: values.policy === undefined ? undefined : positive("--policy")(values.policy),
     skipCheckpoints: values["skip-checkpoints"],
@@ -85,6 +89,7 @@ function parse(args: readonly string[]) {
         rounds: { type: "string", default: "3" },
         only: { type: "string" },
         everything: { type: "boolean", default: false },
+        starts: { type: "boolean", default: false },
         limited: { type: "string" },
         policy: { type: "string" },
         "skip-checkpoints": { type: "boolean", default: false },

@@ -3,7 +3,7 @@ import { median, type Sample, type Series, type SideName } from "./measure.ts";
 import { operations, type Operation } from "./options.ts";
 import type { Role } from "./processes.ts";
 import type { Requests } from "./countingService.ts";
-import type { Startup } from "./startup.ts";
+import type { Reached, Startup } from "./startup.ts";
 
 /** What is aimed at: how many times as long as the floor; `far`: as the refresh from near. */
 const aims: Readonly<Record<Operation, number>> = {
@@ -156,16 +156,38 @@ function describeProcesses(samples: readonly Sample[]): string[] {
   return ["", "Processor time in seconds (looked at five times a second), medians", table([head, ...rows])];
 }
 
+/** What is aimed at for a start, in time and in memory: how many times as much as the floor. */
+const startAim = 1.3;
+
 /** The starts as text. */
 export function describeStartups(startups: readonly Startup[]): string {
-  const rows = startups.map(({ binding, side, milliseconds, all, mb }) => [
-    binding,
-    side,
+  const rows = startups.flatMap((startup) => {
+    const { binding, side } = startup;
+    const floor = startups.find((one) => one.binding === binding && one.side === "floor" && side === "real");
+    return (["port", "checks"] as const).flatMap((point) => {
+      const found = startup[point];
+      return found ? [[binding, startPoints[point], side, ...describeReached(found, floor?.[point])]] : [];
+    });
+  });
+  const head = ["", "", "", "median", "all", "ratio", "resident", "ratio"];
+  return [
+    `From the provider's start; the aim is at most ${startAim.toFixed(2)} of the floor`,
+    table([head, ...rows]),
+  ].join("\n");
+}
+
+const startPoints = { port: "to its port", checks: "until an App and a Machine are checked" };
+
+function describeReached({ milliseconds, all, mb }: Reached, floor: Reached | undefined): string[] {
+  const ratio = (value: number | undefined, base: number | undefined): string =>
+    value === undefined || base === undefined ? "" : (value / base).toFixed(2);
+  return [
     `${milliseconds} ms`,
     `${Math.min(...all)} to ${Math.max(...all)}`,
+    ratio(milliseconds, floor?.milliseconds),
     mb === undefined ? "" : `${mb} MB`,
-  ]);
-  return ["From the provider's start to its port", table([["", "", "median", "all", "resident"], ...rows])].join("\n");
+    ratio(mb, floor?.mb),
+  ];
 }
 
 /** The table of docs/performance.md. */

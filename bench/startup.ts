@@ -1,56 +1,117 @@
-// How long a provider takes until it can be called, and how much memory it has by then.
+// How long a provider takes until it can be called, how long until it has answered a program's first questions, and how
+// much memory it has by then.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Binding } from "./bindings.ts";
+import grpc from "@grpc/grpc-js";
+import struct from "google-protobuf/google/protobuf/struct_pb.js";
+import type { JavaScriptValue } from "google-protobuf/google/protobuf/struct_pb.js";
+import providerGrpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { median, type Pair, type SideName } from "./measure.ts";
 import { residentMb } from "./processes.ts";
 import type { Workbench } from "./workbench.ts";
 
-/** What a start costs. */
-export interface Startup {
-  readonly binding: Binding["name"];
-  readonly side: SideName;
-  /** From its start to the port on its standard output: median and all of them. */
+/** What a provider has reached, counted from its start. */
+export interface Reached {
+  /** Median and all of them. */
   readonly milliseconds: number;
   readonly all: readonly number[];
-  /** Resident memory when it shows its port; undefined where that cannot be told. */
+  /** Resident memory by then; undefined where that cannot be told. */
   readonly mb: number | undefined;
 }
 
-const times = 7;
-
-/** Starts the provider of a side several times. */
-export async function measureStartup(bench: Workbench, pair: Pair, side: SideName): Promise<Startup> {
-  const folder = pair.binding[side].providerFolder(bench);
-  const command = folder === undefined ? pair.binding.executable : join(folder, pair.binding.executable);
-  const found: { ms: number; mb: number | undefined }[] = [];
-  for (let i = 0; i < times; i++) found.push(await startOnce(command, pair.surroundings(side), bench.signal));
-  const all = found.map(({ ms }) => Math.round(ms));
-  const memory = found.flatMap(({ mb }) => mb ?? []);
-  return {
-    binding: pair.binding.name,
-    side,
-    milliseconds: median(all),
-    all,
-    mb: memory.length > 0 ? median(memory) : undefined,
-  };
+/** What a start costs. */
+export interface Startup {
+  readonly binding: Pair["binding"]["name"];
+  readonly side: SideName;
+  /** Until the port is on its standard output. */
+  readonly port: Reached;
+  /** Until it has checked an App and a Machine; undefined for the dynamic binding, whose host is called otherwise. */
+  readonly checks: Reached | undefined;
 }
 
-async function startOnce(command: string, { cwd, env }: { cwd: string; env: NodeJS.ProcessEnv }, signal: AbortSignal) {
+const times = 9;
+
+interface Moment {
+  readonly ms: number;
+  readonly mb: number | undefined;
+}
+
+/** Starts the providers of a binding several times, by turns. */
+export async function measureStartups(bench: Workbench, pair: Pair): Promise<Startup[]> {
+  const { name } = pair.binding;
+  // The floor of the dynamic binding has the same host.
+  const sides: readonly SideName[] = name === "dynamic" ? ["real"] : ["floor", "real"];
+  const found = sides.map((side) => ({ side, ports: [] as Moment[], checks: [] as Moment[] }));
+  for (let i = 0; i < times; i++) {
+    for (const { side, ports, checks } of found) {
+      const { port, checked } = await startOnce(bench, pair, side);
+      ports.push(port);
+      if (checked) checks.push(checked);
+    }
+  }
+  return found.map(({ side, ports, checks }) => ({
+    binding: name,
+    side,
+    port: reached(ports),
+    checks: checks.length > 0 ? reached(checks) : undefined,
+  }));
+}
+
+function reached(moments: readonly Moment[]): Reached {
+  const all = moments.map(({ ms }) => Math.round(ms));
+  const memory = moments.flatMap(({ mb }) => mb ?? []);
+  return { milliseconds: median(all), all, mb: memory.length > 0 ? median(memory) : undefined };
+}
+
+async function startOnce(bench: Workbench, pair: Pair, side: SideName) {
+  const { signal } = bench;
   signal.throwIfAborted();
+  const folder = pair.binding[side].providerFolder(bench);
+  const command = folder === undefined ? pair.binding.executable : join(folder, pair.binding.executable);
+  const { cwd, env } = pair.surroundings(side);
   const started = performance.now();
   // The address is that of the engine, which is not there: nothing is called.
   const child = spawn(command, ["127.0.0.1:1"], { cwd, env, stdio: ["ignore", "pipe", "ignore"] });
   const ended = once(child, "exit");
+  const now = (): Moment => ({
+    ms: performance.now() - started,
+    mb: child.pid === undefined ? undefined : residentMb(child.pid),
+  });
   try {
-    await once(createInterface(child.stdout), "line", {
+    const [line] = (await once(createInterface(child.stdout), "line", {
       signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]),
-    });
-    return { ms: performance.now() - started, mb: child.pid === undefined ? undefined : residentMb(child.pid) };
+    })) as [string];
+    const port = now();
+    if (pair.binding.name === "dynamic") return { port, checked: undefined };
+    await check(line, pair);
+    return { port, checked: now() };
   } finally {
     child.kill("SIGKILL");
     await ended.catch(() => undefined);
+  }
+}
+
+/** What an engine asks first: that the provider be configured, and that an App and a Machine be checked. */
+async function check(port: string, pair: Pair): Promise<void> {
+  const client = new providerGrpc.ResourceProviderClient(`127.0.0.1:${port}`, grpc.credentials.createInsecure());
+  const structOf = (values: object) => struct.Struct.fromJavaScript(values as Record<string, JavaScriptValue>);
+  const asked = (send: (answered: (error: Error | null) => void) => unknown): Promise<void> =>
+    new Promise((resolve, reject) => {
+      send((error) => (error ? reject(error) : resolve()));
+    });
+  try {
+    const args = structOf({ endpoint: "http://127.0.0.1:1", token: "bench" });
+    await asked((answered) => client.configure(new proto.ConfigureRequest().setArgs(args), answered));
+    for (const [type, { inputs }] of Object.entries(pair.kept())) {
+      const request = new proto.CheckRequest();
+      request.setUrn(`urn:pulumi:dev::bench::machines:index:${type}::web`);
+      request.setNews(structOf(inputs));
+      await asked((answered) => client.check(request, answered));
+    }
+  } finally {
+    client.close();
   }
 }
