@@ -32,11 +32,16 @@ export const required = <S extends z.ZodType>(
 ): S => schema.meta({ ...meta, description });
 
 /** A field that may be left out. */
-export const optional = <S extends z.ZodType>(
+export function optional<S extends z.ZodType>(
   schema: S,
   description: string,
   meta: Omit<FieldMeta, "description"> = {},
-): z.ZodOptional<S> => schema.optional().meta({ ...meta, description });
+): z.ZodOptional<S> {
+  const made: z.ZodOptional<S> = schema.optional();
+  // What is new is described in place: `meta` would make it a second time, and there are hundreds.
+  z.globalRegistry.add(made, { ...meta, description });
+  return made;
+}
 
 /** Names the type of an object, or of the items of a list, that occurs in several places. */
 export const named = <S extends z.ZodType>(typeName: string, schema: S): S => schema.meta({ typeName });

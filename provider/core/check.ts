@@ -203,7 +203,8 @@ function checkValue(
 
 /** Limits on the list itself; the items have been looked at one by one. */
 function listLimits(schema: z.ZodType, value: unknown, path: readonly (string | number)[], problems: Problem[]): void {
-  const result = schema.safeParse(value);
+  if (!schema.def.checks?.length) return;
+  const result = schema.safeParse(value, { jitless: true });
   for (const issue of result.success ? [] : result.error.issues) {
     if (issue.path.length === 0) problems.push({ path, message: issue.message });
   }
