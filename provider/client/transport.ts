@@ -58,7 +58,6 @@ const refusedCode =
 
 /** What requests are sent over: waits never use up the connections of calls. */
 interface Connections {
-  readonly request: typeof undici.request;
   readonly calls: undici.Dispatcher;
   readonly waits: undici.Dispatcher;
 }
@@ -77,13 +76,15 @@ export function httpTransport(env: ProxyEnvironment = process.env): Transport {
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), sent.timeout);
     try {
-      const { request, calls, waits } = await (opened ??= open(env));
-      const answer = await request(sent.url, {
+      const { calls, waits } = await (opened ??= open(env));
+      const { origin, pathname, search } = new URL(sent.url);
+      const answer = await (sent.held ? waits : calls).request({
+        origin,
+        path: pathname + search,
         method: sent.method,
         // Nothing is unpacked here, so what is small on its way is small in memory.
         headers: { ...sent.headers, "accept-encoding": "identity" },
         body: sent.body ?? null,
-        dispatcher: sent.held ? waits : calls,
         signal: sent.signal ? AbortSignal.any([sent.signal, timeout.signal]) : timeout.signal,
         headersTimeout: sent.timeout,
         bodyTimeout: sent.timeout,
@@ -109,7 +110,8 @@ export function httpTransport(env: ProxyEnvironment = process.env): Transport {
 }
 
 async function open(env: ProxyEnvironment): Promise<Connections> {
-  const { Agent, EnvHttpProxyAgent, request } = await import("undici");
+  // The plugin's bundle has these two alone.
+  const { Agent, EnvHttpProxyAgent } = await import("undici");
   const options = { connect: { timeout: 10_000 }, connectTimeout: 10_000, keepAliveTimeout: 30_000 };
   const [httpProxy, httpsProxy] = [proxyOf(env, "http_proxy"), proxyOf(env, "https_proxy")];
   const noProxy = [setting(env, "no_proxy"), ...ownNames].join();
@@ -117,7 +119,7 @@ async function open(env: ProxyEnvironment): Promise<Connections> {
     httpProxy || httpsProxy
       ? new EnvHttpProxyAgent({ ...options, ...more, httpProxy, httpsProxy, noProxy })
       : new Agent({ ...options, ...more });
-  return { request, calls: agent({ connections: 64 }), waits: agent({}) };
+  return { calls: agent({ connections: 64 }), waits: agent({}) };
 }
 
 /** Names of this computer, as they stand in URLs. */

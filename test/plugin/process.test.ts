@@ -177,6 +177,29 @@ describe("process", () => {
     }
   });
 
+  // The bundle has its own selection of undici.
+  test.each([
+    ["http://machines.test", "GET http://machines.test/v1/apps/app HTTP/1.1"],
+    ["https://machines.test", "CONNECT machines.test:443 HTTP/1.1"],
+  ])("a proxy of the environment is asked for %s", async (endpoint, asked) => {
+    const proxy = createServer((socket) => {
+      socket.once("data", (request: Buffer) => {
+        requests.push(request.toString("latin1").split("\r\n")[0]);
+        socket.end("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+      });
+    }).listen(0, "127.0.0.1");
+    const requests: unknown[] = [];
+    await once(proxy, "listening");
+    const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const plugin = await startPlugin({ env: { HTTP_PROXY: url, HTTPS_PROXY: url, NO_PROXY: "" } });
+    plugins.push(plugin);
+    const args = toStruct({ endpoint, token: "t", retries: "0" });
+    await plugin.client.configure(new proto.ConfigureRequest().setArgs(args));
+    await expect(drive(plugin.client, urnOf("App", "app")).read("app")).rejects.toThrow();
+    expect(requests).toEqual([asked]);
+    proxy.close();
+  });
+
   test("what does not come to an end holds it up no longer than the engine waits before it kills", async () => {
     // A service that takes every request and answers none.
     const silent = createServer().listen(0, "127.0.0.1");

@@ -8,9 +8,10 @@ import { rolldown } from "rolldown";
 import { inRoot } from "../lib/paths.mjs";
 import { lazyRegistries } from "./lazyRegistries.mjs";
 
-async function bundle(input, dir, { external = [], ...output } = {}) {
+async function bundle(input, dir, { external = [], alias = {}, ...output } = {}) {
   const made = await rolldown({
     input,
+    resolve: { alias },
     platform: "node",
     external,
     plugins: [lazyRegistries],
@@ -72,6 +73,7 @@ fs.rmSync(dist, { recursive: true, force: true });
 // without a request never reads. @grpc/proto-loader is read by a diagnostic service of grpc-js that nobody starts.
 const plugged = await bundle({ main: inRoot("provider/main.ts") }, dist, {
   external: ["@grpc/proto-loader"],
+  alias: { undici$: inRoot("tools/setup/undici.cjs") },
   chunkFileNames: "[name].js",
   minify: true,
 });
