@@ -65,7 +65,8 @@ export const whole = ({ original: { urn, id } }: Replacement): string => `${urn}
  */
 export function chosen(all: readonly Replacement[], names: readonly string[]): Replacement[] {
   const open = all.filter(({ isGivenUp }) => !isGivenUp);
-  const found = names.length === 0 ? open.filter(({ resource }) => isPrecious(resource)) : names.map((name) => named(all, name));
+  const found =
+    names.length === 0 ? open.filter(({ resource }) => isPrecious(resource)) : names.map((name) => named(all, name));
   const once = [...new Set(found)];
   for (const { original } of once) {
     const rivals = once.filter((other) => other.original.urn === original.urn);
@@ -115,7 +116,9 @@ export function changedBack({ resource, original, current }: Replacement): { inp
     if (!field || isReference(field) || input === isMade || before === undefined) return [];
     if (kindOf(field) === "computed" && now === undefined) return [];
     if (isSealed(before) || isSealed(now)) return [];
-    return same(field, before, now) ? [] : [{ input, before: field.meta.secret ? "the value of before" : JSON.stringify(before) }];
+    return same(field, before, now)
+      ? []
+      : [{ input, before: field.meta.secret ? "the value of before" : JSON.stringify(before) }];
   });
 }
 
@@ -123,18 +126,26 @@ export function changedBack({ resource, original, current }: Replacement): { inp
  * The resources of a deployment after undoing: each original is its resource's own again, and everything else of its URN
  * waits for its deletion, with the user's consent written on it. What something depends on still comes before it.
  */
-export function undone(resources: readonly Entry[], undoing: readonly Pick<Replacement, "entry" | "others">[]): Entry[] {
+export function undone(
+  resources: readonly Entry[],
+  undoing: readonly Pick<Replacement, "entry" | "others">[],
+): Entry[] {
   const ordered = undoing.reduce(withOriginalFirst, resources);
   const originals = new Set(undoing.map(({ entry }) => entry));
   const givenUp = new Set(undoing.flatMap(({ others }) => others));
-  return ordered.map((entry) => (originals.has(entry) ? restored(entry) : givenUp.has(entry) ? discarded(entry) : entry));
+  return ordered.map((entry) =>
+    originals.has(entry) ? restored(entry) : givenUp.has(entry) ? discarded(entry) : entry,
+  );
 }
 
 /**
  * Moves an original to its place before what replaced it, with what it needs. What depends on the resource comes after that
  * anyway, and the replacement stays before what uses it now: the engine deletes in this order.
  */
-function withOriginalFirst(list: readonly Entry[], { entry, others }: Pick<Replacement, "entry" | "others">): readonly Entry[] {
+function withOriginalFirst(
+  list: readonly Entry[],
+  { entry, others }: Pick<Replacement, "entry" | "others">,
+): readonly Entry[] {
   const current = others.find((other) => other["delete"] !== true);
   const at = current ? list.indexOf(current) : -1;
   if (at < 0 || list.indexOf(entry) < at) return list;
@@ -163,19 +174,24 @@ function withNeeds(entry: Entry, before: readonly Entry[], rest: readonly Entry[
 function needsOf(entry: Entry): ((other: Entry) => boolean)[] {
   const { provider, parent, dependencies, propertyDependencies, deletedWith, replaceWith } = entry;
   const lists = isObject(propertyDependencies) ? Object.values(propertyDependencies) : [];
-  const urns = [parent, deletedWith, dependencies, replaceWith, lists].flat(3).filter((urn) => typeof urn === "string" && urn !== "");
-  const from = typeof provider === "string" && provider !== "" ? [(other: Entry) => `${other.urn}::${other.id ?? ""}` === provider] : [];
+  const urns = [parent, deletedWith, dependencies, replaceWith, lists]
+    .flat(3)
+    .filter((urn) => typeof urn === "string" && urn !== "");
+  const from =
+    typeof provider === "string" && provider !== ""
+      ? [(other: Entry) => `${other.urn}::${other.id ?? ""}` === provider]
+      : [];
   return [...from, ...urns.map((urn) => (other: Entry) => other.urn === urn)];
 }
 
 /** As the resource's own: nothing is to replace or to delete it any more. */
 function restored({ delete: _, taint: __, pendingReplacement: ___, ...entry }: Entry): Entry {
-  return withContext(entry as Entry, ({ discard: ____, ...context }) => context);
+  return withContext(entry, ({ discard: ____, ...context }) => context);
 }
 
 /** As what the next run deletes. The engine would not delete what is protected, which was meant for the data. */
 function discarded({ protect: _, ...entry }: Entry): Entry {
-  return { ...withContext(entry as Entry, (context) => ({ ...context, discard: true })), delete: true };
+  return { ...withContext(entry, (context) => ({ ...context, discard: true })), delete: true };
 }
 
 function withContext(entry: Entry, change: (context: Values) => Values): Entry {

@@ -7,7 +7,15 @@ import { MachinesError, messageOf } from "../core/errors.ts";
 import type { Streams } from "./orphans.ts";
 import { clientOf } from "./places.ts";
 import { exportStack, pulumi, stackConfig } from "./pulumi.ts";
-import { changedBack, chosen, createdIn, replacementsIn, undone, type Entry, type Replacement } from "./replacements.ts";
+import {
+  changedBack,
+  chosen,
+  createdIn,
+  replacementsIn,
+  undone,
+  type Entry,
+  type Replacement,
+} from "./replacements.ts";
 import { deploymentIn, listIn, readState, type StackState } from "./stackState.ts";
 import { agreed, requireSomebody, untilItEnds, type Asking } from "./terminal.ts";
 
@@ -37,7 +45,9 @@ export async function undoReplacement(
   const asked = chosen(all, names);
   out(`Stack ${state.stack ?? ""} of ${state.project ?? ""}\n\n`);
   if (asked.length === 0) {
-    out(`There is nothing to undo: no resource that holds data has an original that waits for its deletion.\n${leftText(all)}`);
+    out(
+      `There is nothing to undo: no resource that holds data has an original that waits for its deletion.\n${leftText(all)}`,
+    );
     return 0;
   }
   const { there, gone } = await look(asked, options, err);
@@ -149,7 +159,9 @@ function planText(one: Replacement): string {
   return [
     `${original.type} ${original.name}  ${original.urn}`,
     `  keeps    ${original.id}${since(createdAt)}`,
-    ...others.map((entry) => `  deletes  ${entry.id ?? ""}${since(createdIn(entry))}, with all it holds, at the next up`),
+    ...others.map(
+      (entry) => `  deletes  ${entry.id ?? ""}${since(createdIn(entry))}, with all it holds, at the next up`,
+    ),
     ...changedBack(one).map(
       ({ input, before }) => `  set ${input} back to ${before} in the program, or the next up replaces it again`,
     ),

@@ -11,9 +11,11 @@ function problemsOf(entries: readonly Entry[]): string[] {
   const own = new Set<string>();
   return entries.flatMap((entry) => {
     const { urn, id, provider, parent, dependencies, propertyDependencies, deletedWith, replaceWith } = entry;
-    const lists = [dependencies, replaceWith, Object.values((propertyDependencies ?? {}) as object)].flat(2);
+    const lists = [dependencies, replaceWith, Object.values(propertyDependencies ?? {})].flat(2);
     const needs = [provider, parent, deletedWith, ...lists].filter((need) => need !== undefined && need !== "");
-    const missing = needs.filter((need) => !seen.has(String(need))).map((need) => `${urn} comes before ${String(need)}`);
+    const missing = needs
+      .filter((need) => !seen.has(String(need)))
+      .map((need) => `${urn} comes before ${String(need)}`);
     const twice = entry["delete"] !== true && own.has(urn) ? [`${urn} is there twice`] : [];
     seen.add(urn).add(`${urn}::${String(id)}`);
     if (entry["delete"] !== true) own.add(urn);
@@ -134,7 +136,9 @@ describe.each(shapes)("%s", (shape) => {
         const plain = (entries: readonly Entry[]) =>
           entries.map(({ urn, id, delete: leaves = false }) => [urn, id, leaves]).sort();
         expect(plain(twice)).toEqual(plain(before));
-        expect(contextOf((twice.find(({ id }) => id === one.current.id)?.["outputs"] ?? {}) as Values).discard).toBeUndefined();
+        expect(
+          contextOf((twice.find(({ id }) => id === one.current.id)?.["outputs"] ?? {}) as Values).discard,
+        ).toBeUndefined();
       }),
     );
   });
@@ -151,8 +155,13 @@ const entry = (type: string, name: string, id: string, rest: Values = {}): Entry
 
 describe("the order, by which the engine deletes", () => {
   const uses = (...urns: string[]): Values => ({ dependencies: urns });
-  const [app, data, logs] = [urnOf("plugin", "App", "app"), urnOf("plugin", "Volume", "data"), urnOf("plugin", "Volume", "logs")];
-  const after = (entries: readonly Entry[]) => undone(entries, replacementsIn({ resources: entries })).map(({ id }) => id);
+  const [app, data, logs] = [
+    urnOf("plugin", "App", "app"),
+    urnOf("plugin", "Volume", "data"),
+    urnOf("plugin", "Volume", "logs"),
+  ];
+  const after = (entries: readonly Entry[]) =>
+    undone(entries, replacementsIn({ resources: entries })).map(({ id }) => id);
 
   test("an original comes before what uses its resource", () => {
     const entries = [
@@ -206,12 +215,18 @@ describe("which replacements are undone", () => {
     expect(all.map(({ original: { id } }) => id)).toEqual(["shop", "shop/vol_1", "shop/m1", "c1"]);
   });
 
-  test.each([["data"], ["shop/vol_1"], [urnOf("plugin", "Volume", "data")], ["data#shop/vol_1"]])("%s names one", (name) => {
-    expect(ids([name, "data"])).toEqual(["shop/vol_1"]);
-  });
+  test.each([["data"], ["shop/vol_1"], [urnOf("plugin", "Volume", "data")], ["data#shop/vol_1"]])(
+    "%s names one",
+    (name) => {
+      expect(ids([name, "data"])).toEqual(["shop/vol_1"]);
+    },
+  );
 
   test.each([
-    ["shop/vol_2", /names no original.*:\n {2}urn:.*Volume::data#shop\/vol_1\n {4}the Volume "data", created 2026-01-31T12:00:00Z; replaced by shop\/vol_2/s],
+    [
+      "shop/vol_2",
+      /names no original.*:\n {2}urn:.*Volume::data#shop\/vol_1\n {4}the Volume "data", created 2026-01-31T12:00:00Z; replaced by shop\/vol_2/s,
+    ],
     ["left", /names no original/],
     ["key", /names no original/],
   ])("%s is an error that lists what there is", (name, message) => {
@@ -219,7 +234,9 @@ describe("which replacements are undone", () => {
   });
 
   test("a name of several resources is an error that lists them; an id goes before it", () => {
-    const machines = replacementsIn({ resources: [...both("App", "web", "a1", "a2"), ...both("Machine", "web", "a1/m1", "a1/m2")] });
+    const machines = replacementsIn({
+      resources: [...both("App", "web", "a1", "a2"), ...both("Machine", "web", "a1/m1", "a1/m2")],
+    });
     expect(() => ids(["web"], machines)).toThrow(/web names several.*App::web#a1\n.*Machine::web#a1\/m1\n/s);
     expect(ids(["web#a1"], machines)).toEqual(["a1"]);
     expect(ids(["shop"])).toEqual(["shop"]);
@@ -247,7 +264,9 @@ describe("which replacements are undone", () => {
 
   test("what the program has to say again is told, and nothing that is secret or was made up", () => {
     const pair = (type: string, before: Values, now: Values) =>
-      replacementsIn({ resources: [entry(type, "x", "n/2", { inputs: now }), entry(type, "x", "n/1", { ...original, inputs: before })] });
+      replacementsIn({
+        resources: [entry(type, "x", "n/2", { inputs: now }), entry(type, "x", "n/1", { ...original, inputs: before })],
+      });
     const told = (type: string, before: Values, now: Values) => pair(type, before, now).flatMap(changedBack);
     expect(told("App", { name: "a" }, { name: "b" })).toEqual([{ input: "name", before: '"a"' }]);
     expect(told("App", { name: "a" }, { name: "b", __context: { autonamed: true } })).toEqual([]);

@@ -1,5 +1,14 @@
 // The command around an undo, with a CLI that does as the test says; the real one is in test/e2e.
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -133,7 +142,10 @@ describe("undo-replacement", () => {
 
   test("what a provider of the program made is looked for where that leads", async () => {
     write("export.json", state(before, "there"));
-    const { code, out, err } = await undo(["--dry-run"], { MACHINES_ENDPOINT: "http://127.0.0.1:9", MACHINES_TOKEN: "x" });
+    const { code, out, err } = await undo(["--dry-run"], {
+      MACHINES_ENDPOINT: "http://127.0.0.1:9",
+      MACHINES_TOKEN: "x",
+    });
     expect([code, err]).toEqual([0, ""]);
     expect(out).toContain(`  keeps    ${before}`);
     expect(out + err).not.toContain(service.token);

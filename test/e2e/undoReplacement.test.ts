@@ -8,7 +8,7 @@ import { isWrite, startService, type TestService } from "../support/startService
 
 const shop = (name = "undo-shop", more = "") => `
 import * as machines from "pulumi-machines";
-const app = new machines.App("shop", { name: "${name}" });
+const app = new machines.App("shop"${name === "" ? "" : `, { name: "${name}" }`});
 const data = new machines.Volume("data", { app: app.id, region: "ams", sizeGb: 1${more} });
 new machines.Machine("web", { app: app.id, region: "ams", config: { image: "registry.example.com/shop:1", mounts: [{ volume: data.id, path: "/data" }] } });
 `;
@@ -18,7 +18,8 @@ import * as machines from "pulumi-machines";
 new machines.PostgresCluster("main", { region: "fra", plan: "basic"${more} });
 `;
 
-const guarded = /is guarded: .*`npx pulumi-machines undo-replacement`.*To lose it on purpose, set (allowDataLoss: true|deletionProtection: false)/s;
+const guarded =
+  /is guarded: .*`npx pulumi-machines undo-replacement`.*To lose it on purpose, set (allowDataLoss: true|deletionProtection: false)/s;
 
 describe.each(bindings)("undoing a replacement, %s", (binding) => {
   let service: TestService;
@@ -62,9 +63,15 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
       .filter(({ state }) => state === "created")
       .map(({ id }) => `${app}/${id}`);
   const mounted = async (stack: Stack) => {
-    const { outputs } = (await stack.state())["web"] ?? {};
-    return (outputs?.["config"] as { mounts: { volume: string }[] }).mounts[0]?.volume;
+    const { config } = ((await stack.state())["web"]?.outputs ?? {}) as { config?: { mounts: { volume: string }[] } };
+    return config?.mounts[0]?.volume;
   };
+  const apps = async () =>
+    (await send<{ apps: { name: string }[] }>(service, "GET", "/v1/apps?org_slug=personal")).apps.map(
+      ({ name }) => name,
+    );
+  const idsIn = (state: Awaited<ReturnType<Stack["state"]>>) =>
+    Object.entries(state).map(([name, { id }]) => [name, id]);
   const forced = (stack: Stack, type: string, name: string) =>
     stack.fails("up", "--yes", "--skip-preview", "--replace", stack.urn(type, name));
   const unchanged = async (stack: Stack) => {
@@ -114,7 +121,9 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
       const file = /The state of before is in (dev-before-undo-\d{8}T\d{6}Z\.json)\./.exec(output)?.[1] ?? "";
       expect(readdirSync(stack.dir)).toContain(file);
       expect(await idsOf(stack, "data")).toEqual({ current: [original], leaving: [replacement] });
-      expect(await done(stack, "--yes")).toContain(`Given up before, for the next up to delete: Volume data (${replacement})`);
+      expect(await done(stack, "--yes")).toContain(
+        `Given up before, for the next up to delete: Volume data (${replacement})`,
+      );
       await stack.refresh();
       await stack.up();
       expect(await idsOf(stack, "data")).toEqual({ current: [original], leaving: [] });
@@ -128,7 +137,7 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
       await forced(stack, "Volume", "data");
       expect((await idsOf(stack, "data")).leaving).toHaveLength(2);
       const { code, output } = await undo(stack, "--yes");
-      expect([code, output]).toEqual([2, expect.stringContaining("there are several originals of Volume \"data\"")]);
+      expect([code, output]).toEqual([2, expect.stringContaining('there are several originals of Volume "data"')]);
       await done(stack, "--yes", `data#${original}`);
       await stack.up();
       expect(await volumes()).toEqual([original]);
@@ -165,33 +174,36 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
     const stack = await begin(shop());
     const before = await stack.state();
     stack.program(shop("undo-other"));
-    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/undo-replacement/);
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/changing it replaces the Volume and destroys/);
     expect(await idsOf(stack, "shop")).toEqual({ current: ["undo-other"], leaving: ["undo-shop"] });
     const output = await done(stack, "--yes");
     expect(output).toContain(`set name back to "undo-shop" in the program`);
     stack.program(shop());
     await stack.up();
-    const idsIn = (state: typeof before) => Object.entries(state).map(([name, { id }]) => [name, id]);
     expect(idsIn(await stack.state())).toEqual(idsIn(before));
     expect(await stack.ok("stack", "export")).not.toContain("undo-other");
     await unchanged(stack);
     await stack.destroy();
-    expect(await send(service, "GET", "/v1/apps?org_slug=personal")).toMatchObject({ apps: [] });
+    expect(await apps()).toEqual([]);
   });
 
-  test("of an App whose replacement others have put something into meanwhile", async () => {
-    const stack = await begin(shop());
-    stack.program(shop("undo-other"));
-    await stack.fails("up", "--yes", "--skip-preview");
-    const machine = await makeMachine(service, "undo-other", { region: "ams", config: { image: "registry.example.com/a:1" } });
-    await done(stack, "--yes", "shop");
-    stack.program(shop());
+  test("of an App by force, into whose replacement others have put something meanwhile", async () => {
+    const stack = await begin(shop(""));
+    const before = await stack.state();
+    expect(await forced(stack, "App", "shop")).toMatch(/destroys what it holds|would be replaced/);
+    const [app = ""] = (await idsOf(stack, "shop")).current;
+    const config = { image: "registry.example.com/other:1" };
+    const machine = await makeMachine(service, app, { region: "ams", config });
+    expect(await done(stack, "--yes", "shop")).not.toContain("set name back");
     // An App says itself what it still holds.
-    expect(await stack.fails("up", "--yes", "--skip-preview")).toContain(`undo-other/${machine}`);
-    await send(service, "DELETE", `/v1/apps/undo-other/machines/${machine}?force=true`);
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toContain(`${app}/${machine}`);
+    await send(service, "DELETE", `/v1/apps/${app}/machines/${machine}?force=true`);
     await stack.up();
+    expect(idsIn(await stack.state())).toEqual(idsIn(before));
+    expect(await apps()).toEqual([before["shop"]?.id]);
     await unchanged(stack);
     await stack.destroy();
+    expect(await apps()).toEqual([]);
   });
 
   test("of a protected cluster that was tainted", async () => {
@@ -199,14 +211,21 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
     const id = (await stack.state())["main"]?.id ?? "";
     await stack.ok("state", "taint", stack.urn("PostgresCluster", "main"), "--yes");
     expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(guarded);
-    const { current: [replacement], leaving } = await idsOf(stack, "main");
+    const {
+      current: [replacement],
+      leaving,
+    } = await idsOf(stack, "main");
     expect(leaving).toEqual([id]);
     await done(stack, "--yes");
     expect((await stack.preview())["main"]?.op ?? "same").toBe("same");
     await stack.up();
     expect(await idsOf(stack, "main")).toEqual({ current: [id], leaving: [] });
     await unchanged(stack);
-    const { data } = await send<{ data: { id: string; status: string }[] }>(service, "GET", "/v1/postgres?org_slug=personal");
+    const { data } = await send<{ data: { id: string; status: string }[] }>(
+      service,
+      "GET",
+      "/v1/postgres?org_slug=personal",
+    );
     expect(data.filter(({ status }) => status === "ready").map((one) => one.id)).toEqual([id]);
     expect(replacement).not.toBe(id);
     stack.program(cluster(", deletionProtection: false"));
