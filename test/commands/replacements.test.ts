@@ -93,8 +93,10 @@ describe.each(shapes)("%s", (shape) => {
         expect(problemsOf(before)).toEqual([]);
         const all = replacementsIn({ resources: before });
         // One original at most of each resource.
-        const byUrn = Object.values(Object.groupBy(all, ({ entry }) => entry.urn));
-        const undoing = byUrn.flatMap((rivals = []) => rivals[Number(picks.next().value)] ?? []);
+        const undoing = [...new Set(all.map(({ entry }) => entry.urn))].flatMap((urn) => {
+          const rivals = all.filter(({ entry }) => entry.urn === urn);
+          return rivals[Number(picks.next().value)] ?? [];
+        });
         swaps += undoing.length;
         const after = undone(before, undoing);
         expect(problemsOf(after)).toEqual([]);
