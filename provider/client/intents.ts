@@ -32,6 +32,8 @@ export interface Handed {
   readonly endpoint: string;
   /** The resource's id. */
   readonly id: string;
+  /** The state it was made for; undefined where an older version wrote the note. */
+  readonly stack?: string;
 }
 
 /** The intents of this computer's user. */
@@ -44,8 +46,8 @@ export interface Intents {
   openIn(place: string): readonly Intent[];
   /** What was made for an owner in a place is nobody else's: no other intent of the place takes it for its own. */
   notTheirs(owner: string | undefined, place: string, keys: readonly string[]): void;
-  /** Forgets the intent of an owner: the `id` is about to be handed to the engine, or nothing was made. */
-  settle(owner: string | undefined, id?: string): void;
+  /** Forgets the intent of an owner: the `id` is about to be handed to the engine, for a state, or nothing was made. */
+  settle(owner: string | undefined, id?: string, stack?: string): void;
   /** What an earlier run, which ended within a day, made for an owner and handed over, and nobody deleted since. */
   handed(owner: string | undefined): Handed | undefined;
   /** Forgets what was handed over: it is gone. */
@@ -94,13 +96,16 @@ export function openIntents(
         journal.seen(intent.op, keys);
       }
     },
-    settle(owner, id) {
+    settle(owner, id, stack) {
       const isOrphaned = process.ppid !== parent || !isAlive(engine);
       const intent = owner === undefined || isOrphaned ? undefined : known.get(owner);
       if (!intent) return;
       known.delete(intent.owner);
       const { op, endpoint } = intent;
-      const made = id === undefined ? undefined : { owner: intent.owner, op, endpoint, id };
+      const made: Handed | undefined =
+        id === undefined
+          ? undefined
+          : { ...{ owner: intent.owner, op, endpoint, id }, ...(stack === undefined ? {} : { stack }) };
       if (made) told.set(made.owner, made);
       journal.end(op, made);
     },

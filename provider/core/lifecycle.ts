@@ -11,6 +11,7 @@ import {
   holderOf,
   idInState,
   isInState,
+  isOfThisState,
   lossByParent,
   placesInState,
   refuseLoss,
@@ -19,10 +20,12 @@ import {
   rememberDeleted,
   rememberDiff,
   rememberReported,
+  rememberState,
   reportedFor,
+  stackId,
   steeredByProgram,
 } from "./run.ts";
-import { CONTEXT, contextOf, kindOf, type Call, type Resource, type Values } from "./resource.ts";
+import { CONTEXT, contextOf, kindOf, type Call, type Context, type Resource, type Values } from "./resource.ts";
 import { inSpellingOf, pathText, same, withBareIds, withoutUndefined } from "./values.ts";
 
 /** How a binding calls core: the client, and who asked for what until when. */
@@ -61,6 +64,7 @@ export class InitializationFailed extends MachinesError {
  */
 export function guardedDiff(resource: Resource, id: string, state: Values, news: Values): Diff {
   const found = diff(resource, state, news);
+  rememberState(state);
   rememberDiff(resource, id, news, found.replaces.length > 0);
   const lost = lossByParent(resource, state, news);
   if (lost) throw new MachinesError("refused", `${pathText(lost.path)}: ${lost.message}`);
@@ -108,12 +112,13 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   const call = callOf(resource, "create", inputs, caller);
   await confirmAnyPlace(call.api, placesInState());
   await reportLeftover(resource, owner, call);
+  const context = withStack(contextOf(inputs));
   const make = (live: Values): Found => {
-    const state = stateFrom(resource, inputs, live, contextOf(inputs));
+    const state = stateFrom(resource, inputs, live, context);
     const id = resource.id.render(state);
     rememberCreated(id, owner);
     // From here on the engine has the id.
-    call.api.shared.intents.settle(owner, id);
+    call.api.shared.intents.settle(owner, id, context.stack);
     return { id, state };
   };
   try {
@@ -124,6 +129,10 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
     throw reporting(resource, owner, new InitializationFailed(id, state, error));
   }
 }
+
+/** The context as the state keeps it. Without an owner there is no state. */
+const withStack = (context: Context, stack?: string): Context =>
+  context.owner === undefined ? context : { ...context, stack: stack ?? stackId() };
 
 /** A name or a volume that is taken may be the original's, of which the engine says nothing where it replaces by force. */
 function withForce(resource: Resource, owner: string | undefined, error: unknown): unknown {
@@ -141,13 +150,14 @@ function reporting(resource: Resource, owner: string | undefined, failed: Initia
 
 /**
  * An earlier run was told the id of what it made for this owner, and nobody deleted that since. Where the engine was killed
- * before it wrote the id down, nobody knows of it any more. It may as well be in a state: it is never touched, only told.
+ * before it wrote the id down, nobody knows of it any more. It may as well be in a state: it is never touched, only told. What
+ * was made for a resource of the same name in another state is none of this one's business.
  */
 async function reportLeftover(resource: Resource, owner: string | undefined, { api, warn }: Call): Promise<void> {
   const { intents } = api.shared;
   const left = intents.handed(owner);
   if (!left || left.endpoint !== api.config.endpoint || resource.noImport !== undefined) return;
-  if (left.id === idInState(owner)) return;
+  if (left.id === idInState(owner) || (left.stack !== undefined && !isOfThisState(left.stack))) return;
   // A create must not fail for what is only told; what cannot be asked now is asked by the next one.
   const found = await resource
     .read({ api, warn, progress: () => undefined, id: resource.id.parse(left.id), state: undefined })
@@ -184,6 +194,7 @@ export async function read(
   if (state === undefined && resource.noImport !== undefined)
     throw new MachinesError("refused", `a ${resource.name} cannot be imported or looked up: ${resource.noImport}`);
   const call = callOf(resource, "read", state ?? {}, caller);
+  rememberState(state ?? {});
   // A get or an import has nothing it could forget: a 404 is answer enough.
   const look = () => resource.read({ ...call, id: parts, state });
   const live = await (state === undefined ? ifThere(look) : unlessGone(call.api, placeOf(resource, parts), look));
@@ -218,6 +229,7 @@ export async function update(
   caller: Caller,
 ): Promise<Values> {
   const { owner } = contextOf(inputs);
+  rememberState(stored);
   // R13: what this run has changed already is not in what the engine stored before it.
   const reported = reportedFor(resource, owner);
   const isAgain = reported?.id === id;
@@ -236,7 +248,8 @@ export async function update(
 async function change(resource: Resource, id: string, old: Values, inputs: Values, caller: Caller): Promise<Values> {
   const parts = resource.id.parse(id);
   const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
-  const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, contextOf(inputs));
+  const context = withStack(contextOf(inputs), contextOf(old).stack);
+  const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, context);
   warnOf(resource, old, inputs, caller.warn);
   // What the program says now goes before what the state says of the same: how it is done may be a part of it.
   if (!isWork(resource, old, inputs))
@@ -273,6 +286,7 @@ const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
  */
 export async function remove(resource: Resource, id: string, stored: Values, caller: Caller): Promise<void> {
   const { owner, name } = contextOf(stored);
+  rememberState(stored);
   const holder = resource.claims === undefined ? holderOf(resource, id) : undefined;
   if (holder !== undefined) {
     if (holder !== name)
@@ -309,7 +323,8 @@ function inputsOf(resource: Resource, state: Values): Values {
   for (const name of Object.keys(resource.inputFields)) {
     if (state[name] !== undefined && !left.includes(name)) inputs[name] = state[name];
   }
-  if (state[CONTEXT] !== undefined) inputs[CONTEXT] = state[CONTEXT];
+  const { stack: _, ...context } = contextOf(state);
+  if (Object.keys(context).length > 0) inputs[CONTEXT] = context;
   return inputs;
 }
 
@@ -330,7 +345,7 @@ const noLongerSaid = (resource: Resource, old: Values, inputs: Values): Values =
   Object.fromEntries(Object.entries(old).filter(([name]) => isComputed(resource, name) && inputs[name] === undefined));
 
 /** State is inputs and outputs, lean: live values in the program's spelling, behaviour and write-only inputs as they were. */
-function stateFrom(resource: Resource, written: Values, live: Values, context: ReturnType<typeof contextOf>): Values {
+function stateFrom(resource: Resource, written: Values, live: Values, context: Context): Values {
   const state: Values = {};
   for (const [name, field] of Object.entries(resource.inputFields)) {
     const told = kindOf(field) !== "behaviour" && live[name] !== undefined;

@@ -47,6 +47,8 @@ export interface Context {
   readonly unfinished?: boolean;
   /** True on a replacement that the user has given up by `pulumi-machines undo-replacement`, which alone writes it: it may be deleted. */
   readonly discard?: boolean;
+  /** Random identifier of the state a resource is in: stacks of two backends may have the same names. In states alone. */
+  readonly stack?: string;
   /** What the service said at preview; judged by check, where it is known which inputs are new. */
   readonly findings?: readonly unknown[];
 }

@@ -1,5 +1,6 @@
 // What one run of the engine has said so far: which resources the program declares, what the state holds for them, and what
 // this run created. A deletion is judged by it, because the engine does not say why it deletes (R11, R12, R13).
+import { randomBytes } from "node:crypto";
 import {
   isProtected,
   lossWithParent,
@@ -40,11 +41,37 @@ const declared = new Map<string, Declared>();
 const reported = new Map<string, Reported>();
 /** Apps and clusters that this run replaces, by kind and id; the kind alone where the engine did not say the id. */
 const replacedParents = new Set<string>();
+/** Ids of the state that were in what the engine said of it. */
+const seenIds = new Set<string>();
+/** The id that this run gave to a state of which it had seen none. */
+let newId: string | undefined;
 
 /** Forgets everything: another run begins in this process. */
 export function forgetAll(): void {
-  for (const known of [declared, reported, replacedParents]) known.clear();
+  for (const known of [declared, reported, replacedParents, seenIds]) known.clear();
+  newId = undefined;
 }
+
+/**
+ * Notes which state a resource is in. Names do not tell: stacks of two backends, or of two organizations, may have the same
+ * ones. So what is made notes an id in its state, and whatever is made after it in the same state notes the same one.
+ */
+export function rememberState(state: Values): void {
+  const { stack } = contextOf(state);
+  if (typeof stack === "string") seenIds.add(stack);
+}
+
+/**
+ * The id of the state. Inputs never hold it: they are compared with a saved plan, and chance would break that. A state may come
+ * to have several, where something is made before the run has seen any; each of them is its own.
+ */
+export function stackId(): string {
+  const [seen] = seenIds;
+  return seen ?? (newId ??= randomBytes(6).toString("hex"));
+}
+
+/** Whether an id is one of this state's, as far as this run was told of it. */
+export const isOfThisState = (stack: string): boolean => seenIds.has(stack) || stack === newId;
 
 const hasInputs = (values: Values): boolean => Object.keys(values).some((name) => !name.startsWith("__"));
 const ofOwner = (owner: string | undefined): Declared | undefined =>

@@ -91,11 +91,21 @@ export function createProvider({ engine, schema }: Host): Provider {
   let configured: Config | undefined;
   /** Whether the engine has named another endpoint or organization than that of the last run. */
   let hasMoved = false;
+  /** Whether there is a state behind what is asked; `pulumi do` has none. */
+  let hasState = true;
 
   const config = (): Config => {
     if (!configured) throw new MachinesError("configuration", "the provider has not been configured");
     return configured;
   };
+  /**
+   * Values as core wants them: with what the engine says of the resource in their context. `pulumi do` gives everything of a
+   * type the same URN: there it tells of no owner.
+   */
+  const owned = (values: Values, urn: string, name: string): Values => ({
+    ...values,
+    [CONTEXT]: { ...contextOf(values), ...(hasState ? { owner: ownerOf(urn) } : {}), name },
+  });
   const caller = (request: Telling & { getUrn(): string }, timeoutSeconds: number): Caller => {
     const urn = request.getUrn();
     const warn = (message: string) => engine.warn(urn, withoutSecretsOf(request, message));
@@ -168,6 +178,8 @@ export function createProvider({ engine, schema }: Host): Provider {
 
     configure(request) {
       configured = configFrom(decode(request.getArgs()).values);
+      // Every provider of a program has a name.
+      hasState = request.getUrn()?.endsWith("::") !== true;
       // A provider that was started by hand serves one run after the other.
       cancelled = new AbortController();
       forgetAll();
@@ -365,13 +377,7 @@ function functionOf(token: string): MachinesFunction {
   );
 }
 
-/** Values as core wants them: with what the engine says of the resource in their context. */
-const owned = (values: Values, urn: string, name: string): Values => ({
-  ...values,
-  [CONTEXT]: { ...contextOf(values), owner: ownerOf(urn), name },
-});
-
-/** Values as the engine keeps them: it knows itself what {@link owned} added. */
+/** Values as the engine keeps them: it knows itself what was added to their context. */
 function encoded(resource: Resource, values: Values, marks: Marks | undefined): ReturnType<typeof encode> {
   const { [CONTEXT]: _, ...rest } = values;
   const { owner: _owner, name: _name, ...context } = contextOf(values);

@@ -9,7 +9,7 @@ import { withLease } from "../client/lease.ts";
 import { lookUntil, shownWithin } from "../client/visibility.ts";
 import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
-import { idInState } from "../core/run.ts";
+import { idInState, stackId } from "../core/run.ts";
 import type { Call } from "../core/resource.ts";
 import { isJob } from "./machinePower.ts";
 import { fromService, sameMetadata, sameVersion, type Config } from "./machineSettings.ts";
@@ -20,6 +20,8 @@ type Body = Parameters<Api["machines"]["create"]>[0]["body"];
 export const opTag = "pulumi-op";
 /** Tag of a Machine that tells whose it is. */
 export const ownerTag = "pulumi-owner";
+/** Tag of a Machine that tells which state it was made for: owners of two backends, or organizations, can be the same. */
+export const stackTag = "pulumi-stack";
 const attempts = 3;
 
 /** What is wanted beside the body that is sent. */
@@ -46,7 +48,7 @@ export async function createOnce(
     if (found) return found;
   }
   const op = randomBytes(16).toString("hex");
-  const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner }) };
+  const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner, [stackTag]: stackId() }) };
   const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
   if (owner !== undefined)
     await intents.write({

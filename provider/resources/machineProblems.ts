@@ -72,7 +72,7 @@ export async function nameProblem(
     // A replacement by force looks the same from here, and one that deletes first would succeed.
     return isOwnedBy(taken, owner)
       ? {
-          warning: `${isTaken}, which an earlier run created for this resource, so that up would fail. If the state no longer holds it, ${importing}, or delete it. If you replace it by force, set deleteBeforeReplace: true in the resource's options.`,
+          warning: `${isTaken}, which an earlier run created for this resource, or for one of the same name in another backend or organization, so that up would fail. If no state holds it any longer, ${importing}, or delete it. If you replace it by force, set deleteBeforeReplace: true in the resource's options.`,
         }
       : `${isTaken}; choose another, leave it out to get a free one, or ${importing}`;
   } catch (error) {
