@@ -2,7 +2,7 @@
 import type { Api } from "../client/api.ts";
 import { messageOf } from "../core/errors.ts";
 import { heldKeys, keysOf, secretsHeld } from "./held.ts";
-import { holdersOf, inTurn, ofType, type Holder, type Wanted } from "./holders.ts";
+import { holdersOf, inTurn, ofType, usedBy, type Holder, type Wanted } from "./holders.ts";
 import {
   appKind,
   clusterKind,
@@ -10,6 +10,7 @@ import {
   kindsInApp,
   kindsInCluster,
   lookAt,
+  lookingAt,
   scheduled,
   type Found,
   type Kind,
@@ -25,7 +26,9 @@ export interface Orphan extends Origin {
   readonly id: string;
   readonly name: string | undefined;
   readonly createdAt: string | undefined;
-  /** The request that deletes it; undefined where nothing does. */
+  /** The request that shows it, or the list that it is in. */
+  readonly request: string;
+  /** The request that deletes it; undefined where nothing does, and where it may be somebody's. */
   readonly deletion: string | undefined;
 }
 
@@ -59,7 +62,11 @@ export async function compare(api: Api, known: Known, wanted: Wanted): Promise<C
   );
   const { holders, gone, roots } = await holdersOf(api, known.own, wanted, failures);
   const look = { ...lookAt(api), known, keys: heldKeys(known.held) };
-  const orphans = roots.flatMap(([kind, found]) => (kinds.includes(kind) ? orphansAmong(look, kind, found) : []));
+  // In what others made may lie what these resources hold; it would go with it.
+  const used = usedBy(known.held);
+  const orphans = roots.flatMap(([kind, found]) =>
+    kinds.includes(kind) ? orphansAmong(look, kind, found).filter(({ id }) => !used.has(`${kind.type} ${id}`)) : [],
+  );
   // With an App or a cluster goes all that was in it.
   const missing = known.own.filter(
     (held) =>
@@ -103,7 +110,7 @@ const isIn = ({ noun, isReady }: Holder, kind: Kind): boolean =>
     : kindsInCluster.includes(kind) && (isReady || kind.type === "PostgresAttachment");
 
 const isOurs = ({ isWhole }: Holder, { madeBy, urn }: Orphan): boolean =>
-  isWhole || madeBy === "stack" || urn !== undefined;
+  isWhole || (madeBy !== "namesake" && (["stack", "perhaps"].includes(madeBy) || urn !== undefined));
 
 const hiddenSecrets = ({ name }: Holder, sealed: readonly Held[]): string =>
   `The secrets of App ${name} are not compared: the state holds encrypted which of them ${sealed.map(({ urn }) => urn).join(" and ")} sets.`;
@@ -131,8 +138,9 @@ function orphansAmong({ known, keys }: Comparing, kind: Kind, live: readonly Fou
     const id = kind.id.render(found.parts);
     if (keysOf(kind.type, id).some((key) => keys.get(kind.type)?.has(key))) return [];
     const { name, createdAt } = found;
-    const deletion = deletionOf(kind, found.parts);
-    return [{ kind, id, name, createdAt, deletion, ...originIn(known.origins, kind, found) }];
+    const origin = originIn(known.origins, kind, found);
+    const deletion = origin.madeBy === "stack" ? deletionOf(kind, found.parts) : undefined;
+    return [{ kind, id, name, createdAt, request: lookingAt(kind, found.parts), deletion, ...origin }];
   });
 }
 

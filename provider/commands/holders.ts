@@ -70,6 +70,26 @@ function appOf({ type, id, inputs }: Held): string | undefined {
   return typeof named === "string" ? bareId(named) : undefined;
 }
 
+/** Apps and clusters in which resources lie, as `App shop`: what must not be lost with them. */
+export function usedBy(all: readonly Held[]): ReadonlySet<string> {
+  const apps = all.flatMap((held) => [appOf(held) ?? [], held.type === "PostgresAttachment" ? attachedTo(held) : []]);
+  const clusters = all.flatMap((held) => clusterOf(held) ?? []);
+  return new Set([...apps.flat().map((app) => `App ${app}`), ...clusters.map((id) => `PostgresCluster ${id}`)]);
+}
+
+/** The App that an attachment gives its cluster to. */
+function attachedTo({ id, inputs }: Held): readonly string[] {
+  const named = id === "" ? inputs["app"] : id.split("/")[1];
+  return typeof named === "string" ? [bareId(named)] : [];
+}
+
+/** The cluster a resource lies in, as far as its id or its inputs tell. */
+function clusterOf({ type, id, inputs }: Held): string | undefined {
+  if (resources[type]?.within.kind !== "cluster" || type === "PostgresCluster") return undefined;
+  const named = id === "" ? inputs["cluster"] : id.split("/")[0];
+  return typeof named === "string" ? bareId(named) : undefined;
+}
+
 async function appsOf(api: Api, own: readonly Held[], wanted: Wanted, failures: string[]) {
   const listed = wanted.isAll ? await everyApp(api, { orgSlug: api.config.organization }) : [];
   // ASSUMED: an App with a role is one the platform made for itself, below a cluster for instance.

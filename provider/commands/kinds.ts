@@ -54,11 +54,13 @@ export interface Kind {
   readonly list: (look: Look, holder: string) => Promise<readonly Found[]>;
   /** Whether the one of an id is there, where more than the list can tell. */
   readonly isThere?: (api: Api, parts: Readonly<Record<string, string>>) => Promise<boolean>;
+  /** What shows one, or the list that it is in. */
+  readonly look: Operation;
   /** What deletes one; undefined where nothing does. */
   readonly deletion: Operation | undefined;
 }
 
-type Declared = Pick<Kind, "list" | "isThere" | "deletion">;
+type Declared = Pick<Kind, "list" | "isThere" | "look" | "deletion">;
 
 function kindOf(type: string, declared: Declared): Kind {
   const resource = resources[type];
@@ -72,12 +74,14 @@ const isDestroyed = (state: string | undefined): boolean => state === "destroyed
 /** An App itself. */
 export const appKind = kindOf("App", {
   list: (_, name) => Promise.resolve([{ parts: { name } }]),
+  look: contract.apps.get,
   deletion: contract.apps.delete,
 });
 
 /** A cluster itself. */
 export const clusterKind = kindOf("PostgresCluster", {
   list: (_, clusterId) => Promise.resolve([{ parts: { clusterId } }]),
+  look: contract.postgres.get,
   deletion: contract.postgres.delete,
 });
 
@@ -95,6 +99,7 @@ const machines = kindOf("Machine", {
     const live = await ifThere(() => api.machines.get({ appName: app, machineId }));
     return live !== undefined && !isDestroyed(live.state);
   },
+  look: contract.machines.get,
   deletion: contract.machines.destroy,
 });
 
@@ -109,6 +114,7 @@ const volumes = kindOf("Volume", {
     const live = await ifThere(() => api.volumes.get({ appName: app, volumeId }));
     return live !== undefined && !isLeaving(live.state);
   },
+  look: contract.volumes.get,
   deletion: contract.volumes.delete,
 });
 
@@ -120,6 +126,7 @@ const liveVolumes = ({ api, once }: Look, appName: string) =>
 const addresses = kindOf("IpAssignment", {
   list: async ({ api }, appName) =>
     (await askIps(api, appName)).map(({ ip, createdAt }) => ({ parts: { app: appName, ip }, createdAt })),
+  look: contract.ipAssignments.list,
   deletion: contract.ipAssignments.release,
 });
 
@@ -140,12 +147,14 @@ const hostnames = ({ api, once }: Look, appName: string) =>
 
 const acmeCertificates = kindOf("AcmeCertificate", {
   list: async (look, appName) => (await hostnames(look, appName)).filter(({ acme }) => acme).map(({ found }) => found),
+  look: contract.certificates.get,
   deletion: contract.certificates.deleteAcme,
 });
 
 const customCertificates = kindOf("CustomCertificate", {
   list: async (look, appName) =>
     (await hostnames(look, appName)).filter(({ custom }) => custom).map(({ found }) => found),
+  look: contract.certificates.get,
   deletion: contract.certificates.deleteCustom,
 });
 
@@ -156,6 +165,7 @@ const bareHostnames: Kind = {
   isImportable: false,
   list: async (look, appName) =>
     (await hostnames(look, appName)).filter(({ acme, custom }) => !acme && !custom).map(({ found }) => found),
+  look: contract.certificates.get,
   deletion: contract.certificates.delete,
 };
 
@@ -165,6 +175,7 @@ const secrets = kindOf("Secret", {
       parts: { app: appName, name },
       createdAt,
     })),
+  look: contract.secrets.get,
   deletion: contract.secrets.delete,
 });
 
@@ -174,6 +185,7 @@ const secretKeys = kindOf("SecretKey", {
       parts: { app: appName, name },
       createdAt,
     })),
+  look: contract.secretKeys.get,
   deletion: contract.secretKeys.delete,
 });
 
@@ -187,6 +199,7 @@ const volumeSnapshots = kindOf("VolumeSnapshot", {
     );
     return (await Promise.all(lists)).flat();
   },
+  look: contract.volumes.listSnapshots,
   deletion: undefined,
 });
 
@@ -204,6 +217,7 @@ const databases = kindOf("PostgresDatabase", {
     (await databaseNames(look, cluster))
       .filter((name) => !platformsDatabases.includes(name))
       .map((name) => ({ parts: { cluster, name } })),
+  look: contract.postgres.listDatabases,
   deletion: contract.postgres.deleteDatabase,
 });
 
@@ -212,6 +226,7 @@ const users = kindOf("PostgresUser", {
     (await api.postgres.listUsers({ postgresClusterId: cluster })).data
       .filter(({ username }) => !platformsUsers.includes(username))
       .map(({ username }) => ({ parts: { cluster, username } })),
+  look: contract.postgres.listUsers,
   deletion: contract.postgres.deleteUser,
 });
 
@@ -224,6 +239,7 @@ const extensions = kindOf("PostgresExtension", {
     );
     return (await Promise.all(lists)).flat();
   },
+  look: contract.postgres.listExtensions,
   deletion: contract.postgres.removeExtension,
 });
 
@@ -232,6 +248,7 @@ const attachments = kindOf("PostgresAttachment", {
     ((await api.postgres.get({ postgresClusterId: cluster })).data.attachedApps ?? []).flatMap(({ name }) =>
       name === undefined ? [] : [{ parts: { cluster, app: name } }],
     ),
+  look: contract.postgres.get,
   deletion: contract.postgres.detach,
 });
 
@@ -241,6 +258,7 @@ const backups = kindOf("PostgresBackup", {
       parts: { cluster, backupId: id },
       createdAt: startedAt ?? undefined,
     })),
+  look: contract.postgres.listBackups,
   deletion: undefined,
 });
 
@@ -263,10 +281,17 @@ export const kindsInCluster: readonly Kind[] = [attachments, databases, users, e
 /** What is mostly made by the platform's own schedule, and compared only when that is asked for. */
 export const scheduled: readonly Kind[] = [volumeSnapshots, backups];
 
+type Parts = Readonly<Record<string, string>>;
+
+/** The request that shows an object: `GET /v1/apps/shop/machines/3d8d413b29d089`. */
+export const lookingAt = ({ look, id }: Kind, parts: Parts): string => requestOf(look, id, parts);
+
 /** The request that deletes an object: `DELETE /v1/apps/shop/machines/3d8d413b29d089`. */
-export function deletionOf({ deletion, id }: Kind, parts: Readonly<Record<string, string>>): string | undefined {
-  if (!deletion) return undefined;
+export const deletionOf = ({ deletion, id }: Kind, parts: Parts): string | undefined =>
+  deletion && requestOf(deletion, id, parts);
+
+function requestOf({ method, path }: Operation, id: IdFormat, parts: Parts): string {
   // The path names what the id names, in the same order.
   const values = id.parts.map((part) => encodeURIComponent(parts[part] ?? "").replaceAll("*", "%2A"));
-  return `${deletion.method} ${deletion.path.replace(/\{\w+\}/g, () => values.shift() ?? "")}`;
+  return `${method} ${path.replace(/\{\w+\}/g, () => values.shift() ?? "")}`;
 }

@@ -122,13 +122,14 @@ async function lookInto(place: Place, { state, places, own, besides, wanted, nam
     places.flatMap((other) => (other.config.endpoint === config.endpoint ? [] : [other.provider?.urn])),
   );
   const held = [...state.resources.filter((one) => !elsewhere.has(one.provider)), ...besides];
-  const origins = originsOf(config.endpoint, own, besides, intents(warn));
+  const origins = originsOf(config.endpoint, own, { all: state.resources, besides }, intents(warn));
   try {
     const at = api.clock.now() + longestLook;
     const found = await compare(api.within({ at, allowed: "10m" }), { own, held, origins }, wanted);
     const orphans = found.orphans.map((orphan) => ({
       orphan,
-      asImport: state.isDynamic ? undefined : names.importOf(orphan, provider),
+      // What another stack has is not taken from it.
+      asImport: state.isDynamic || orphan.madeBy === "namesake" ? undefined : names.importOf(orphan, provider),
     }));
     return { ...found, place, orphans };
   } finally {

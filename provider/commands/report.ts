@@ -1,6 +1,6 @@
 // What was found, in words and as JSON.
 import type { Compared, Orphan } from "./compare.ts";
-import { importCommand, type Import } from "./importFile.ts";
+import { importCommand, quoted, type Import } from "./importFile.ts";
 import type { Place } from "./places.ts";
 import type { Held, StackState } from "./stackState.ts";
 
@@ -16,22 +16,34 @@ export interface Finding extends Omit<Compared, "orphans"> {
   readonly orphans: readonly Told[];
 }
 
-const words = { stack: "this stack", pulumi: "Pulumi", other: "not Pulumi", unknown: "unknown" } as const;
+const words: Readonly<Record<Orphan["madeBy"], string>> = {
+  stack: "this stack",
+  perhaps: "perhaps this stack",
+  namesake: "another of its name",
+  pulumi: "Pulumi",
+  other: "not Pulumi",
+  unknown: "unknown",
+};
 
 const dynamicWayOut =
   "The resources of this stack are dynamic ones, and those cannot be imported. To take over what was found, change over to the plugin " +
-  "(docs/bindings.md, From dynamic to plugin), run `pulumi up`, and run this again: it then says what to import. Or delete it through the service.";
+  "(docs/bindings.md, From dynamic to plugin), run `pulumi up`, and run this again: it then says what to import. Or delete through the service what nobody else needs.";
+
+const whose =
+  "Where no request to delete is shown, what was found may be somebody's: another stack's, or made by hand. Look at it first, and leave out what other stacks hold " +
+  "with --also. What is nobody's then is deleted through the service (docs/orphans.md, What to do).";
 
 /** The report for people. */
 export function textOf(state: StackState, findings: readonly Finding[]): string {
   const parts = findings.flatMap((finding) => [
     headline(state, finding),
-    ...(finding.orphans.length > 0 ? [table(finding.orphans), ...finding.orphans.map(advice)] : []),
+    ...(finding.orphans.length > 0 ? [table(finding.orphans), ...finding.orphans.map((one) => advice(finding.place, one))] : []),
     ...(finding.missing.length > 0 ? [missingText(finding.missing)] : []),
     ...finding.notes,
   ]);
   const found = findings.flatMap(({ orphans }) => orphans);
   if (found.length > 0 && state.isDynamic) parts.push(dynamicWayOut);
+  if (found.some(({ orphan: { kind, deletion } }) => kind.deletion && deletion === undefined)) parts.push(whose);
   if (found.length > 0) parts.push("Nothing was changed. Make sure that nobody needs what you delete.");
   return `${parts.join("\n\n")}\n`;
 }
@@ -64,12 +76,22 @@ function table(orphans: readonly Told[]): string {
     .join("\n");
 }
 
-function advice({ orphan: { kind, id, remark, deletion }, asImport }: Told): string {
+/** What may be somebody's is shown how to look at, and not how to delete. */
+function advice({ config }: Place, { orphan: { kind, id, remark, request, deletion }, asImport }: Told): string {
+  const way = kind.deletion ? deletion : "nothing deletes it; it expires by itself";
   return [
     `${kind.type} ${id}${remark === undefined ? "" : `: ${remark}`}`,
+    ...(deletion === undefined ? [`  look:      ${lookCommand(config.endpoint, request)}`] : []),
     ...(asImport ? [`  take over: ${importCommand(asImport)}`] : []),
-    `  delete:    ${deletion ?? "nothing deletes it; it expires by itself"}`,
+    ...(way === undefined ? [] : [`  delete:    ${way}`]),
   ].join("\n");
+}
+
+/** A request that reads, as a command; where the embedded service listens it says itself. */
+function lookCommand(endpoint: string, request: string): string {
+  const path = request.slice(request.indexOf(" ") + 1);
+  if (!/^https?:/.test(endpoint)) return request;
+  return `curl -H "Authorization: Bearer $MACHINES_TOKEN" ${quoted(`${endpoint}${path}`)}`;
 }
 
 const missingText = (missing: readonly Held[]): string =>
@@ -117,5 +139,6 @@ const orphanJson = ({ orphan, asImport }: Told) => ({
   inState: orphan.inState,
   remark: orphan.remark ?? null,
   import: asImport ? importCommand(asImport) : null,
+  look: orphan.request,
   delete: orphan.deletion ?? null,
 });

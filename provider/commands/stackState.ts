@@ -152,6 +152,14 @@ export function byOwner(resources: readonly Held[]): ReadonlyMap<string, readonl
   return found;
 }
 
+/** The ids that the state of resources has: what was made for it carries one of them, where it can carry a tag. */
+export const idsOfState = (resources: readonly Held[]): ReadonlySet<string> =>
+  new Set(
+    resources.flatMap(({ inputs, outputs }) =>
+      [inputs, outputs].map((values) => contextOf(values).stack).filter((id) => typeof id === "string"),
+    ),
+  );
+
 function ownersOf({ urn, type, name, parent = "", inputs, outputs }: Held): ReadonlySet<string> {
   const [root = "", project = ""] = urn.split("::");
   const stack = root.slice("urn:pulumi:".length);

@@ -50,6 +50,7 @@ export interface OrphanJson {
   readonly inState: readonly string[];
   readonly remark: string | null;
   readonly import: string | null;
+  readonly look: string;
   readonly delete: string | null;
   readonly provider: string | null;
 }

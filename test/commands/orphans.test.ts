@@ -3,6 +3,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { usedBy } from "../../provider/commands/holders.ts";
+import { readState } from "../../provider/commands/stackState.ts";
 import { dynamicOwnerOf, ownerOf } from "../../provider/core/owner.ts";
 import { makeApp, makeBackup, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
 import { currentCertificate } from "../support/certificates.ts";
@@ -35,6 +37,9 @@ async function look(state: string, args: readonly string[] = [], run: Run = {}) 
 
 const ids = (orphans: readonly OrphanJson[]): string[] => orphans.map(({ type, id }) => `${type} ${id}`);
 const shop: Exported = { type: "App", name: "shop", id: "shop" };
+/** What the state of the stack under test is called, and that of another one. */
+const [ours, theirs] = ["0123456789ab", "ba9876543210"];
+const marked = (resource: Exported): Exported => ({ ...resource, outputs: { __context: { stack: ours } } });
 
 const make = {
   secret: (name: string) => send(service, "POST", `/v1/apps/shop/secrets/${name}`, { value: "s3cr3t-value" }),
@@ -153,9 +158,15 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
 
   test("Machines are told apart by who made them", async () => {
     await makeApp(service, "shop");
-    const tagged = (owner: string | undefined, op = "0123456789abcdef") =>
+    const tagged = (owner: string | undefined, stack: string | undefined = ours) =>
       makeMachine(service, "shop", {
-        config: { ...image, metadata: { "pulumi-op": op, ...(owner === undefined ? {} : { "pulumi-owner": owner }) } },
+        config: {
+          ...image,
+          metadata: {
+            "pulumi-op": "0123456789abcdef",
+            ...(owner === undefined ? {} : { "pulumi-owner": owner, "pulumi-stack": stack }),
+          },
+        },
       });
     const ownerIn = (stack: string, type: string, name: string, within?: string) => {
       const parent = within === undefined ? "" : `urn:pulumi:dev::shop::my:index:Tier::${within}`;
@@ -166,10 +177,10 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     const web = await tagged(ownerIn("dev", "Machine", "web"));
     const double = await tagged(ownerIn("dev", "Machine", "web"));
     const begun = await tagged(ownerIn("dev", "Machine", "worker", "tier"));
-    const foreign = await tagged(ownerIn("prod", "Machine", "web"));
+    const foreign = await tagged(ownerIn("prod", "Machine", "web"), theirs);
     const anonymous = await tagged(undefined);
     const byHand = await makeMachine(service, "shop", { config: image });
-    const state = exportOf(shape, [shop, { type: "Machine", name: "web", id: `shop/${web}` }], {
+    const state = exportOf(shape, [marked(shop), { type: "Machine", name: "web", id: `shop/${web}` }], {
       pending: [{ type: "Machine", name: "worker", within: "tier", inputs: { app: "shop" } }],
     });
     const { report } = await look(state);
@@ -181,16 +192,19 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
         urn: webUrn,
         inState: [`shop/${web}`],
         remark: `It was made for ${webUrn}, for which the state holds shop/${web}.`,
+        look: `GET /v1/apps/shop/machines/${double}`,
+        delete: `DELETE /v1/apps/shop/machines/${double}`,
       },
       [`shop/${begun}`]: {
         madeBy: "stack",
         urn: workerUrn,
         inState: [],
         remark: `It was made for ${workerUrn}, whose creation was cut off.`,
+        delete: `DELETE /v1/apps/shop/machines/${begun}`,
       },
-      [`shop/${foreign}`]: { madeBy: "pulumi", urn: null },
-      [`shop/${anonymous}`]: { madeBy: "pulumi", urn: null },
-      [`shop/${byHand}`]: { madeBy: "other", urn: null, remark: null },
+      [`shop/${foreign}`]: { madeBy: "pulumi", urn: null, delete: null },
+      [`shop/${anonymous}`]: { madeBy: "pulumi", urn: null, delete: null },
+      [`shop/${byHand}`]: { madeBy: "other", urn: null, remark: null, delete: null },
     });
     expect(report.orphans).toHaveLength(5);
 
@@ -207,6 +221,103 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     });
     const held = await look(state, ["--also", other(`shop/${foreign}`)]);
     expect(held.report.orphans.map(({ id }) => id)).not.toContain(`shop/${foreign}`);
+  });
+
+  test("F45: a Machine of a stack of the same name elsewhere is not this stack's, and what may be is no more than that", async () => {
+    await makeApp(service, "shop");
+    const ownerIn = (name: string) =>
+      shape === "plugin"
+        ? ownerOf(urnOf(shape, "Machine", name))
+        : dynamicOwnerOf({ project: "shop", stack: "dev", type: "Machine", parent: "", name });
+    const made = (name: string, stack?: string) =>
+      makeMachine(service, "shop", {
+        config: {
+          ...image,
+          metadata: { "pulumi-owner": ownerIn(name), ...(stack === undefined ? {} : { "pulumi-stack": stack }) },
+        },
+      });
+    const web = { type: "Machine", name: "web", id: `shop/${await made("web", ours)}` };
+    const around = { pending: [{ type: "Machine", name: "worker", inputs: { app: "shop" } }] };
+    const others = {
+      namesake: await made("web", theirs),
+      older: await made("web"),
+      begun: await made("worker", theirs),
+      removed: await made("gone", ours),
+    };
+    const told = async (held: readonly Exported[], ...args: string[]) => {
+      const { code, report } = await look(exportOf(shape, held, around), args);
+      expect(code).toBe(1);
+      return Object.fromEntries(
+        Object.entries(others).map(([name, id]) => [name, report.orphans.find((one) => one.id === `shop/${id}`)]),
+      );
+    };
+
+    const known = await told([marked(shop), web]);
+    const [webUrn, workerUrn] = [urnOf(shape, "Machine", "web"), urnOf(shape, "Machine", "worker")];
+    expect(known).toMatchObject({
+      namesake: { madeBy: "namesake", urn: webUrn, import: null, delete: null },
+      older: { madeBy: "perhaps", urn: webUrn, delete: null },
+      begun: { madeBy: "perhaps", urn: workerUrn, inState: [], delete: null },
+      removed: { madeBy: "perhaps", urn: null, delete: null },
+    });
+    expect(known["namesake"]?.remark).toMatch(/of the same name in another backend or organization/);
+    expect(known["older"]?.remark).toMatch(/which nothing tells apart\.$/);
+    expect(known["removed"]?.remark).toMatch(/^This stack made it for a resource that it has no longer/);
+    expect(Object.values(known).map((one) => one?.look)).toEqual(
+      Object.values(others).map((id) => `GET /v1/apps/shop/machines/${id}`),
+    );
+
+    // A state that was written before there were ids tells no two stacks apart.
+    const unknown = await told([shop, web]);
+    expect(unknown).toMatchObject({
+      namesake: { madeBy: "perhaps", delete: null },
+      older: { madeBy: "perhaps", delete: null },
+      begun: { madeBy: "perhaps", delete: null },
+      removed: { madeBy: "pulumi", delete: null },
+    });
+
+    const { code, out } = await command(service, ["orphans", "--state", "-"], {
+      stdin: exportOf(shape, [marked(shop), web], around),
+    });
+    expect(code).toBe(1);
+    expect(out).toMatch(/another of its name\n/);
+    expect(out).not.toMatch(/DELETE|delete: /);
+    expect(out).toContain("Look at it first");
+  });
+
+  test("F45: an App or a cluster in which a resource lies is no orphan, whoever made it", async () => {
+    const { inside, timed, cluster } = await everything();
+    for (const line of [...inside, ...timed]) {
+      const [type = "", id = ""] = line.split(" ");
+      const lies = id.startsWith("shop/") ? ["App shop"] : [`PostgresCluster ${cluster}`];
+      const { resources } = readState(exportOf(shape, [asResource(line, 0)]), "test");
+      expect([...usedBy(resources)].sort(), line).toEqual(type === "PostgresAttachment" ? ["App shop", ...lies] : lies);
+    }
+    const roots = async (state: string, ...args: string[]) => {
+      const { report } = await look(state, ["--all-apps", "--only", "App", "--only", "PostgresCluster", ...args]);
+      return ids(report.orphans);
+    };
+    const [inApp = ""] = inside.filter((line) => line.startsWith("Machine "));
+    const [inCluster = ""] = inside.filter((line) => line.startsWith("PostgresDatabase "));
+    expect(await roots(exportOf(shape, [asResource(inApp, 0)]))).toEqual([`PostgresCluster ${cluster}`]);
+    const other = join(folder, "other.json");
+    writeFileSync(other, exportOf(shape, [asResource(inCluster, 0)]));
+    const pending = [{ type: "Machine", name: "web", inputs: { app: "shop" } }];
+    expect(await roots(exportOf(shape, [], { pending }), "--also", other)).toEqual([]);
+  });
+
+  test("F45: nothing that carries no tag is offered for deletion", async () => {
+    await everything();
+    const { report } = await look(exportOf(shape, []), ["--all-apps", "--snapshots"]);
+    expect(report.orphans.length).toBeGreaterThan(10);
+    for (const { type, id, look: request, delete: deletion } of report.orphans) {
+      expect(deletion, `${type} ${id}`).toBeNull();
+      const [method, path = ""] = request.split(" ");
+      expect(method).toBe("GET");
+      expect(JSON.stringify(await send(service, "GET", path)), `${type} ${id}`).toContain(
+        id.slice(id.lastIndexOf("/") + 1),
+      );
+    }
   });
 
   test("what a creation that was cut off may have made is told with its resource", async () => {
@@ -240,6 +351,9 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
       ),
     );
     expect(report.orphans.map(({ madeBy }) => madeBy)).toEqual(Array(5).fill("unknown"));
+    expect(report.orphans.map(({ delete: deletion }) => deletion), "they may as well be somebody's").toEqual(
+      Array(5).fill(null),
+    );
   });
 
   test("a Machine that a run on this computer was about to make is told so", async () => {
@@ -288,14 +402,17 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     const owner = shape === "plugin" ? ownerOf(urnOf(shape, "Machine", "web")) : undefined;
     const mine = owner ?? dynamicOwnerOf({ project: "shop", stack: "dev", type: "Machine", parent: "", name: "web" });
     const made = async (metadata: object) => makeMachine(service, "shared", { config: { ...image, metadata } });
-    const [web, double, _byOthers] = [
+    const [web, double, byOthers] = [
       await made({ "pulumi-owner": mine }),
       await made({ "pulumi-owner": mine }),
       await made({}),
     ];
     const state = exportOf(shape, [{ type: "Machine", name: "web", id: `shared/${web}` }]);
     expect(ids((await look(state)).report.orphans)).toEqual([`Machine shared/${double}`]);
-    expect(ids((await look(state, ["--app", "shared"])).report.orphans)).toHaveLength(3);
+    // The App itself is in use, and so none of them.
+    expect(ids((await look(state, ["--app", "shared"])).report.orphans)).toEqual(
+      [`Machine shared/${byOthers}`, `Machine shared/${double}`].sort(),
+    );
   });
 
   test("what is leaving, what the platform made for itself, and what destroyed itself is neither orphan nor missing", async () => {
@@ -328,7 +445,8 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
         type: "Hostname",
         id: "shop/www.example.com",
         import: null,
-        delete: "DELETE /v1/apps/shop/certificates/www.example.com",
+        look: "GET /v1/apps/shop/certificates/www.example.com",
+        delete: null,
       },
     ]);
   });

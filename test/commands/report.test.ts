@@ -11,7 +11,9 @@ import { command, type ReportJson, type Run } from "./command.ts";
 import { exportOf, sealed, urnOf, type Exported } from "./exports.ts";
 
 const image = { image: "registry.example.com/shop:1" };
-const shop: Exported = { type: "App", name: "shop", id: "shop" };
+/** What the state of `shop` is called, there and on the Machines made for it. */
+const stack = "0123456789ab";
+const shop: Exported = { type: "App", name: "shop", id: "shop", outputs: { __context: { stack } } };
 
 let service: TestService;
 let folder: string;
@@ -42,11 +44,14 @@ const write = (name: string, text: string): string => {
 /** A stack that a run and somebody else have left things beside. */
 async function leftovers(shape: "dynamic" | "plugin") {
   await makeApp(service, "shop");
-  const make = (name: string, owner?: string) =>
+  const make = (name: string, owner: string) =>
     makeMachine(service, "shop", {
       name,
       region: "ams",
-      config: { ...image, metadata: owner === undefined ? {} : { "pulumi-owner": owner, "pulumi-op": "0".repeat(32) } },
+      config: {
+        ...image,
+        metadata: { "pulumi-owner": owner, "pulumi-op": "0".repeat(32), "pulumi-stack": stack },
+      },
     });
   const web = await make("web", ownerOf(urnOf("plugin", "Machine", "web")));
   await make("web-2f3a", ownerOf(urnOf("plugin", "Machine", "web")));
