@@ -48,8 +48,8 @@ export interface Intents {
   notTheirs(owner: string | undefined, place: string, keys: readonly string[]): void;
   /** Forgets the intent of an owner: the `id` is about to be handed to the engine, for a state, or nothing was made. */
   settle(owner: string | undefined, id?: string, stack?: string): void;
-  /** What an earlier run, which ended within a day, made for an owner and handed over, and nobody deleted since. */
-  handed(owner: string | undefined): Handed | undefined;
+  /** What earlier runs, which ended within a day, made last for an owner and handed over, a state each, and nobody deleted since. */
+  handed(owner: string | undefined): readonly Handed[];
   /** Forgets what was handed over: it is gone. */
   forget(owner: string | undefined, id: string): void;
 }
@@ -72,7 +72,7 @@ export function openIntents(
   const dir = join(home, "machines", "intents");
   const found = readJournals(dir);
   const known = new Map(found.intents.map((intent) => [intent.owner, intent]));
-  const handed = new Map(found.handed.map((one) => [one.owner, one]));
+  const handed = new Map(found.handed.map((one) => [`${one.owner} ${one.stack ?? ""}`, one]));
   const told = new Map<string, Handed>();
   // When the engine is gone, nobody will write down the id that we return.
   const parent = process.ppid;
@@ -109,12 +109,14 @@ export function openIntents(
       if (made) told.set(made.owner, made);
       journal.end(op, made);
     },
-    handed: (owner) => (owner === undefined ? undefined : handed.get(owner)),
+    handed: (owner) => [...handed.values()].filter((one) => one.owner === owner),
     forget(owner, id) {
-      const one = [handed, told].map((some) => some.get(owner ?? "")).find((other) => other?.id === id);
-      if (!one) return;
-      for (const some of [handed, told]) if (some.get(one.owner) === one) some.delete(one.owner);
-      journal.forget(one.op);
+      for (const some of [handed, told])
+        for (const [key, one] of some) {
+          if (one.owner !== owner || one.id !== id) continue;
+          some.delete(key);
+          journal.forget(one.op);
+        }
     },
   };
 }

@@ -154,19 +154,20 @@ function reporting(resource: Resource, owner: string | undefined, failed: Initia
  * was made for a resource of the same name in another state is none of this one's business.
  */
 async function reportLeftover(resource: Resource, owner: string | undefined, { api, warn }: Call): Promise<void> {
-  const { intents } = api.shared;
-  const left = intents.handed(owner);
-  if (!left || left.endpoint !== api.config.endpoint || resource.noImport !== undefined) return;
-  if (left.id === idInState(owner) || (left.stack !== undefined && !isOfThisState(left.stack))) return;
-  // A create must not fail for what is only told; what cannot be asked now is asked by the next one.
-  const found = await resource
-    .read({ api, warn, progress: () => undefined, id: resource.id.parse(left.id), state: undefined })
-    .catch(() => undefined);
-  if (found !== undefined)
-    warn(
-      `${resource.name} ${left.id} was made for this resource by an earlier run and is there still. Unless this run replaces it, no state may know of it: ` +
-        "npx pulumi-machines orphans tells; import it or delete it.",
-    );
+  if (resource.noImport !== undefined) return;
+  for (const { id, endpoint, stack } of api.shared.intents.handed(owner)) {
+    const isOfOthers = endpoint !== api.config.endpoint || (stack !== undefined && !isOfThisState(stack));
+    if (isOfOthers || id === idInState(owner)) continue;
+    // A create must not fail for what is only told; what cannot be asked now is asked by the next one.
+    const found = await resource
+      .read({ api, warn, progress: () => undefined, id: resource.id.parse(id), state: undefined })
+      .catch(() => undefined);
+    if (found !== undefined)
+      warn(
+        `${resource.name} ${id} was made for this resource by an earlier run and is there still. Unless this run replaces it, no state may know of it: ` +
+          "npx pulumi-machines orphans tells; import it or delete it.",
+      );
+  }
 }
 
 /**

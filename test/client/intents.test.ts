@@ -45,7 +45,7 @@ test.each([
       kill([engine.pid ?? 0]);
       const found = () => openIntents(() => undefined, home);
       await expect.poll(() => found().find("made")?.op).toBe("op");
-      expect(found().handed("settled")?.id).toBe("id");
+      expect(found().handed("settled")).toMatchObject([{ id: "id" }]);
       // What is handed to nobody is not settled.
       process.kill(started[0] ?? 0, "SIGUSR2");
       await expect.poll(() => said).toContain("told");

@@ -3,7 +3,7 @@ import { execFile, spawn } from "node:child_process";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { makeMachine, makeVolume, send } from "../support/around.ts";
+import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { family, kill } from "../support/processes.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
@@ -91,6 +91,7 @@ describe.each(bindings)("orphans of a stack on %s", (binding) => {
         madeBy: "stack",
         urn: stack.urn("Machine", web.name),
         inState: [ids["web"]],
+        delete: `DELETE /v1/apps/${String(ids["web-copy"]).replace("/", "/machines/")}`,
       },
       [String(ids["worker-copy"])]: {
         type: "Machine",
@@ -98,8 +99,8 @@ describe.each(bindings)("orphans of a stack on %s", (binding) => {
         urn: stack.urn("Machine", worker.name, worker.within),
         inState: [ids["worker"]],
       },
-      [`left-shop/${volume}`]: { type: "Volume", madeBy: "unknown" },
-      [`left-shop/${ip}`]: { type: "IpAssignment", madeBy: "unknown" },
+      [`left-shop/${volume}`]: { type: "Volume", madeBy: "unknown", delete: null },
+      [`left-shop/${ip}`]: { type: "IpAssignment", madeBy: "unknown", delete: null },
     });
     expect(found).toHaveLength(4);
     expect(await orphans()).toMatchObject({ code: 1, err: "" });
@@ -125,15 +126,21 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
     expect(await stack.preview()).toEqual({});
   });
 
-  test.runIf(!isPlugin)("dynamic resources cannot be imported: the requests that are shown delete them", async () => {
+  test.runIf(!isPlugin)("dynamic resources cannot be imported: what this stack made is deleted as shown", async () => {
     expect((await orphans()).out).toContain("dynamic ones, and those cannot be imported. To take over what was found");
     const refused = await orphans("--import", "import.json");
     expect(refused).toMatchObject({ code: 2, out: "" });
     expect(refused.err).toMatch(/^pulumi-machines: --import: .* cannot be imported/);
     expect(readdirSync(stack.dir)).not.toContain("import.json");
-    for (const { delete: request, type } of (await report()).orphans) {
-      const [method = "", path = ""] = request?.split(" ") ?? [];
-      await send(service, method, `${path}${type === "Machine" ? "?force=true" : ""}`);
+    for (const { delete: request, look, type, id } of (await report()).orphans) {
+      // Of the rest nobody can say here that it is nobody's.
+      expect(request === null, type).toBe(type !== "Machine");
+      const path = request?.split(" ")[1] ?? look.split(" ")[1] ?? "";
+      const known: Readonly<Record<string, string>> = {
+        Machine: `${path}?force=true`,
+        IpAssignment: `${path}/${encodeURIComponent(id.slice(id.indexOf("/") + 1))}`,
+      };
+      await send(service, "DELETE", known[type] ?? path);
     }
     expect(await orphans()).toMatchObject({ code: 0, err: "" });
   });
@@ -237,5 +244,75 @@ const blog = new machines.App("blog", { name: "left-blog" }, { provider: here })
     expect(found.map(({ id }) => id).sort()).toEqual(held.sort());
     await stack.ok("stack", "select", "dev");
     expect(counts(await stack.ok("destroy", "--yes", "--skip-preview")).deleted).toBeGreaterThan(3);
+  });
+});
+
+describe.each(bindings)("F45: two backends with a stack of the same name on %s", (binding) => {
+  let service: TestService;
+  let stacks: readonly [Stack, Stack];
+  const app = "shared-shop";
+
+  beforeAll(async () => {
+    service = await startService();
+    await makeApp(service, app);
+    stacks = [new Stack(inject("installed"), "namesake", binding), new Stack(inject("installed"), "namesake", binding)];
+    for (const [i, stack] of stacks.entries()) {
+      // One computer, whose notes both of them read.
+      stack.env["PULUMI_HOME"] = stacks[0].env["PULUMI_HOME"];
+      stack.program(`
+import * as machines from "pulumi-machines";
+new machines.Machine("web", { app: "${app}", name: "web-${i}", region: "ams", config: { image: "registry.example.com/shop:1" } });
+`);
+      await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+    }
+  });
+  afterAll(() => service.close());
+
+  const orphans = async (stack: Stack, ...args: string[]) => {
+    const options = { command: join(inject("installed"), "node_modules/.bin/pulumi-machines"), plain: true };
+    const { stdout } = await stack.run(["orphans", ...args], options);
+    return stdout;
+  };
+  const webOf = async (stack: Stack) => (await stack.state())["web"]?.id ?? "";
+
+  test("neither is told that an earlier run of the other one was its own", async () => {
+    for (const stack of stacks) {
+      // A plan is kept to only where chance adds nothing to it.
+      await stack.ok("preview", "--save-plan", "plan.json");
+      expect(await stack.ok("up", "--plan", "plan.json", "--yes")).not.toContain("by an earlier run");
+    }
+    expect(await webOf(stacks[0])).not.toBe(await webOf(stacks[1]));
+    for (const stack of stacks) expect(await stack.preview()).toEqual({});
+  });
+
+  test("neither reports the other one's Machine as its own, nor offers to delete it or the App they both use", async () => {
+    for (const [own, other] of [stacks, [stacks[1], stacks[0]]] as const) {
+      expect(await orphans(own)).toMatch(/: no orphans\.\n$/);
+      const { orphans: found } = JSON.parse(await orphans(own, "--app", app, "--json")) as ReportJson;
+      expect(found).toMatchObject([
+        { type: "Machine", id: await webOf(other), madeBy: "namesake", import: null, delete: null },
+      ]);
+      const text = await orphans(own, "--all-apps");
+      expect(text).toContain("another of its name");
+      expect(text).not.toMatch(/DELETE|take over:|^App /m);
+    }
+  });
+
+  test("what one of them made twice is its own, and nothing to the other one; a new name does not change whose it is", async () => {
+    const [own, other] = stacks;
+    const all = await send<Live[]>(service, "GET", `/v1/apps/${app}/machines`);
+    const id = await webOf(own);
+    const config = all.find((one) => `${app}/${one.id}` === id)?.config;
+    const copy = `${app}/${await makeMachine(service, app, { name: "copy", region: "ams", config })}`;
+    const told = async (stack: Stack) =>
+      (JSON.parse(await orphans(stack, "--app", app, "--json")) as ReportJson).orphans.find((one) => one.id === copy);
+    const deletion = `DELETE /v1/apps/${copy.replace("/", "/machines/")}`;
+    expect(await told(own)).toMatchObject({ madeBy: "stack", delete: deletion });
+    expect(await told(other)).toMatchObject({ madeBy: "namesake", delete: null });
+    await own.ok("stack", "rename", "staging");
+    // The plugin's tags hold the name of before; the dynamic binding's state still tells it.
+    const isPlugin = binding === "pulumi-machines-plugin";
+    expect(await told(own)).toMatchObject(isPlugin ? { madeBy: "perhaps", delete: null } : { madeBy: "stack" });
+    expect(await told(other)).toMatchObject({ madeBy: "namesake", delete: null });
   });
 });

@@ -291,7 +291,7 @@ describe("preview", () => {
             severity: "warning",
             urn,
             message: expect.stringMatching(
-              /^App name: could not be checked against the service: .*503.*not now/,
+              /^App name: could not be checked against the service, nor .*503.*not now/,
             ) as unknown,
             ephemeral: false,
           },

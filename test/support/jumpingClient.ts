@@ -12,7 +12,7 @@ export const noIntents: Intents = {
   settle: () => undefined,
   openIn: () => [],
   notTheirs: () => undefined,
-  handed: () => undefined,
+  handed: () => [],
   forget: () => undefined,
 };
 

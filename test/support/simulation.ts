@@ -126,7 +126,7 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
     mistakes,
     isOpen(owner) {
       const intents = openIntents(() => undefined, home);
-      return (intents.find(owner) ?? intents.handed(owner)) !== undefined;
+      return intents.find(owner) !== undefined || intents.handed(owner).length > 0;
     },
     wait: (ms) => time.pass(new Promise((done) => void time.after(ms, () => done())), wire.moves, ms),
     async watch(work) {
