@@ -47,7 +47,8 @@ const uncapitalized = (type: string): string => type.slice(0, 1).toLowerCase() +
 const nameIn = (urn: string): string => urn.slice(urn.lastIndexOf("::") + 2);
 
 /** A text as one argument of a shell. */
-export const quoted = (text: string): string => (/^[\w./:,=@%-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
+export const quoted = (text: string): string =>
+  /^[\w./:,=@%-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** The command that imports one. */
 export function importCommand({ type, name, id, parent, provider }: Import): string {

@@ -37,7 +37,9 @@ const whose =
 export function textOf(state: StackState, findings: readonly Finding[]): string {
   const parts = findings.flatMap((finding) => [
     headline(state, finding),
-    ...(finding.orphans.length > 0 ? [table(finding.orphans), ...finding.orphans.map((one) => advice(finding.place, one))] : []),
+    ...(finding.orphans.length > 0
+      ? [table(finding.orphans), ...finding.orphans.map((one) => advice(finding.place, one))]
+      : []),
     ...(finding.missing.length > 0 ? [missingText(finding.missing)] : []),
     ...finding.notes,
   ]);

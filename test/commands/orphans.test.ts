@@ -351,9 +351,10 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
       ),
     );
     expect(report.orphans.map(({ madeBy }) => madeBy)).toEqual(Array(5).fill("unknown"));
-    expect(report.orphans.map(({ delete: deletion }) => deletion), "they may as well be somebody's").toEqual(
-      Array(5).fill(null),
-    );
+    expect(
+      report.orphans.map(({ delete: deletion }) => deletion),
+      "they may as well be somebody's",
+    ).toEqual(Array(5).fill(null));
   });
 
   test("a Machine that a run on this computer was about to make is told so", async () => {

@@ -1,6 +1,8 @@
 // The fault campaign: many runs by chance, and the smallest one that breaks something.
 import fc from "fast-check";
-import { play, scenarioArbitrary, type Played, type Scenario } from "./scenario.ts";
+import { play, type Played } from "./player.ts";
+import { scenarioArbitrary, type Scenario } from "./scenario.ts";
+import { features, rareStates, type RareState } from "./ways.ts";
 
 /** Which runs are made. */
 export interface Campaign {
@@ -8,6 +10,8 @@ export interface Campaign {
   readonly seed: number;
   /** Repeats the one run that a failure named. */
   readonly path?: string | undefined;
+  /** Draws these of the {@link features} alone. */
+  readonly only?: readonly string[] | undefined;
   /** Told of every run that held. */
   readonly played?: (played: Played) => void;
 }
@@ -15,26 +19,55 @@ export interface Campaign {
 /** What a campaign came to. */
 export interface Verdict {
   readonly runs: number;
+  /** Rare states that no run came by. */
+  readonly missed: readonly RareState[];
   /** Undefined when everything held. */
   readonly failure: { readonly path: string; readonly smallest: Scenario; readonly text: string } | undefined;
 }
 
+/** Milliseconds after which the smallest run so far is small enough. */
+const shrinkingTakes = 60_000;
+
 /** Makes the runs, and shrinks the first one that breaks something. */
-export async function campaign({ runs, seed, path, played = () => undefined }: Campaign): Promise<Verdict> {
-  const property = fc.asyncProperty(scenarioArbitrary, async (scenario) => played(await play(scenario)));
-  const details = await fc.check(property, { numRuns: runs, seed, ...(path === undefined ? {} : { path }) });
-  if (!details.failed) return { runs: details.numRuns, failure: undefined };
+export async function campaign({
+  runs,
+  seed,
+  path,
+  only = features,
+  played = () => undefined,
+}: Campaign): Promise<Verdict> {
+  const missed = new Set<RareState>(rareStates);
+  let until = Infinity;
+  const property = fc.asyncProperty(scenarioArbitrary(only), async (scenario) => {
+    if (performance.now() > until) return;
+    const one = await play(scenario).catch((error: unknown) => {
+      until = Math.min(until, performance.now() + shrinkingTakes);
+      throw error;
+    });
+    for (const state of one.states) missed.delete(state);
+    played(one);
+  });
+  const details = await fc.check(property, {
+    numRuns: runs,
+    seed,
+    ...(path === undefined ? {} : { path }),
+  });
+  if (!details.failed) return { runs: details.numRuns, missed: [...missed], failure: undefined };
   const [smallest] = details.counterexample ?? [];
   const { errorInstance } = details;
   const text = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
   if (!smallest) throw new Error(text);
-  return { runs: details.numRuns, failure: { path: details.counterexamplePath ?? "", smallest, text } };
+  const failure = { path: details.counterexamplePath ?? "", smallest, text };
+  return { runs: details.numRuns, missed: [...missed], failure };
 }
 
 /** A failure for people: what broke, in which run, and how to have that run again. */
-export const told = (seed: number, { path, smallest, text }: NonNullable<Verdict["failure"]>): string =>
+export const told = (
+  { seed, only }: Pick<Campaign, "seed" | "only">,
+  { path, smallest, text }: NonNullable<Verdict["failure"]>,
+): string =>
   [
     text,
     `The smallest run that shows it:\n${JSON.stringify(smallest)}`,
-    `Again: npm run test:faults -- --seed ${seed} --path ${path}`,
+    `Again: npm run test:faults -- --seed ${seed} --path ${path}${only ? ` --only ${only.join(",")}` : ""}`,
   ].join("\n\n");

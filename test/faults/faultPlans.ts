@@ -181,3 +181,7 @@ export const troubleArbitrary: fc.Arbitrary<Trouble> = fc.oneof(
 /** Whether anything goes wrong. */
 export const isTrouble = ({ faults, slow: late, death: end, others }: Trouble): boolean =>
   faults.length > 0 || late.length > 0 || end !== undefined || others.length > 0;
+
+/** Whether the service answers what is not so. */
+export const liesOf = ({ faults }: Trouble): boolean =>
+  faults.some((fault) => ["list", "stale", "hiddenForMs"].some((name) => Object.hasOwn(fault, name)));

@@ -2,10 +2,12 @@
 import { ApiError, MachinesError, messageOf } from "../../provider/core/errors.ts";
 import { resources } from "../../provider/resources/index.ts";
 import { operationsById } from "../../service/faults.ts";
-import type { Audited } from "../../service/index.ts";
-import { CheckFailed, NotThere, type Report, type Step } from "../support/modelEngine.ts";
+import type { Audited, Service } from "../../service/index.ts";
+import { CheckFailed, EngineRefused, NotThere, type Report, type Step } from "../support/modelEngine.ts";
+import type { Stack } from "../support/modelStack.ts";
 import type { ProviderProcess } from "../support/simulation.ts";
 import type { TestService } from "../support/startService.ts";
+import { inState, linesOf, onService } from "./inventory.ts";
 import { canary } from "./programs.ts";
 
 /** Something does not hold. */
@@ -24,11 +26,18 @@ export function judgeStep({ verb, type, name }: Step, ms: number, requests: numb
   if (requests > bound) throw new Broken(`${verb} ${name} sent ${requests} requests in ${ms} ms`);
 }
 
+/** Whether it is the refusal of a loss, or the engine's own of what is protected or no target. */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof EngineRefused ||
+  ((error instanceof CheckFailed || (error instanceof MachinesError && error.code === "refused")) &&
+    /allowDataLoss|deletionProtection|forceDestroy/.test(messageOf(error)));
+
 /** I5, I6: what failed is told as it should be, and nothing secret is told. */
 export function judgeReport(
   report: Report,
   said: ProviderProcess["said"],
   { token }: Pick<TestService, "token">,
+  mayRefuse = false,
 ): void {
   const errors = report.flatMap(({ error }) => (error === undefined ? [] : [error]));
   const texts = [...said.map(({ text }) => text), ...errors.map(messageOf)];
@@ -43,6 +52,7 @@ export function judgeReport(
   }
   for (const error of errors) {
     if (error instanceof Broken) throw error;
+    if (mayRefuse && isRefusal(error)) continue;
     if (error instanceof CheckFailed) throw new Broken(`inputs were refused: ${error.message}`);
     if (error instanceof NotThere) continue;
     if (!(error instanceof MachinesError)) throw error as Error;
@@ -62,4 +72,19 @@ export function judgeAudit(entries: readonly Audited[]): void {
     if (operation !== "machines.destroy" || lease === "other")
       throw new Broken(`${operation} of ${path} was done with a lease that is not ours`);
   }
+}
+
+/** I13: what was told to be made, also in part, is in the state, or there is nothing of it. */
+export function judgeMade(report: Report, stack: Stack, service: Service): void {
+  const known = new Set([...inState(stack), ...stack.orphans.flatMap(linesOf)]);
+  const there = new Set(onService(service));
+  for (const { type, name, made = [] } of report)
+    for (const { id, state } of made) {
+      const lines = linesOf({ type, name, id, inputs: {}, state, needs: [], failed: [] });
+      const forgotten = lines.filter((line) => there.has(line) && !known.has(line));
+      if (forgotten.length > 0)
+        throw new Broken(
+          `${forgotten.join(", ")} was told to be made for ${name}, and the run ends without knowing of it`,
+        );
+    }
 }

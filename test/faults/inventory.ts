@@ -1,5 +1,5 @@
 // What there is on the service, and what a state says there is: both as sorted lines that can be compared.
-import type { Kept, Stack } from "../support/modelEngine.ts";
+import type { Kept, Stack } from "../support/modelStack.ts";
 import { firstDatabase, firstUser } from "../../provider/resources/postgresCredentials.ts";
 import type { Service } from "../../service/index.ts";
 
@@ -58,8 +58,9 @@ const said: Readonly<Record<string, (kept: Kept) => readonly string[]>> = {
   PostgresExtension: ({ id }) => [`PostgresExtension ${id.replace("/extension/", "/")}`],
 };
 
+/** What one resource says there is. */
+export const linesOf = (kept: Kept): readonly string[] => said[kept.type]?.(kept) ?? [];
+
 /** Everything a state says there is. */
 export const inState = ({ resources }: Stack): string[] =>
-  [
-    ...new Set(resources.filter(({ mark }) => mark !== "replacing").flatMap((kept) => said[kept.type]?.(kept) ?? [])),
-  ].sort();
+  [...new Set(resources.filter(({ mark }) => mark !== "replacing").flatMap(linesOf))].sort();

@@ -1,9 +1,18 @@
 // Runs of the fault campaign from a shell; see tools/faultRuns.mjs.
 import { parseArgs } from "node:util";
 import { campaign, told } from "./campaign.ts";
+import { features } from "./ways.ts";
+
+/** Runs from which on every rare state must have been come by. */
+const enough = 2000;
 
 const { values } = parseArgs({
-  options: { runs: { type: "string", default: "200" }, seed: { type: "string" }, path: { type: "string" } },
+  options: {
+    runs: { type: "string", default: "200" },
+    seed: { type: "string" },
+    path: { type: "string" },
+    only: { type: "string" },
+  },
 });
 const number = (name: "runs" | "seed", standard: number): number => {
   const given = Number(values[name] ?? standard);
@@ -12,17 +21,27 @@ const number = (name: "runs" | "seed", standard: number): number => {
 };
 const seed = number("seed", Date.now() % 2 ** 31);
 const runs = values.path === undefined ? number("runs", 200) : 1;
+const only = values.only?.split(",").filter(Boolean);
+const unknown = only?.filter((name) => !features.some((feature) => feature === name)) ?? [];
+if (unknown.length > 0) throw new Error(`--only takes some of ${features.join(",")}; got ${unknown.join(",")}`);
 void make();
 
 async function make(): Promise<void> {
   const sum = { requests: 0, steps: 0, failed: 0, died: 0, refreshed: 0, simulatedMs: 0 };
+  const states = new Map<string, number>();
   const began = performance.now();
-  const { runs: made, failure } = await campaign({
+  const {
+    runs: made,
+    missed,
+    failure,
+  } = await campaign({
     runs,
     seed,
+    only,
     path: values.path,
-    played: (played) => {
+    played: ({ states: seen, ...played }) => {
       for (const [name, value] of Object.entries(played)) sum[name as keyof typeof sum] += Number(value);
+      for (const state of seen) states.set(state, (states.get(state) ?? 0) + 1);
     },
   });
   const ms = performance.now() - began;
@@ -31,8 +50,12 @@ async function make(): Promise<void> {
     `${made} runs, seed ${seed}: ${Math.round(ms / 1000)} s, ${(ms / made).toFixed(1)} ms a run; ${sum.steps} steps, ${sum.failed} of them failed, ` +
       `${sum.requests} requests, ${sum.died} processes died, ${sum.refreshed} runs needed a refresh, ${hours} simulated hours`,
   );
+  for (const [state, count] of [...states].sort(([, a], [, b]) => b - a)) console.log(`${count} runs: ${state}`);
   if (failure) {
-    console.log(`\n${told(seed, failure)}`);
+    console.log(`\n${told({ seed, only }, failure)}`);
+    process.exitCode = 1;
+  } else if (made >= enough && only === undefined && missed.length > 0) {
+    console.log(`\nNo run came by these, so that they were not tested:\n${missed.join("\n")}`);
     process.exitCode = 1;
   }
 }

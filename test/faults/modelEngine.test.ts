@@ -5,15 +5,14 @@ import { bind } from "../support/binding.ts";
 import {
   changes,
   destroy,
-  emptyStack,
   failures,
   importResource,
   refresh,
   up,
-  type Declared,
   type Host,
   type Report,
 } from "../support/modelEngine.ts";
+import { emptyStack, type Declared } from "../support/modelStack.ts";
 import { simulate, type Simulation, type Slow } from "../support/simulation.ts";
 import { startService } from "../support/startService.ts";
 

@@ -3,7 +3,8 @@
 import fc from "fast-check";
 import type { Values } from "../../provider/core/resource.ts";
 import { makeCertificate } from "../support/certificates.ts";
-import type { Declared, Reference } from "../support/modelEngine.ts";
+import type { Declared, Reference } from "../support/modelStack.ts";
+import { onceIn } from "./ways.ts";
 
 /** Versions a program can have. */
 export const versions = 4;
@@ -15,6 +16,22 @@ export interface Slot {
   readonly pick: number;
   /** For each version which of its variants it is; null where it is not in the program. */
   readonly life: readonly (number | null)[];
+  /** Whether what it holds may not be lost: without `allowDataLoss`, with `deletionProtection`. */
+  readonly isGuarded?: true;
+  /** For each version whether the resource gets another name in the program, with an alias or without. */
+  readonly renames?: readonly (Renaming | null)[];
+  /** `strict`: another parent replaces it; `first`: it goes before what replaces it is made. */
+  readonly option?: "protect" | "retain" | "strict" | "first";
+}
+
+/** How a resource gets another name in the program. */
+export type Renaming = "alias" | "bare";
+
+/** What programs are made of. */
+export interface Design {
+  readonly slots: readonly Slot[];
+  /** For each version whether the App of most things gets another name. */
+  readonly apps?: readonly boolean[];
 }
 
 /** A text that no message may hold. */
@@ -31,6 +48,10 @@ interface Here {
   readonly grown: number;
   /** Versions up to this one in which it got another name: one that may still be there on its way out never comes back. */
   readonly renamed: number;
+  /** Versions up to this one in which it was not there. */
+  readonly gaps: number;
+  /** Whether what it holds may be lost. */
+  readonly mayLose: boolean;
   /** The slots that are in this version, by the name of their resource. */
   readonly others: ReadonlyMap<string, Slot>;
   readonly names: ReadonlyMap<Slot, string>;
@@ -149,40 +170,60 @@ const isFirst = (here: Here, of: (here: Here) => unknown): boolean => {
     .some((slot, index) => slot.kind === here.slot.kind && of({ ...here, slot, index }) === mine);
 };
 
+/** Name of the secret of a slot, which is another one after every fourth of its variants. */
+const secretOf = ({ life }: Slot, index: number, version: number): string =>
+  `S${index}_${life.slice(0, version + 1).filter((one) => one !== null && one % 4 === 3).length}`;
+
+/** Secrets that were resources of their own in an earlier version, and now are of those who take them over. */
+function takenOver({ slot, version, names }: Here): Record<string, string> {
+  if (slot.renames === undefined) return {};
+  const gone = [...names.keys()].flatMap((other, index) =>
+    other.kind === "Secret" &&
+    other.pick % 3 !== 0 &&
+    (other.life[version] ?? null) === null &&
+    other.life.slice(0, version).some((one) => one !== null)
+      ? [[secretOf(other, index, version), `${canary}-taken`]]
+      : [],
+  );
+  return Object.fromEntries(gone) as Record<string, string>;
+}
+
 /** How the inputs of each kind are made; undefined where it lacks a parent in this version. */
 const kinds: Readonly<Record<string, (here: Here) => Inputs>> = {
   App: ({ variant, index }) => [{}, { forceDestroy: true }, { name: `named-${index}` }, {}][variant % 4],
   Machine: machineInputs,
-  Volume: ({ variant, version, grown }) => ({
+  Volume: ({ variant, version, grown, mayLose }) => ({
     app: id(firstApp),
     region: "ams",
     sizeGb: 1 + grown,
+    ...(mayLose ? { allowDataLoss: true } : {}),
     ...[
       {},
       { restartOnExtend: true },
       { snapshotRetention: 10 + version },
       { autoBackupEnabled: false },
-      { name: `other_${version}`, allowDataLoss: true },
+      { name: `other_${version}` },
       { finalSnapshot: true },
     ][variant % 6],
   }),
   Secret: (here) => ({
     app: id(appOf(here)),
-    name: `S${here.index}_${here.renamed}`,
+    name: secretOf(here.slot, here.index, here.version),
     value: `${canary}-${here.variant}`,
   }),
   AppSecrets: (here) => {
     const appFor = (one: Here) => (one.slot.pick % 3 === 0 ? appOf(one) : firstApp);
     if (!isFirst(here, appFor)) return undefined;
-    const values = { A: `${canary}-a`, B: `${canary}-b${here.variant}`, C: `${canary}-c` };
+    const taken = appFor(here) === firstApp ? takenOver(here) : {};
+    const values = { A: `${canary}-a`, B: `${canary}-b${here.variant}`, C: `${canary}-c`, ...taken };
     const { A, ...without } = values;
     return { app: id(appFor(here)), values: here.variant % 3 === 2 ? { D: A, ...without } : values };
   },
-  SecretKey: ({ slot, index, variant }) => ({
+  SecretKey: ({ slot, index, variant, mayLose }) => ({
     app: id(firstApp),
     name: `K${index}`,
     type: slot.pick % 2 === 0 ? "xaes256gcm" : "hs256",
-    allowDataLoss: true,
+    ...(mayLose ? { allowDataLoss: true } : {}),
     ...(variant % 2 === 0 ? {} : { value: bytes(`${canary}-${variant}`, 32) }),
   }),
   Ciphertext: (here) =>
@@ -243,16 +284,18 @@ const kinds: Readonly<Record<string, (here: Here) => Inputs>> = {
     const hostname = `own${index}.example.com`;
     return { app: id(firstApp), hostname, ...certificateFor(hostname, variant % 2) };
   },
-  PostgresCluster: ({ variant }) => ({
+  PostgresCluster: ({ slot, index, variant, gaps, mayLose }) => ({
     region: "fra",
     plan: variant % 4 === 3 ? "starter" : "basic",
-    deletionProtection: false,
+    // One with a name of its own goes before what replaces it is made.
+    ...(slot.pick % 2 === 1 ? { name: `pg-${index}-${gaps}` } : {}),
+    ...(mayLose ? { deletionProtection: false } : {}),
   }),
   PostgresDatabase: (here) =>
     within(parentOf(here, "PostgresCluster"), (cluster) => ({
       cluster: id(cluster),
       name: `db${here.index}_${here.renamed}`,
-      allowDataLoss: true,
+      ...(here.mayLose ? { allowDataLoss: true } : {}),
     })),
   PostgresUser: (here) =>
     within(parentOf(here, "PostgresCluster"), (cluster) => ({
@@ -303,13 +346,20 @@ const needed: Readonly<Record<string, string>> = {
 
 const steady: readonly (number | null)[] = Array.from({ length: versions }, () => 0);
 
+/** What is put before a slot that needs it; a cluster gets another plan in one of its versions now and then. */
+function parentFor(slot: Slot, kind: string): Slot {
+  if (kind !== "PostgresCluster") return { kind, pick: keyPick(slot), life: steady };
+  const life = slot.pick % 3 === 0 ? steady.map((variant, version) => (version === 0 ? variant : 3)) : steady;
+  return { kind, pick: slot.pick % 2, life };
+}
+
 /** The slots with everything they need before them. */
 function completed(slots: readonly Slot[]): Slot[] {
   const all: Slot[] = [];
   const add = (slot: Slot): void => {
     const parent = needed[slot.kind];
     const fits = (other: Slot) => other.kind === parent && (parent !== "SecretKey" || other.pick % 2 === keyPick(slot));
-    if (parent !== undefined && !all.some(fits)) add({ kind: parent, pick: keyPick(slot), life: steady });
+    if (parent !== undefined && !all.some(fits)) add(parentFor(slot, parent));
     all.push(slot);
   };
   slots.forEach(add);
@@ -318,23 +368,62 @@ function completed(slots: readonly Slot[]): Slot[] {
 
 const keyPick = ({ kind }: Slot): number => (kind === "Signature" ? 1 : 0);
 
-/** The program of a version. */
-export function programOf(slots: readonly Slot[], version: number): Declared[] {
+/** Kinds of which two can be there under one name in the service, or that have no name of their own. */
+const renamedBare: readonly string[] = [
+  ...["Secret", "AppSecrets", "PostgresAttachment", "MachineMetadata", "Volume", "DeployToken", "Ciphertext"],
+  ...["Signature", "VolumeSnapshot", "MachineCommand", "PostgresBackup"],
+];
+
+/** Names of the resource of a slot, the last one first, and how many of those before are aliases of it. */
+function namesOf({ kind, renames = [] }: Slot, index: number, version: number) {
+  const names = [`${kind.toLowerCase()}${index}`];
+  let aliases = 0;
+  for (const renaming of renames.slice(0, version + 1)) {
+    if (renaming === null) continue;
+    names.unshift(`${kind.toLowerCase()}${index}_${names.length}`);
+    aliases = renaming === "alias" || !renamedBare.includes(kind) ? aliases + 1 : 0;
+  }
+  return { name: names[0] ?? "", aliases: names.slice(1, 1 + aliases) };
+}
+
+/** Inputs that name what a resource is in. */
+const parents = ["app", "machine", "volume", "key", "cluster", "database"];
+const staying: readonly string[] = ["Volume", "Secret"];
+
+function optionsOf({ kind, option, isGuarded }: Slot, mayLose: boolean, isStrict: boolean): Partial<Declared> {
+  if (option === "protect") return { protect: !mayLose };
+  if (option === "retain" && staying.includes(kind)) return { retainOnDelete: !mayLose };
+  // What goes together with its parent is not asked whether it may: the engine does as it was told here.
+  if (option === "strict" && isGuarded === undefined) return { replaceOnChanges: parents };
+  // These cannot go while something is in them or mounts them. What others depend on strictly goes first as well.
+  if ((option === "first" || isStrict) && kind !== "App" && kind !== "Volume") return { deleteBeforeReplace: true };
+  return {};
+}
+
+/** The program of a version; `isAllowed` where it says of everything that it may be lost. */
+export function programOf({ slots, apps = [] }: Design, version: number, isAllowed = false): Declared[] {
   const all = completed(slots);
-  const names = new Map(all.map((slot, index) => [slot, `${slot.kind.toLowerCase()}${index}`]));
+  const names = new Map(all.map((slot, index) => [slot, namesOf(slot, index, version).name]));
   const others = new Map<string, Slot>();
-  const program: Declared[] = [{ type: "App", name: firstApp, inputs: {} }];
+  const isStrict = slots.some(({ option }) => option === "strict");
+  const moves = apps.slice(0, version + 1).filter(Boolean).length;
+  const program: Declared[] = [{ type: "App", name: firstApp, inputs: moves === 0 ? {} : { name: `first-${moves}` } }];
   for (const [index, slot] of all.entries()) {
     const variant = slot.life[version] ?? null;
-    const name = names.get(slot) ?? "";
+    const { name, aliases } = namesOf(slot, index, version);
     if (variant === null) continue;
-    const so = slot.life.slice(0, version + 1).filter((one) => one !== null);
+    const mayLose = isAllowed || slot.isGuarded === undefined;
+    const past = slot.life.slice(0, version + 1);
+    const so = past.filter((one) => one !== null);
     const grown = so.filter((one) => one > 0).length;
     const renamed = so.filter((one) => one % 4 === 3).length;
-    const inputs = kinds[slot.kind]?.({ slot, index, version, variant, grown, renamed, others, names });
+    const gaps = past.length - so.length;
+    const here = { slot, index, version, variant, grown, renamed, gaps, mayLose, others, names };
+    const inputs = kinds[slot.kind]?.(here);
     if (inputs === undefined) continue;
     others.set(name, slot);
-    program.push({ type: slot.kind, name, inputs });
+    const options = { ...optionsOf(slot, isAllowed, isStrict), ...(aliases.length > 0 ? { aliases } : {}) };
+    program.push({ type: slot.kind, name, inputs, ...options });
   }
   return program;
 }
@@ -342,6 +431,10 @@ export function programOf(slots: readonly Slot[], version: number): Declared[] {
 const weights: Readonly<Record<string, number>> = {
   Machine: 10,
   Volume: 6,
+  PostgresCluster: 2,
+  PostgresDatabase: 2,
+  PostgresAttachment: 2,
+  MachineMetadata: 2,
   App: 2,
   Secret: 3,
   AppSecrets: 3,
@@ -357,9 +450,34 @@ const life = fc.array(fc.oneof({ arbitrary: fc.nat(13), weight: 6 }, { arbitrary
   maxLength: versions,
 });
 
-/** Slots of a program. */
-export const slotsArbitrary: fc.Arbitrary<Slot[]> = fc.array(fc.record({ kind, pick: fc.nat(11), life }), {
-  minLength: 1,
-  maxLength: 8,
-  size: "max",
-});
+const inVersions = <T>(arbitrary: fc.Arbitrary<T>) => fc.array(arbitrary, { minLength: versions, maxLength: versions });
+
+const renames = inVersions(
+  fc.oneof(
+    { arbitrary: fc.constant(null), weight: 1 },
+    { arbitrary: fc.constantFrom<Renaming>("bare", "alias"), weight: 1 },
+  ),
+);
+
+const slot: fc.Arbitrary<Slot> = fc
+  .record({
+    kind,
+    pick: fc.nat(11),
+    life,
+    isGuarded: onceIn(3, fc.constant(true as const)),
+    renames: onceIn(2, renames),
+    option: onceIn(6, fc.constantFrom("protect" as const, "retain", "strict", "first")),
+  })
+  .map(withoutUndefined);
+
+function withoutUndefined<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
+}
+
+/** Programs. */
+export const designArbitrary: fc.Arbitrary<Design> = fc
+  .record({
+    slots: fc.array(slot, { minLength: 1, maxLength: 8, size: "max" }),
+    apps: onceIn(3, inVersions(fc.constantFrom(false, false, true))),
+  })
+  .map(withoutUndefined);

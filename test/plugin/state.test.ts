@@ -92,10 +92,15 @@ describe("the state of a resource", () => {
 
     const third = await nextRun();
     const same = await third("Volume", "data").checked({ app: "app", region: "ams" }, volume.inputs);
-    expect((await third("Volume", "data").diff({ id: volume.id, state: volume.state, inputs: same })).changes).toBe(false);
+    expect((await third("Volume", "data").diff({ id: volume.id, state: volume.state, inputs: same })).changes).toBe(
+      false,
+    );
     const worker = await made(third, "Machine", "worker", machine);
     expect(idIn(worker)).toBe(id);
-    const next = await third("Machine", "web").checked({ ...machine, config: { ...config, env: { A: "1" } } }, web.inputs);
+    const next = await third("Machine", "web").checked(
+      { ...machine, config: { ...config, env: { A: "1" } } },
+      web.inputs,
+    );
     const change = { id: web.id, oldInputs: web.inputs, state: older, inputs: next };
     expect(idIn({ state: await third("Machine", "web").update(change) }), "an update notes it").toBe(id);
     expect(await tagsOf(web.id)).toMatchObject({ "pulumi-stack": id });
@@ -117,7 +122,9 @@ describe("the state of a resource", () => {
     const inputs = await again("Volume", "data").checked({ app: "app", region: "ams" }, volume.inputs);
     await again("Volume", "data").diff({ id: volume.id, state: volume.state, inputs });
     await made(again, "Machine", "web", machine);
-    expect(warnings()).toEqual([expect.stringContaining(`Machine ${web.id} was made for this resource by an earlier run`)]);
+    expect(warnings()).toEqual([
+      expect.stringContaining(`Machine ${web.id} was made for this resource by an earlier run`),
+    ]);
   });
 
   describe("is none with `pulumi do`, whose resources of a type have one URN", () => {

@@ -20,6 +20,12 @@ export interface Verbs {
   check(olds: Values, news: Values): Promise<{ inputs: Values; failures: string[] }>;
   /** `same`, `update`, `replace`, or `delete-replace` when the old one goes first. */
   diff(id: string, state: Values, inputs: Values): Promise<"same" | "update" | "replace" | "delete-replace">;
+  /** Names of the inputs that differ, and what goes first if the program says that they replace; where that is told. */
+  changed?(
+    id: string,
+    state: Values,
+    inputs: Values,
+  ): Promise<{ readonly names: readonly string[]; readonly deleteBeforeReplace: boolean }>;
   create(inputs: Values): Promise<{ id: string; state: Values }>;
   read(id: string, state: Values): Promise<{ state: Values; inputs: Values } | undefined>;
   update(id: string, state: Values, inputs: Values): Promise<Values>;

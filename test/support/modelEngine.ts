@@ -1,51 +1,43 @@
 // What Pulumi's engine does with a program, in small: check, diff, and then create, update or replace; deletions last and
-// in reverse; state that is saved after every step, so that a run may be cut off at any moment. It drives any binding.
+// in reverse; state that is saved after every step, so that a run may be cut off at any moment. It drives any binding. The
+// order of questions and steps is that of the engine's step generator and step executor.
 import { isObject } from "../../api/schema.ts";
 import { CONTEXT, type Values } from "../../provider/core/resource.ts";
+import { UNKNOWN } from "../../provider/core/values.ts";
 import type { Verbs } from "./binding.ts";
+import {
+  dependentsOf,
+  needsOf,
+  optionsOf,
+  resolved,
+  sourcesOf,
+  type Declared,
+  type Kept,
+  type Past,
+  type Stack,
+  type Verb,
+} from "./modelStack.ts";
 
-/** What stands in a program for the id or an output of an earlier resource. */
-export interface Reference {
-  readonly $of: string;
-  /** `id`, or the name of an output. */
-  readonly get: string;
-}
-
-/** One resource of a program. Names are unique in it. */
-export interface Declared {
-  readonly type: string;
-  readonly name: string;
-  readonly inputs: Values;
-}
-
-/** One resource of a state. */
-export interface Kept {
-  readonly type: string;
-  readonly name: string;
-  id: string;
-  inputs: Values;
-  state: Values;
-  /** Names of what it was made with. */
-  needs: readonly string[];
-  /** What failed after it was made or changed: the next up updates it whatever its diff says. */
-  failed: readonly string[];
-  /** `leaving`: it was replaced, and is still to be deleted; `replacing`: it was deleted, and is still to be made anew. */
-  mark?: "leaving" | "replacing";
-}
-
-/** What an engine keeps between runs. */
-export interface Stack {
-  resources: Kept[];
-  /** Steps that were begun and did not end: after a run that was cut off, nobody knows what became of them. */
-  pending: Pick<Step, "verb" | "type" | "name">[];
+/** What the provider has reported as made, also partly. */
+export interface Made {
+  readonly id: string;
+  readonly state: Values;
 }
 
 /** One thing the engine had the provider do. */
 export interface Step {
-  readonly verb: "check" | "same" | "create" | "update" | "delete" | "read" | "import";
+  readonly verb: Verb;
   readonly type: string;
   readonly name: string;
   readonly error?: unknown;
+  /** What it was done to, where that was there before. */
+  readonly id?: string;
+  /** What it reported as made. */
+  readonly made?: Made[];
+  /** How often it was made again because of an error. */
+  readonly again?: number;
+  /** Why it was done, where its verb does not tell. */
+  readonly why?: "forced" | "tainted" | "replaced" | "dependent" | "retained" | "moved";
 }
 
 /** Where an engine runs. */
@@ -55,6 +47,19 @@ export interface Host {
   readonly parallel?: number;
   /** What happens around a step: measuring, for instance. */
   around?<T>(step: Step, inputs: Values, work: () => Promise<T>): Promise<T>;
+  /** What the provider is configured with in this run. */
+  readonly configuration?: Values;
+  /** Whether another configuration of the provider replaces all of its resources. */
+  replacesAll?(before: Values, now: Values): boolean;
+}
+
+/** How an up is asked for. */
+export interface Asked {
+  /** `--target`: nothing else is looked at or changed. */
+  readonly targets?: readonly string[];
+  /** `--replace`: these are replaced, whatever their diff says. */
+  readonly replace?: readonly string[];
+  readonly continueOnError?: boolean;
 }
 
 /** What a run came to: its steps in the order they ended. */
@@ -65,28 +70,6 @@ export const failures = (report: Report): Step[] => report.filter(({ error }) =>
 
 /** The steps that did something, or tried to. */
 export const changes = (report: Report): Step[] => report.filter(({ verb }) => verb !== "same" && verb !== "read");
-
-/** A stack without anything in it. */
-export const emptyStack = (): Stack => ({ resources: [], pending: [] });
-
-const isReference = (value: unknown): value is Reference => isObject(value) && typeof value["$of"] === "string";
-
-/** Names of the resources that inputs refer to. */
-export function namesIn(value: unknown): string[] {
-  if (isReference(value)) return [value.$of];
-  const inner = Array.isArray(value) ? (value as unknown[]) : isObject(value) ? Object.values(value) : [];
-  return [...new Set(inner.flatMap(namesIn))];
-}
-
-function resolved(value: unknown, made: ReadonlyMap<string, Kept>): unknown {
-  if (isReference(value)) {
-    const found = made.get(value.$of);
-    return value.get === "id" ? found?.id : found?.state[value.get];
-  }
-  if (Array.isArray(value)) return value.map((item: unknown) => resolved(item, made));
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, resolved(inner, made)]));
-}
 
 /** The engine's "initialization failed", as both bindings and core tell it. */
 interface Unfinished {
@@ -101,16 +84,20 @@ const isUnfinished = (error: unknown): error is Unfinished =>
   isObject(error["properties"]) &&
   Array.isArray(error["reasons"]);
 
-/** Brings a stack to what a program declares. A step that fails lets those that have begun end, and no other begin. */
-export const up = (stack: Stack, program: readonly Declared[], host: Host): Promise<Report> =>
-  new Run(stack, host).up(program);
+/**
+ * Brings a stack to what a program declares. A step that fails lets those that have begun end, and no other begin, unless
+ * `continueOnError` is asked for.
+ */
+export const up = (stack: Stack, program: readonly Declared[], host: Host, asked: Asked = {}): Promise<Report> =>
+  new Run(stack, host, asked).up(program);
 
-/** Reads everything anew; what is proved to be gone leaves the state. */
-export const refresh = (stack: Stack, host: Host): Promise<Report> => new Run(stack, host).refresh();
+/** Reads everything anew; what is proved to be gone leaves the state. One that fails stops no other. */
+export const refresh = (stack: Stack, host: Host): Promise<Report> =>
+  new Run(stack, host, { continueOnError: true }).refresh();
 
 /** Deletes everything, what needs others before these. */
 export async function destroy(stack: Stack, host: Host): Promise<Report> {
-  const run = new Run(stack, host);
+  const run = new Run(stack, host, {});
   await run.deleteAll(stack.resources);
   return run.report;
 }
@@ -121,66 +108,98 @@ export async function importResource(
   { type, name, id, needs }: Pick<Kept, "type" | "name" | "id" | "needs">,
   host: Host,
 ): Promise<Report> {
-  const run = new Run(stack, host);
+  const run = new Run(stack, host, {});
   await run.step({ verb: "import", type, name }, {}, async (bound) => {
     const found = await bound.read(id, {});
     if (!found) throw new NotThere(`resource ${id} does not exist`);
-    stack.resources.push({ type, name, id, ...found, needs, failed: [] });
+    stack.resources.push({ type, name, id, ...found, needs, failed: [], configuration: host.configuration });
   });
   return run.report;
 }
 
 type Plan =
-  | { readonly kind: "same" | "update"; readonly old: Kept; readonly inputs: Values }
+  /** It is not looked at: not a target. `skip` where there is nothing of it yet. */
+  | { readonly kind: "untargeted"; readonly old: Kept }
+  | { readonly kind: "skip"; readonly old: undefined }
+  | { readonly kind: "same"; readonly old: Kept; readonly inputs: Values }
+  | { readonly kind: "update"; readonly old: Kept; readonly inputs: Values }
+  /** `old` was deleted before this one can be made. */
   | { readonly kind: "create"; readonly old: Kept | undefined; readonly inputs: Values }
-  | { readonly kind: "replace" | "delete-replace"; readonly old: Kept; readonly inputs: Values };
+  | { readonly kind: "replace"; readonly old: Kept; readonly inputs: Values; readonly why: NonNullable<Step["why"]> }
+  | {
+      readonly kind: "delete-replace";
+      readonly old: Kept;
+      readonly inputs: Values;
+      readonly why: NonNullable<Step["why"]>;
+      /** What depends on it and goes before it. */
+      readonly first: readonly Kept[];
+    };
+
+interface Verdict {
+  readonly kind: "same" | "update" | "replace";
+  readonly deleteFirst: boolean;
+}
+
+type Outcome = "made" | "skipped" | "failed";
 
 class Run {
   readonly report: Step[] = [];
   readonly #stack: Stack;
   readonly #host: Host;
+  readonly #asked: Asked;
   readonly #slots: Slots;
+  readonly #previous: readonly Past[];
   #planning: Promise<unknown> = Promise.resolve();
-  #failed = false;
+  /** Whether no step begins any more. */
+  #isCancelled = false;
+  /** Names that steps were planned for. */
+  readonly #planned = new Set<string>();
+  /** Names that the program still has. */
+  readonly #seen = new Set<string>();
+  /** Names that were deleted together with what they depend on and were not made anew so far. */
+  readonly #condemned = new Set<string>();
+  /** What is in the state of the steps that failed. */
+  readonly #errored = new Set<Kept>();
 
-  constructor(stack: Stack, host: Host) {
+  constructor(stack: Stack, host: Host, asked: Asked) {
     this.#stack = stack;
     this.#host = host;
+    this.#asked = asked;
     this.#slots = new Slots(host.parallel ?? 1);
+    this.#previous = stack.resources.map((kept) => ({ kept, name: kept.name, needs: kept.needs }));
     // What was begun by a run that was cut off is told to the user, and then forgotten.
     stack.pending = [];
   }
 
   async up(program: readonly Declared[]): Promise<Report> {
     const made = new Map<string, Kept>();
-    const tasks = new Map<string, Promise<boolean>>();
+    const tasks = new Map<string, Promise<Outcome>>();
     for (const declared of program) {
-      const needs = namesIn(declared.inputs);
-      const before = Promise.all(needs.map(async (name) => tasks.get(name)));
-      const task = before.then(async (all) => {
-        if (!all.every((isMade) => isMade === true)) return false;
-        const kept = await this.#register(declared, resolved(declared.inputs, made) as Values, needs);
-        if (kept) made.set(declared.name, kept);
-        return kept !== undefined;
-      });
-      tasks.set(declared.name, task);
+      const before = Promise.all(
+        needsOf(declared).map((name) => tasks.get(name) ?? Promise.resolve<Outcome>("failed")),
+      );
+      tasks.set(
+        declared.name,
+        before.then((needed) => this.#register(declared, needed, made)),
+      );
     }
     await Promise.all(tasks.values());
-    if (this.#failed) return this.report;
-    const declared = new Set(program.map(({ name }) => name));
-    await this.deleteAll(this.#stack.resources.filter(({ name, mark }) => mark === "leaving" || !declared.has(name)));
+    if (this.#isCancelled) return this.report;
+    await this.deleteAll(await this.#doomed());
     return this.report;
   }
 
   async refresh(): Promise<Report> {
-    const { resources } = this.#stack;
-    const present = resources.filter(({ mark }) => mark === undefined);
+    const present = this.#stack.resources.filter(({ mark }) => mark !== "replacing");
     await Promise.all(
       present.map((kept) =>
-        this.step({ verb: "read", type: kept.type, name: kept.name }, kept.state, async (bound) => {
+        this.step({ verb: "read", type: kept.type, name: kept.name, id: kept.id }, kept.state, async (bound) => {
           const found = await bound.read(kept.id, kept.state);
-          if (found) Object.assign(kept, found, { failed: [] });
-          else this.#remove(kept);
+          if (!found) return void this.#remove(kept);
+          const { inputs } = kept;
+          Object.assign(kept, found, { failed: [] });
+          // What the refresh shows is the diff of the next up, turned round.
+          await bound.diff(kept.id, kept.state, inputs);
         }),
       ),
     );
@@ -190,121 +209,320 @@ class Run {
   /** Deletes resources of the state, each once nothing that is to be deleted too needs it. */
   async deleteAll(doomed: readonly Kept[]): Promise<void> {
     const tasks = new Map<Kept, Promise<boolean>>();
+    const spared = this.#neededByErrored();
     const deleted = (kept: Kept): Promise<boolean> => {
       const known = tasks.get(kept);
       if (known) return known;
       const first = doomed.filter((other) => other !== kept && other.needs.includes(kept.name));
-      const task = Promise.all(first.map(deleted)).then((all) => all.every(Boolean) && this.#delete(kept));
+      const task = Promise.all(first.map(deleted)).then(
+        (all) => all.every(Boolean) && !spared.has(kept) && this.#delete(kept),
+      );
       tasks.set(kept, task);
       return task;
     };
     await Promise.all([...doomed].reverse().map(deleted));
   }
 
-  async #delete(kept: Kept): Promise<boolean> {
-    if (kept.mark === "replacing") return this.#remove(kept);
-    return this.step({ verb: "delete", type: kept.type, name: kept.name }, kept.state, async (bound) => {
-      await bound.delete(kept.id, kept.state);
-      this.#remove(kept);
-    });
+  /** Where the run goes on after errors: what those resources need is not deleted below them. */
+  #neededByErrored(): Set<Kept> {
+    const spared = new Set<Kept>();
+    const spare = (one: Past): void => {
+      for (const other of this.#previous) {
+        if (spared.has(other.kept) || !one.needs.includes(other.name)) continue;
+        spared.add(other.kept);
+        spare(other);
+      }
+    };
+    for (const one of this.#previous) if (this.#errored.has(one.kept)) spare(one);
+    return spared;
+  }
+
+  /** What is deleted when the program is done: what it no longer has, and what was replaced. */
+  async #doomed(): Promise<readonly Kept[]> {
+    const { targets } = this.#asked;
+    const left = this.#stack.resources.filter(({ name, mark }) => mark === "leaving" || !this.#seen.has(name));
+    if (targets === undefined) return left;
+    const allowed = new Set(targets);
+    try {
+      for (const target of this.#previous.filter(({ name }) => targets.includes(name)))
+        for (const { name } of dependentsOf(target, this.#previous)) allowed.add(name);
+      for (const target of this.#previous.filter(({ name }) => allowed.has(name)))
+        for (const { name } of await this.#replacedWith(target.kept)) allowed.add(name);
+      const doomed = left.filter(({ name }) => allowed.has(name));
+      const beyond = doomed.filter(({ name }) => !targets.includes(name));
+      if (beyond.length === 0) return doomed;
+      throw new EngineRefused(`${beyond.map(({ name }) => name).join(", ")} would be deleted and is no target`);
+    } catch (error) {
+      this.#fail({ verb: "delete", type: "", name: targets.join(", ") }, error);
+      return [];
+    }
+  }
+
+  async #delete(kept: Kept, why?: Step["why"]): Promise<boolean> {
+    const { type, name, id, mark } = kept;
+    if (mark === "replacing") return this.#remove(kept);
+    const isReplaced = why !== undefined || mark === "leaving";
+    const isRetained = kept.options?.retainOnDelete === true;
+    const reason = isRetained ? "retained" : isReplaced ? (why ?? "replaced") : undefined;
+    const step: Step = { verb: "delete", type, name, id, ...(reason ? { why: reason } : {}) };
+    if (kept.options?.protect && !isReplaced) {
+      // The engine tells of all that are protected, and goes on.
+      this.report.push({ ...step, error: new EngineRefused(`${name} is protected`) });
+      return false;
+    }
+    const work = async (bound: Verbs) => {
+      if (isRetained) this.#stack.orphans.push(kept);
+      else await bound.delete(kept.id, kept.state);
+      if (why === undefined) this.#remove(kept);
+      else kept.mark = "replacing";
+    };
+    return this.step(step, kept.state, work, { old: kept, retries: kept.options?.retries ?? 0 });
   }
 
   /** Does one step unless another has failed; whether it was done. */
-  step(step: Step, inputs: Values, work: (bound: Verbs) => Promise<void>): Promise<boolean> {
+  step(
+    step: Step,
+    inputs: Values,
+    work: (bound: Verbs) => Promise<void>,
+    { old, retries = 0 }: { readonly old?: Kept | undefined; readonly retries?: number } = {},
+  ): Promise<boolean> {
     return this.#slots.take(async () => {
-      if (this.#failed) return false;
-      const { verb, type, name } = step;
-      const pending = { verb, type, name };
-      this.#stack.pending.push(pending);
-      const { around = (_step, _inputs, plain) => plain() } = this.#host;
-      try {
-        await around.call(this.#host, step, inputs, () => work(this.#host.bound(type)));
-        // A check that passed is the beginning of another step.
-        if (verb !== "check") this.report.push(step);
-        return true;
-      } catch (error) {
-        this.#failed = true;
-        this.report.push({ ...step, error });
-        return false;
-      } finally {
-        this.#stack.pending = this.#stack.pending.filter((other) => other !== pending);
+      const pending = { verb: step.verb, type: step.type, name: step.name };
+      for (let again = 0; !this.#isCancelled; again++) {
+        this.#stack.pending.push(pending);
+        const told = again === 0 ? step : { ...step, again };
+        try {
+          await this.#around(told, inputs, () => work(this.#host.bound(step.type)));
+          this.report.push(told);
+          return true;
+        } catch (error) {
+          if (again < retries) continue;
+          if (old) this.#errored.add(old);
+          this.#fail(told, error, this.#asked.continueOnError);
+          return false;
+        } finally {
+          this.#stack.pending = this.#stack.pending.filter((other) => other !== pending);
+        }
       }
+      return false;
     });
   }
 
-  async #register(declared: Declared, inputs: Values, needs: readonly string[]): Promise<Kept | undefined> {
-    // The engine decides about one resource after the other.
-    const planned = this.#planning.then(() => this.#plan(declared, inputs));
+  #around<T>(step: Step, inputs: Values, work: () => Promise<T>): Promise<T> {
+    const { around = (_step, _inputs, plain) => plain() } = this.#host;
+    return around.call(this.#host, step, inputs, work) as Promise<T>;
+  }
+
+  #fail(step: Step, error: unknown, goesOn = false): void {
+    this.#isCancelled ||= !goesOn;
+    this.report.push({ ...step, error });
+  }
+
+  async #register(declared: Declared, needed: readonly Outcome[], made: Map<string, Kept>): Promise<Outcome> {
+    if (this.#isCancelled) return "failed";
+    const inputs = resolved(declared.inputs, made) as Values;
+    // The engine decides about one resource after the other, and waits for no step meanwhile.
+    const planned = this.#planning.then(() => this.#decide(declared, inputs, needed));
     this.#planning = planned;
     const plan = await planned;
-    return plan && this.#execute(declared, plan, needs);
+    if (!plan || needed.includes("failed")) return "failed";
+    if (plan.kind === "skip") return "skipped";
+    const kept = await this.#execute(declared, plan);
+    if (!kept) return "failed";
+    made.set(declared.name, kept);
+    return "made";
   }
 
-  async #plan({ type, name }: Declared, values: Values): Promise<Plan | undefined> {
+  async #decide(declared: Declared, inputs: Values, needed: readonly Outcome[]): Promise<Plan | undefined> {
+    if (this.#isCancelled) return undefined;
+    const { type, name } = declared;
+    try {
+      const plan = await this.#around({ verb: "check", type, name }, inputs, () => this.#plan(declared, inputs));
+      if (needed.includes("skipped") && plan.kind !== "skip" && plan.kind !== "untargeted")
+        throw new EngineRefused(`${name} needs what is no target and was never made`);
+      this.#planned.add(name);
+      for (const seen of [name, plan.old?.name ?? name]) this.#seen.add(seen);
+      return plan;
+    } catch (error) {
+      this.#fail({ verb: "check", type, name }, error);
+      return undefined;
+    }
+  }
+
+  async #plan(declared: Declared, values: Values): Promise<Plan> {
+    const { type, name, protect, deleteBeforeReplace } = declared;
+    const old = this.#oldOf(declared);
+    if (this.#asked.targets?.includes(name) === false) return old ? { kind: "untargeted", old } : { kind: "skip", old };
     const bound = this.#host.bound(type);
     const news = { ...values, [CONTEXT]: { name, owner: `${type}-${name}` } };
-    const old = this.#stack.resources.find((kept) => kept.name === name && kept.mark !== "leaving");
-    let plan: Plan | undefined;
-    await this.step({ verb: "check", type, name }, values, async () => {
-      const isAnew = old === undefined || old.mark === "replacing";
-      const inputs = checked(await bound.check(isAnew ? {} : old.inputs, news));
-      if (isAnew) return void (plan = { kind: "create", old, inputs });
-      const kind = await bound.diff(old.id, old.state, inputs);
-      if (kind === "same" || kind === "update") {
-        plan = { kind: old.failed.length > 0 ? "update" : kind, old, inputs };
-        return;
-      }
-      // What replaces it is checked as if there had been nothing.
-      plan = { kind, old, inputs: checked(await bound.check({}, news)) };
-    });
-    return plan;
+    const isForced = this.#asked.replace?.includes(name) === true || old?.tainted === true;
+    const isRecreated = old !== undefined && this.#condemned.delete(old.name);
+    const isAnew = old === undefined || isRecreated || isForced;
+    const inputs = checked(await bound.check(isAnew ? {} : old.inputs, news));
+    if (old === undefined || isRecreated) return { kind: "create", old, inputs };
+    const isMoved = this.#isMoved(old);
+    const verdict: Verdict =
+      isForced || isMoved ? { kind: "replace", deleteFirst: false } : await this.#diff(bound, old, inputs, declared);
+    const isPending = old.mark === "replacing";
+    if (verdict.kind === "same" && !isPending) return { kind: old.failed.length > 0 ? "update" : "same", old, inputs };
+    if (verdict.kind !== "replace" && !isPending) return { kind: "update", old, inputs };
+    if (protect === true && old.options?.protect === true) throw new EngineRefused(`${name} is protected`);
+    // What replaces it is checked as if there had been nothing.
+    const anew = isForced ? inputs : checked(await bound.check({}, news));
+    const why = old.tainted ? "tainted" : isForced ? "forced" : isMoved ? "moved" : "replaced";
+    if (!(deleteBeforeReplace ?? verdict.deleteFirst)) return { kind: "replace", old, inputs: anew, why };
+    const first = await this.#replacedWith(old);
+    const spared = first.find(({ options, mark }) => options?.protect === true && mark !== "leaving");
+    if (spared) throw new EngineRefused(`${spared.name} is protected`);
+    for (const { name: dependent } of first) this.#condemned.add(dependent);
+    return { kind: "delete-replace", old, inputs: anew, why, first: first.reverse() };
   }
 
-  async #execute({ type, name }: Declared, plan: Plan, needs: readonly string[]): Promise<Kept | undefined> {
-    const { old, inputs } = plan;
+  #oldOf({ name, aliases = [] }: Declared): Kept | undefined {
+    const olds = this.#stack.resources.filter(({ mark }) => mark !== "leaving");
+    for (const one of [name, ...aliases]) {
+      const old = olds.find((kept) => kept.name === one);
+      if (old) return old;
+    }
+    return undefined;
+  }
+
+  #isMoved({ configuration }: Kept): boolean {
+    const { configuration: now, replacesAll } = this.#host;
+    return configuration !== undefined && now !== undefined && replacesAll?.(configuration, now) === true;
+  }
+
+  /** The provider's diff, and what the program itself says replaces. */
+  async #diff(
+    bound: Verbs,
+    { id, state }: Kept,
+    inputs: Values,
+    { replaceOnChanges = [] }: Pick<Declared, "replaceOnChanges">,
+  ): Promise<Verdict> {
+    const told = await bound.diff(id, state, inputs);
+    if (told !== "update" || replaceOnChanges.length === 0 || !bound.changed)
+      return told === "delete-replace" ? { kind: "replace", deleteFirst: true } : { kind: told, deleteFirst: false };
+    const { names, deleteBeforeReplace } = await bound.changed(id, state, inputs);
+    const isReplaced = names.some((name) => replaceOnChanges.includes(name));
+    return { kind: isReplaced ? "replace" : "update", deleteFirst: deleteBeforeReplace };
+  }
+
+  /** What depends on a resource that is deleted before it is made anew, and would be replaced as well. */
+  async #replacedWith(root: Kept): Promise<Kept[]> {
+    const names = new Set([root.name]);
+    const found: Kept[] = [];
+    const past = this.#previous.find(({ kept }) => kept === root);
+    for (const { kept, name } of past ? dependentsOf(past, this.#previous, this.#planned) : []) {
+      const { sources = {} } = kept;
+      const moves = Object.keys(sources).filter((input) => sources[input]?.some((one) => names.has(one)));
+      if (moves.length === 0 || kept.mark === "replacing") continue;
+      const inputs = { ...kept.inputs, ...Object.fromEntries(moves.map((input) => [input, UNKNOWN])) };
+      const verdict = await this.#diff(this.#host.bound(kept.type), kept, inputs, kept.options ?? {});
+      if (verdict.kind !== "replace") continue;
+      names.add(name);
+      found.push(kept);
+    }
+    return found;
+  }
+
+  async #execute(declared: Declared, plan: Exclude<Plan, { kind: "skip" }>): Promise<Kept | undefined> {
+    const { type, name } = declared;
+    if (plan.kind === "untargeted") return plan.old;
+    const common = { needs: needsOf(declared), sources: sourcesOf(declared), options: optionsOf(declared) };
+    const lasting = { ...common, configuration: this.#host.configuration };
     if (plan.kind === "same") {
-      Object.assign(plan.old, { inputs, needs });
-      this.report.push({ verb: "same", type, name });
+      if (this.#isCancelled) return undefined;
+      this.#rename(plan.old, name);
+      Object.assign(plan.old, { inputs: plan.inputs, ...lasting });
+      this.report.push({ verb: "same", type, name, id: plan.old.id });
       return plan.old;
     }
-    if (plan.kind === "update") {
-      const kept = plan.old;
-      const change = (state: Values, failed: readonly string[]) =>
-        Object.assign(kept, { inputs, state, needs, failed });
-      const isDone = await this.step({ verb: "update", type, name }, inputs, async (bound) => {
-        try {
-          change(await bound.update(kept.id, kept.state, inputs), []);
-        } catch (error) {
-          if (isUnfinished(error)) change(error.properties, error.reasons);
-          throw error;
-        }
-      });
-      return isDone ? kept : undefined;
-    }
+    if (plan.kind === "update") return this.#update(declared, plan.old, { inputs: plan.inputs, ...lasting });
     if (plan.kind === "delete-replace") {
-      const isGone = await this.step({ verb: "delete", type, name }, plan.old.state, async (bound) => {
-        await bound.delete(plan.old.id, plan.old.state);
-        plan.old.mark = "replacing";
-      });
-      if (!isGone) return undefined;
+      for (const kept of plan.first)
+        if (!(await this.#delete(kept, kept.mark === "leaving" ? undefined : "dependent"))) return undefined;
+      if (plan.old.mark !== "replacing" && !(await this.#delete(plan.old, plan.why))) return undefined;
     }
-    let kept: Kept | undefined;
-    const keep = (id: string, state: Values, failed: readonly string[]): void => {
-      kept = { type, name, id, inputs, state, needs, failed };
-      this.#stack.resources.push(kept);
-      if (old?.mark === "replacing") this.#remove(old);
-      else if (old) old.mark = "leaving";
+    return this.#create(declared, plan, lasting);
+  }
+
+  async #update({ type, name, retries = 0 }: Declared, kept: Kept, now: Partial<Kept>): Promise<Kept | undefined> {
+    const inputs = now.inputs ?? {};
+    let failed: readonly string[] = [];
+    const change = (state: Values) => {
+      this.#rename(kept, name);
+      Object.assign(kept, now, { state, failed });
     };
-    const isDone = await this.step({ verb: "create", type, name }, inputs, async (bound) => {
+    let partly: Unfinished | undefined;
+    const work = async (bound: Verbs) => {
       try {
-        const { id, state } = await bound.create(inputs);
-        keep(id, state, []);
+        partly = undefined;
+        change(await bound.update(kept.id, kept.state, inputs));
       } catch (error) {
-        if (isUnfinished(error)) keep(error.id, error.properties, error.reasons);
+        if (isUnfinished(error)) [partly, failed] = [error, error.reasons];
         throw error;
       }
-    });
+    };
+    const isDone = await this.step({ verb: "update", type, name, id: kept.id }, inputs, work, { old: kept, retries });
+    if (!isDone && partly) change(partly.properties);
     return isDone ? kept : undefined;
+  }
+
+  async #create(
+    { type, name, retries = 0 }: Declared,
+    plan: Extract<Plan, { kind: "create" | "replace" | "delete-replace" }>,
+    common: Pick<Kept, "needs" | "sources" | "options" | "configuration">,
+  ): Promise<Kept | undefined> {
+    const { old, inputs } = plan;
+    // What the first try told failed stays in the state, also where the second one succeeds.
+    let failed: readonly string[] = [];
+    let kept: Kept | undefined;
+    const keep = (id: string, state: Values): void => {
+      kept = { type, name, id, inputs, state, failed, ...common };
+      this.#stack.resources.push(kept);
+      if (!old) return;
+      if (old.name !== name) this.#repoint(old.name, name);
+      if (plan.kind !== "replace") this.#remove(old);
+      else {
+        delete old.tainted;
+        old.mark = "leaving";
+      }
+    };
+    const made: Made[] = [];
+    let partly: Unfinished | undefined;
+    const work = async (bound: Verbs) => {
+      try {
+        partly = undefined;
+        const { id, state } = await bound.create(inputs);
+        made.push({ id, state });
+        keep(id, state);
+      } catch (error) {
+        if (isUnfinished(error)) {
+          [partly, failed] = [error, error.reasons];
+          made.push({ id: error.id, state: error.properties });
+        }
+        throw error;
+      }
+    };
+    const why = "why" in plan ? { why: plan.why } : {};
+    const isDone = await this.step({ verb: "create", type, name, made, ...why }, inputs, work, { old, retries });
+    // Of a try that made something the engine remembers what the last one told, and nothing where that told nothing.
+    if (!isDone && partly) keep(partly.id, partly.properties);
+    return isDone ? kept : undefined;
+  }
+
+  #rename(kept: Kept, name: string): void {
+    if (kept.name === name) return;
+    this.#repoint(kept.name, name);
+    kept.name = name;
+  }
+
+  #repoint(before: string, name: string): void {
+    const moved = (names: readonly string[]) => names.map((one) => (one === before ? name : one));
+    for (const kept of this.#stack.resources) {
+      kept.needs = moved(kept.needs);
+      kept.sources = Object.fromEntries(Object.entries(kept.sources ?? {}).map(([input, of]) => [input, moved(of)]));
+    }
   }
 
   #remove(kept: Kept): boolean {
@@ -321,6 +539,9 @@ function checked({ inputs, failures }: Awaited<ReturnType<Verbs["check"]>>): Val
 
 /** Inputs were refused before anything was done. */
 export class CheckFailed extends Error {}
+
+/** The engine itself does not do it: what is protected, or what no target covers. */
+export class EngineRefused extends Error {}
 
 /** There is nothing of the id that was to be imported. */
 export class NotThere extends Error {}

@@ -63,6 +63,8 @@ export interface Watched {
 /** A process of the provider: what it knows it has read from the disk, or asked for itself. */
 export interface ProviderProcess {
   bound(type: string): Verbs;
+  /** What it is configured with. */
+  readonly configuration: Values;
   /** Everything it said: warnings and progress. */
   readonly said: { readonly kind: "warning" | "progress"; readonly text: string }[];
   readonly isDead: boolean;
@@ -82,8 +84,12 @@ export interface Simulation {
     readonly slow?: readonly Slow[];
     /** Keys of the configuration beside endpoint and token. */
     readonly settings?: Readonly<Record<string, string>>;
+    /** Asks another service, which knows of nothing. */
+    readonly isLost?: boolean;
   }): ProviderProcess;
-  /** Whether a create of an owner was begun on this computer of which no state may know how it ended. */
+  /** From now on everything runs on another computer, which knows of nothing that was begun. */
+  moveAway(): void;
+  /** Whether a create of an owner was begun, on any computer, of which no state may know how it ended. */
   isOpen(owner: string): boolean;
   /** Lets so many milliseconds pass. */
   wait(ms: number): Promise<void>;
@@ -115,9 +121,14 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
   const log = { write: (line: string) => void (line.startsWith('{"level":50') && mistakes.push(line)) };
   const random = seededRandom(seed);
   const service = await startService({ delays: "believable", random, log, ...options, clock: time });
-  const home = mkdtempSync(join(disk, "simulation-"));
+  const newHome = () => mkdtempSync(join(disk, "simulation-"));
+  const homes = [newHome()];
   const watching = new AsyncLocalStorage<Watched>();
-  const wire = new Wire(service, time);
+  const wire = new Wire(time);
+  wire.watch(service);
+  // Another service, which nobody has told of anything.
+  const empty = await startService({ delays: "believable", random: seededRandom(`${seed}/empty`), log, clock: time });
+  wire.watch(empty);
   let current: { isDead: boolean } | undefined;
   let processes = 0;
   return {
@@ -125,27 +136,30 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
     service,
     mistakes,
     isOpen(owner) {
-      const intents = openIntents(() => undefined, home);
-      return intents.find(owner) !== undefined || intents.handed(owner).length > 0;
+      return homes
+        .map((home) => openIntents(() => undefined, home))
+        .some((intents) => intents.find(owner) !== undefined || intents.handed(owner).length > 0);
     },
+    moveAway: () => void homes.push(newHome()),
     wait: (ms) => time.pass(new Promise((done) => void time.after(ms, () => done())), wire.moves, ms),
     async watch(work) {
       const watched: Watched = { requests: [] };
       return { result: await watching.run(watched, work), watched };
     },
-    start({ death, slow = [], settings = {} } = {}) {
+    start({ death, slow = [], settings = {}, isLost = false } = {}) {
       forgetAll();
+      const { url: endpoint, token } = isLost ? empty : service;
       const process = new Process({
-        ...{ time, wire, home, service, watching, seed: `${seed}/${++processes}` },
-        ...{ death, slow, settings: { endpoint: service.url, token: service.token, ...settings } },
+        ...{ time, wire, home: homes.at(-1) ?? "", watching, seed: `${seed}/${++processes}` },
+        ...{ death, slow, settings: { endpoint, token, ...settings } },
       });
       current = process;
       return process;
     },
     async close() {
       if (current) current.isDead = true;
-      await service.close();
-      rmSync(home, { recursive: true, force: true });
+      await Promise.all([service.close(), empty.close()]);
+      for (const home of homes) rmSync(home, { recursive: true, force: true });
     },
   };
 }
@@ -164,8 +178,12 @@ class Wire {
   #received = 0;
   #writing = 0;
 
-  constructor({ service }: TestService, time: SimulatedTime) {
+  constructor(time: SimulatedTime) {
     this.#time = time;
+  }
+
+  /** Counts what a service receives. */
+  watch({ service }: TestService): void {
     service.app.server.on("request", (_request, answer) => {
       this.#received++;
       this.#moves++;
@@ -241,7 +259,6 @@ interface ProcessParts {
   readonly time: SimulatedTime;
   readonly wire: Wire;
   readonly home: string;
-  readonly service: TestService;
   readonly watching: AsyncLocalStorage<Watched>;
   readonly seed: string;
   readonly death: Death | undefined;
@@ -251,6 +268,7 @@ interface ProcessParts {
 
 class Process implements ProviderProcess {
   readonly said: ProviderProcess["said"] = [];
+  readonly configuration: Values;
   isDead = false;
   readonly #parts: ProcessParts;
   readonly #intents: Intents;
@@ -263,7 +281,8 @@ class Process implements ProviderProcess {
 
   constructor(parts: ProcessParts) {
     this.#parts = parts;
-    const { service, wire, watching, settings } = parts;
+    const { wire, watching, settings } = parts;
+    this.configuration = settings;
     const bytes = seededRandom(parts.seed);
     this.#random = () => Buffer.from(bytes(4)).readUInt32BE() / 2 ** 32;
     this.#died = new Promise((died) => (this.#die = () => died("died")));
@@ -271,7 +290,7 @@ class Process implements ProviderProcess {
     this.#intents = this.#mortal(openIntents(warn, parts.home));
     const api = createApi({
       config: readConfig((key) => settings[key], {}),
-      connect: () => Promise.resolve({ url: service.url, token: service.token }),
+      connect: () => Promise.resolve({ url: settings["endpoint"] ?? "", token: settings["token"] ?? "" }),
       transport: this.#transport(),
       clock: this.#clock(),
       intents: this.#intents,
@@ -307,6 +326,10 @@ class Process implements ProviderProcess {
         const { changes, replaces, deleteBeforeReplace } = found;
         if (changes.length === 0) return contextOf(state).unfinished === true ? "update" : "same";
         return replaces.length === 0 ? "update" : deleteBeforeReplace ? "delete-replace" : "replace";
+      },
+      changed: (id, state, inputs) => {
+        const { changes, deleteBeforeReplace } = guardedDiff(resource, id, json(state), json(inputs));
+        return Promise.resolve({ names: changes.map(({ path }) => String(path[0])), deleteBeforeReplace });
       },
       create: (inputs) => alive(create(resource, json(inputs), caller).then(json)),
       read: async (id, state) => {

@@ -3,7 +3,23 @@ import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 /** Faults by which users lose most: they are tried with the real CLI as well. */
-const decisive = ["F01", "F03", "F08", "F10", "F17", "F18", "F21", "F33", "F37", "F39", "F40", "F41", "F42", "F44", "F45"];
+const decisive = [
+  "F01",
+  "F03",
+  "F08",
+  "F10",
+  "F17",
+  "F18",
+  "F21",
+  "F33",
+  "F37",
+  "F39",
+  "F40",
+  "F41",
+  "F42",
+  "F44",
+  "F45",
+];
 const all = Array.from({ length: 45 }, (_, i) => `F${String(i + 1).padStart(2, "0")}`);
 
 /** What tests in a folder are called, and what their files say they are about. */

@@ -1,0 +1,100 @@
+// Runs that every campaign of the tests makes first: what users have lost data or secrets by, each as one small story.
+import { noTrouble } from "./faultPlans.ts";
+import type { Slot } from "./programs.ts";
+import type { Phase, Scenario } from "./scenario.ts";
+import type { Way } from "./ways.ts";
+
+const up = (way: Way = {}, pick = 0): Phase => ({ verb: "up", pick, trouble: noTrouble, way });
+const same = (way: Way = {}, pick = 0): Phase => up({ ...way, stays: true }, pick);
+
+/** A slot that is what it is in all versions, but for what is said. */
+const slot = (kind: string, more: Partial<Slot> = {}): Slot => ({ kind, pick: 1, life: [0, 0, 0, 0], ...more });
+const renamed: Partial<Slot> = { renames: [null, "bare", null, null] };
+
+const story = (slots: readonly Slot[], ...phases: readonly Phase[]): Scenario => ({ slots, phases, parallel: 4 });
+
+/** A rename that does not finish, because something else fails: the next up deletes the old name. */
+const unfinished = (...kinds: readonly string[]): Scenario[] =>
+  [{}, { elsewhere: true } as const].map((way) =>
+    story(
+      kinds.map((kind, i) => slot(kind, i === kinds.length - 1 ? renamed : {})),
+      up(),
+      up({ sibling: true }),
+      same(way),
+    ),
+  );
+
+/** The stories, by what they are about. */
+export const examples: Readonly<Record<string, readonly Scenario[]>> = {
+  "a rename that did not finish": [
+    ...unfinished("Secret"),
+    ...unfinished("AppSecrets"),
+    ...unfinished("PostgresCluster", "PostgresAttachment"),
+    ...unfinished("Machine", "MachineMetadata"),
+  ],
+  "a rename that did not finish, and the old name as a target": [
+    story([slot("Secret", renamed)], up(), up({ sibling: true }), same({ target: true })),
+    story([slot("AppSecrets", renamed)], up(), up({ sibling: true }), same({ target: true })),
+  ],
+  "a rename that was killed before it deleted": [{}, { elsewhere: true } as const].map((way) => ({
+    ...story(
+      // The volume is deleted first, and the run is killed there.
+      [slot("Secret", renamed), slot("Volume", { life: [0, null, null, null] })],
+      up(),
+      { ...up(), trouble: { ...noTrouble, death: { request: 3, when: "before" } } },
+      same(way),
+    ),
+    parallel: 1,
+  })),
+  "a secret that moves to another type": [
+    story(
+      [slot("Secret", { life: [0, null, null, null] }), slot("AppSecrets", { renames: [null, null, null, null] })],
+      up(),
+      up({ sibling: true }),
+      same(),
+    ),
+  ],
+  "another name and another secret of an attachment at once": [
+    story(
+      [slot("PostgresCluster"), slot("PostgresAttachment", { ...renamed, life: [0, 1, 0, 0] })],
+      up(),
+      up(),
+      same(),
+    ),
+  ],
+  "a replacement by force": (["replace", "taint"] as const).flatMap((force) => [
+    story([slot("Volume", { isGuarded: true })], up(), same({ force }, 1), same(), same()),
+    story([slot("PostgresCluster", { pick: 2, isGuarded: true })], up(), same({ force }, 1), same(), same()),
+  ]),
+  "another name of an App that holds volumes": [
+    { ...story([slot("Volume", { isGuarded: true })], up(), up(), same()), apps: [false, true, false, false] },
+  ],
+  // One without a fixed name is created before the other goes: an update without a preview comes back by undo-replacement alone.
+  "another plan of a cluster that holds databases": [
+    story(
+      [slot("PostgresCluster", { pick: 1, life: [0, 3, 0, 0] }), slot("PostgresDatabase", { isGuarded: true })],
+      up(),
+      up(),
+      same(),
+    ),
+  ],
+  "another endpoint": [
+    story([slot("Volume", { isGuarded: true }), slot("Secret")], up(), same({ isLost: true }), same()),
+    {
+      ...story([slot("Volume", { isGuarded: true })], up(), { ...same({ isLost: true }), verb: "refresh" }, same()),
+    },
+  ],
+  "a create that is made again after it was made in part": [
+    story([slot("PostgresCluster", { pick: 2 })], {
+      ...up({ hooks: 1 }),
+      trouble: { ...noTrouble, faults: [{ operation: "postgres.get", when: "before", status: 401, nth: 1, times: 1 }] },
+    }),
+    story([slot("Machine", { pick: 2 })], {
+      ...up({ hooks: 1 }),
+      trouble: {
+        ...noTrouble,
+        faults: [{ operation: "machines.wait", when: "before", status: 400, nth: 1, times: 1 }],
+      },
+    }),
+  ],
+};

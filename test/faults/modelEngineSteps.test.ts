@@ -1,0 +1,242 @@
+// What the small engine asks and does over several runs, against a provider that only writes down what it is asked.
+import { describe, expect, test } from "vitest";
+import type { Values } from "../../provider/core/resource.ts";
+import { UNKNOWN } from "../../provider/core/values.ts";
+import type { Verbs } from "../support/binding.ts";
+import { destroy, failures, refresh, up, type Asked, type Host } from "../support/modelEngine.ts";
+import { emptyStack, stateDelete, taint, unprotect, type Declared } from "../support/modelStack.ts";
+
+/** Inputs that replace: `fixed` before the old one goes, `first` after. */
+const verdictOf = (state: Values, inputs: Values): Awaited<ReturnType<Verbs["diff"]>> => {
+  const differs = (name: string) => inputs[name] !== UNKNOWN && state[name] !== inputs[name];
+  if (differs("first")) return "delete-replace";
+  if (differs("fixed")) return "replace";
+  return Object.keys({ ...state, ...inputs }).some((name) => name !== "__context" && state[name] !== inputs[name])
+    ? "update"
+    : "same";
+};
+
+/** A provider whose steps fail as they are told: `verb name` by what comes of it, one after the other. */
+function engine(fails: Record<string, ("fails" | "partly" | "works")[]> = {}) {
+  const stack = emptyStack();
+  const asked: string[] = [];
+  let count = 0;
+  const nameOf = (values: Values) => (values["__context"] as { name: string }).name;
+  const ask = (verb: string, what: string, state: Values = {}) => {
+    asked.push(`${verb} ${what}`);
+    const [next] = (fails[`${verb} ${what.split(" ")[0]}`] ?? []).splice(0, 1);
+    if (next === "fails") throw new Error(`${verb} ${what} fails`);
+    if (next === "partly")
+      throw Object.assign(new Error("partly"), { id: `${what}-${++count}`, properties: state, reasons: ["partly"] });
+  };
+  const bound: Verbs = {
+    check: (olds, news) => {
+      ask("check", `${nameOf(news)}${Object.keys(olds).length === 0 ? "" : " (was)"}`);
+      return Promise.resolve({ inputs: news, failures: [] });
+    },
+    diff: (_id, state, inputs) => {
+      ask("diff", `${nameOf(inputs)}${Object.values(inputs).includes(UNKNOWN) ? " (unknown)" : ""}`);
+      return Promise.resolve(verdictOf(state, inputs));
+    },
+    changed: (_id, state, inputs) =>
+      Promise.resolve({
+        names: Object.keys(inputs).filter((name) => state[name] !== inputs[name]),
+        deleteBeforeReplace: false,
+      }),
+    create: async (inputs) => {
+      ask("create", nameOf(inputs), inputs);
+      return await Promise.resolve({ id: `${nameOf(inputs)}-${++count}`, state: inputs });
+    },
+    read: async (id, state) => {
+      ask("read", id);
+      return await Promise.resolve({ state, inputs: state });
+    },
+    update: async (id, state, inputs) => {
+      ask("update", id, state);
+      return await Promise.resolve(inputs);
+    },
+    delete: async (id) => {
+      ask("delete", id);
+      return await Promise.resolve();
+    },
+  };
+  const host: Host = { bound: () => bound, parallel: 1 };
+  return {
+    stack,
+    host,
+    /** What one up asks and does; what it is asked beside steps is left out unless wanted. */
+    async up(program: readonly Declared[], options: Asked = {}, over: Partial<Host> = {}) {
+      asked.length = 0;
+      const report = await up(stack, program, { ...host, ...over }, options);
+      return { asked: [...asked], steps: asked.filter((one) => !/^(check|diff)/.test(one)), report };
+    },
+    ids: () => stack.resources.map(({ id, mark }) => (mark ? `${id} ${mark}` : id)),
+  };
+}
+
+const one = (name: string, inputs: Values = {}, more: Partial<Declared> = {}): Declared => ({
+  ...{ type: "Volume", name, inputs },
+  ...more,
+});
+const idOf = (name: string) => ({ $of: name, get: "id" });
+const messages = ({ report }: { report: Awaited<ReturnType<typeof up>> }) =>
+  failures(report).map(({ name, error }) => `${name}: ${(error as Error).message}`);
+
+describe("the model of the engine, over several runs", () => {
+  test("deletes nothing after a failure; the next up deletes what the program no longer has", async () => {
+    const { up: run, ids } = engine({ "create b": ["fails"] });
+    await run([one("old")]);
+    expect((await run([one("new"), one("b", {}, { after: ["new"] })])).steps).toEqual(["create new", "create b"]);
+    expect(ids()).toEqual(["old-1", "new-2"]);
+    expect((await run([one("new"), one("b")])).steps).toEqual(["create b", "delete old-1"]);
+  });
+
+  test("the original of a replacement whose deletion fails is deleted by a later up, after everything else", async () => {
+    const { up: run, ids } = engine({ "delete a-1": ["fails"] });
+    await run([one("a", { fixed: 1 })]);
+    expect((await run([one("a", { fixed: 2 })])).asked).toEqual([
+      ...["check a (was)", "diff a", "check a", "create a", "delete a-1"],
+    ]);
+    expect(ids()).toEqual(["a-1 leaving", "a-2"]);
+    expect((await run([one("a", { fixed: 2 })])).asked).toEqual(["check a (was)", "diff a", "delete a-1"]);
+    expect(ids()).toEqual(["a-2"]);
+  });
+
+  test.each(["replace", "taint"])(
+    "%s: checked as if new, no diff is asked, made, and deleted in the end",
+    async (by) => {
+      const { up: run, stack, ids } = engine();
+      await run([one("a"), one("b")]);
+      if (by === "taint") taint(stack, "a");
+      const options = by === "replace" ? { replace: ["a"] } : {};
+      expect((await run([one("a"), one("b")], options)).asked).toEqual([
+        ...["check a", "create a", "check b (was)", "diff b", "delete a-1"],
+      ]);
+      expect(ids()).toEqual(["b-2", "a-3"]);
+      expect((await run([one("a"), one("b")])).steps).toEqual([]);
+    },
+  );
+
+  test("a target alone is checked and changed, and alone deleted", async () => {
+    const { up: run, ids } = engine();
+    await run([one("a", { size: 1 }), one("b", { size: 1 }), one("c"), one("d")]);
+    const next = [one("a", { size: 2 }), one("b", { size: 2 })];
+    expect((await run(next, { targets: ["a"] })).asked).toEqual(["check a (was)", "diff a", "update a-1"]);
+    expect((await run(next, { targets: ["c"] })).asked).toEqual(["delete c-3"]);
+    expect(ids()).toEqual(["a-1", "b-2", "d-4"]);
+  });
+
+  test("deletes no target that others depend on which are none, and makes none that needs what is none", async () => {
+    const { up: run, ids } = engine();
+    await run([one("a"), one("b", { of: idOf("a") })]);
+    expect(messages(await run([], { targets: ["a"] }))).toEqual(["a: b would be deleted and is no target"]);
+    const more = [one("a"), one("b", { of: idOf("a") }), one("c"), one("d", { of: idOf("c") })];
+    expect(messages(await run(more, { targets: ["d"] }))).toEqual(["d: d needs what is no target and was never made"]);
+    expect(ids()).toEqual(["a-1", "b-2"]);
+  });
+
+  test("another name without an alias is another resource; with one it is the same", async () => {
+    const { up: run, stack, ids } = engine();
+    await run([one("a"), one("b", { of: idOf("a") })]);
+    expect((await run([one("c", {}, { aliases: ["a"] }), one("b", { of: idOf("c") })])).steps).toEqual([]);
+    expect(stack.resources.map(({ name, needs }) => [name, ...needs])).toEqual([["c"], ["b", "c"]]);
+    expect((await run([one("d")])).steps).toEqual(["create d", "delete b-2", "delete a-1"]);
+    expect(ids()).toEqual(["d-3"]);
+  });
+
+  test("what depends on one that goes first is deleted before it where it would be replaced, and made anew", async () => {
+    const { up: run } = engine();
+    const program = (first: number) => [
+      one("a", { first }),
+      one("b", { of: idOf("a") }, { replaceOnChanges: ["of"] }),
+      one("c", { of: idOf("a") }),
+    ];
+    await run(program(1));
+    expect((await run(program(2))).asked).toEqual([
+      ...["check a (was)", "diff a", "check a", "diff b (unknown)", "diff c (unknown)"],
+      ...["delete b-2", "delete a-1", "create a", "check b", "create b", "check c (was)", "diff c", "update c-3"],
+    ]);
+  });
+
+  test("what was deleted and could not be made anew is made by the next up, which asks as for a replacement", async () => {
+    const { up: run, ids } = engine({ "create a": ["works", "fails"] });
+    await run([one("a", { first: 1 })]);
+    expect((await run([one("a", { first: 2 })])).steps).toEqual(["delete a-1", "create a"]);
+    expect(ids()).toEqual(["a-1 replacing"]);
+    expect((await run([one("a", { first: 2 })])).asked).toEqual([
+      ...["check a (was)", "diff a", "check a", "create a"],
+    ]);
+    expect(ids()).toEqual(["a-2"]);
+  });
+
+  test("what failed is made again as a hook asks; what the first try made is forgotten when the last one fails plainly", async () => {
+    const { up: run, ids, stack } = engine({ "create a": ["partly", "fails"], "create b": ["partly", "works"] });
+    const { report, steps } = await run([one("a", {}, { retries: 1 })]);
+    expect(steps).toEqual(["create a", "create a"]);
+    expect(report[0]?.made?.map(({ id }) => id)).toEqual(["a-1"]);
+    expect(ids()).toEqual([]);
+    await run([one("b", {}, { retries: 1 })]);
+    expect(stack.resources.map(({ name, failed }) => [name, failed])).toEqual([["b", ["partly"]]]);
+  });
+
+  test("goes on after an error where that is asked for: what needs it is left alone, the rest is done", async () => {
+    const { up: run, ids } = engine({ "update a-1": ["fails"] });
+    await run([one("a", { size: 1 }), one("b", { of: idOf("a") }), one("c", {}, { after: ["b"] })]);
+    const next = [one("a", { size: 2 }), one("b", { of: idOf("a"), size: 2 })];
+    expect((await run(next, { continueOnError: true })).steps).toEqual(["update a-1", "delete c-3"]);
+    expect(ids()).toEqual(["a-1", "b-2"]);
+  });
+
+  test("replaces and deletes nothing that is protected, until it no longer is", async () => {
+    const { up: run, stack, ids } = engine();
+    await run([one("a", { fixed: 1 }, { protect: true }), one("b")]);
+    expect(messages(await run([one("a", { fixed: 2 }, { protect: true })]))).toEqual(["a: a is protected"]);
+    expect(messages(await run([]))).toEqual(["a: a is protected"]);
+    expect(ids()).toEqual(["a-1"]);
+    unprotect(stack);
+    expect((await run([])).steps).toEqual(["delete a-1"]);
+  });
+
+  test("leaves where it is what stays on delete, and what the state is told to forget", async () => {
+    const { up: run, stack } = engine();
+    await run([one("a", {}, { retainOnDelete: true }), one("b")]);
+    expect((await run([one("b")])).steps).toEqual([]);
+    for (const kept of stack.resources) stateDelete(stack, kept);
+    expect(stack.orphans.map(({ id }) => id)).toEqual(["a-1", "b-2"]);
+    expect((await run([one("b")])).steps).toEqual(["create b"]);
+  });
+
+  test("forgets nothing that others need", async () => {
+    const { up: run, stack } = engine();
+    await run([one("a"), one("b", { of: idOf("a") })]);
+    const [needed] = stack.resources;
+    if (!needed) throw new Error("nothing was made");
+    expect(() => stateDelete(stack, needed)).toThrow("a is needed by b");
+  });
+
+  test("another place of the provider replaces everything without asking for a diff, where it says so", async () => {
+    const { up: run } = engine();
+    const at = (place: string, replaces: boolean): Partial<Host> => ({
+      configuration: { place },
+      replacesAll: (before, now) => replaces && before["place"] !== now["place"],
+    });
+    await run([one("a")], {}, at("here", true));
+    expect((await run([one("a")], {}, at("there", false))).asked).toEqual(["check a (was)", "diff a"]);
+    expect((await run([one("a")], {}, at("elsewhere", true))).asked).toEqual([
+      ...["check a (was)", "check a", "create a", "delete a-1"],
+    ]);
+  });
+
+  test("a refresh goes on after an error, and reads what is still to be deleted", async () => {
+    const { up: run, stack, host } = engine({ "delete a-1": ["fails"], "read a-1": ["fails"] });
+    await run([one("a", { fixed: 1 })]);
+    await run([one("a", { fixed: 2 })]);
+    const report = await refresh(stack, host);
+    expect(report.map(({ id, error }) => [id, error === undefined])).toEqual([
+      ["a-1", false],
+      ["a-2", true],
+    ]);
+    expect(failures(await destroy(stack, host))).toEqual([]);
+    expect(stack.resources).toEqual([]);
+  });
+});
