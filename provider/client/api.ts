@@ -350,7 +350,7 @@ function parse(
     throw problem("with something that is not JSON");
   }
   const { value } = tidy(operation.answer, json ?? undefined);
-  // Zod would first compile a function for every object an answer may hold: dear in a short run, and no gain in a long one.
+  // Zod would first compile a function for every object an answer may hold: dear in a short run, and no gain that shows in a long one.
   const valid = operation.answer.safeParse(value ?? undefined, { jitless: true });
   // Only a wrong type makes an answer unusable. A value our requests may not hold is the service's to know.
   const issue = valid.error?.issues.find(({ code }) => code === "invalid_type" || code === "invalid_union");

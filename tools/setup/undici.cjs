@@ -1,5 +1,5 @@
-// What the plugin's bundle holds in place of undici's own index, which loads fetch, WebSockets, caches and mocks as well: three
-// quarters of the time and of the memory that the first request took.
+// What the plugin's bundle holds in place of undici's own index, which loads fetch, WebSockets, caches and mocks as well: about
+// three quarters of the time and of the memory that loading it takes.
 const Dispatcher = require("undici/lib/dispatcher/dispatcher.js");
 
 // As the index does it: requests are made with these, and tunnels through a proxy.
