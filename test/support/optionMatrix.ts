@@ -1,0 +1,120 @@
+// What a run of the engine made of a resource, in few words, from facts: the state before and after, what is on the service,
+// and the errors of the run.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { send } from "./around.ts";
+import type { Stack } from "./stack.ts";
+import type { TestService } from "./startService.ts";
+
+/** A resource in the state; another one of the same name may be there to be deleted. */
+export interface InState {
+  readonly id: string;
+  readonly created: string;
+  readonly modified: string;
+}
+
+/** The state by name. */
+export interface Held {
+  readonly live: Readonly<Record<string, InState>>;
+  /** Ids of what the engine still wants to delete. */
+  readonly leaving: readonly string[];
+}
+
+/** Reads the state where the backend keeps it: an export takes a run of the CLI. */
+export function held(stack: Stack): Held {
+  const file = join(stack.dir, ".state/.pulumi/stacks", stack.name, "dev.json");
+  const { checkpoint } = JSON.parse(readFileSync(file, "utf8")) as {
+    checkpoint: {
+      latest: { resources?: (InState & { urn: string; type: string; custom: boolean; delete?: boolean })[] };
+    };
+  };
+  const own = (checkpoint.latest.resources ?? []).filter(({ custom, type }) => custom && !type.startsWith("pulumi:"));
+  return {
+    live: Object.fromEntries(
+      own.filter((one) => one.delete !== true).map((one) => [one.urn.slice(one.urn.lastIndexOf("::") + 2), one]),
+    ),
+    leaving: own.filter((one) => one.delete === true).map(({ id }) => id),
+  };
+}
+
+const over: readonly (string | undefined)[] = ["destroyed", "destroying", "pending_destroy", "deleting", "deleted"];
+
+/** Ids, as the state has them, of what is on the service in these Apps, and of all clusters. */
+export async function onService(service: TestService): Promise<Set<string>> {
+  const get = <T>(path: string): Promise<T> => send<T>(service, "GET", path);
+  const { apps } = await get<{ apps: { name: string }[] }>("/v1/apps?org_slug=personal");
+  const inApp = async ({ name: app }: { name: string }): Promise<string[]> => {
+    const [volumes, machines, { secrets }] = await Promise.all([
+      get<{ id: string; state: string }[]>(`/v1/apps/${app}/volumes`),
+      get<{ id: string; state: string }[]>(`/v1/apps/${app}/machines`),
+      get<{ secrets: { name: string }[] }>(`/v1/apps/${app}/secrets`),
+    ]);
+    const inside = [...volumes, ...machines].filter(({ state }) => !over.includes(state)).map(({ id }) => id);
+    return [app, ...[...inside, ...secrets.map(({ name }) => name)].map((id) => `${app}/${id}`)];
+  };
+  const { data } = await get<{ data: { id: string; status: string }[] }>("/v1/postgres?org_slug=personal");
+  const clusters = data.filter(({ status }) => !over.includes(status)).map(({ id }) => id);
+  return new Set([...clusters, ...(await Promise.all(apps.map(inApp))).flat()]);
+}
+
+/** The errors of a run by the name of the resource that they are about. */
+export function errorsOf(output: string): Readonly<Record<string, string>> {
+  const [, diagnostics = ""] = output.split(/^Diagnostics:$/m);
+  const sections = diagnostics.split(/^ {2}\S+ \((.+)\):$/m);
+  const pairs = sections.flatMap((name, at): [string, string][] => (at % 2 === 1 ? [[name, sections[at + 1] ?? ""]] : []));
+  return Object.fromEntries(pairs.filter(([, text]) => text.includes("error:")));
+}
+
+/** What is known of one cell. */
+export interface Facts {
+  /** In the state before, under the name of then. */
+  readonly before: InState | undefined;
+  /** In the state afterwards, under the name of then. */
+  readonly after: InState | undefined;
+  /** Afterwards, under the name that the program has for it now, where that is another one. */
+  readonly renamed: InState | undefined;
+  /** Id of what the program imports. */
+  readonly imported: string | undefined;
+  /** Whether the original is on the service afterwards. */
+  readonly isThere: boolean;
+  /** Whether others have deleted it. */
+  readonly isGoneOutside: boolean;
+  readonly error: string | undefined;
+}
+
+const ourRefusal = /troubleshooting\.md#refused|set (?:allowDataLoss: true|deletionProtection: false)/;
+const engineRefusal = /protect/;
+
+function refusal(error: string | undefined): string | undefined {
+  if (error === undefined) return undefined;
+  if (ourRefusal.test(error)) return "refused";
+  return engineRefusal.test(error) ? "refused by Pulumi" : "not possible";
+}
+
+/** What became of it, without what an error adds. */
+function change({ before, after, renamed, imported, isThere, isGoneOutside }: Facts): string {
+  const now = renamed ?? after;
+  if (before === undefined) return now !== undefined && now.id === imported ? "taken over" : "not made";
+  if (now === undefined) {
+    if (isThere) return "kept on the service, out of the state";
+    return isGoneOutside ? "taken out of the state" : "deleted";
+  }
+  if (renamed !== undefined) {
+    if (renamed.id === before.id) return renamed.created === before.created ? "moved to the new name" : "given to the new name";
+    return isThere ? "made anew under the new name, original kept" : "deleted, made anew under the new name";
+  }
+  if (now.id === imported) return isThere ? "other one taken over, original kept" : "other one taken over, original deleted";
+  if (now.id === before.id && now.created === before.created)
+    return now.modified === before.modified ? "unchanged" : "updated in place";
+  if (isGoneOutside) return "made anew";
+  return isThere && now.id !== before.id ? "made anew, original kept on the service" : "replaced";
+}
+
+/** The words of a cell. */
+export function word(facts: Facts): string {
+  const refused = refusal(facts.error);
+  const what = change(facts);
+  if (refused === undefined) return what;
+  const isKept = facts.isThere && ["unchanged", "kept on the service, out of the state"].includes(what);
+  return isKept && facts.after !== undefined ? `${refused}: original kept` : `${what} (${refused})`;
+}
