@@ -77,6 +77,8 @@ export interface Facts {
   readonly imported: string | undefined;
   /** Whether the original is on the service afterwards. */
   readonly isThere: boolean;
+  /** Whether the engine still wants to delete the original. */
+  readonly isLeaving: boolean;
   /** Whether others have deleted it. */
   readonly isGoneOutside: boolean;
   readonly error: string | undefined;
@@ -115,6 +117,8 @@ export function word(facts: Facts): string {
   const refused = refusal(facts.error);
   const what = change(facts);
   if (refused === undefined) return what;
+  if (facts.isThere && facts.isLeaving && facts.after?.id !== facts.before?.id)
+    return `${refused}: original kept, another one beside it`;
   const isKept = facts.isThere && ["unchanged", "kept on the service, out of the state"].includes(what);
   return isKept && facts.after !== undefined ? `${refused}: original kept` : `${what} (${refused})`;
 }
