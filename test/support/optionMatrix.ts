@@ -61,7 +61,9 @@ export async function onService(service: TestService): Promise<Set<string>> {
 export function errorsOf(output: string): Readonly<Record<string, string>> {
   const [, diagnostics = ""] = output.split(/^Diagnostics:$/m);
   const sections = diagnostics.split(/^ {2}\S+ \((.+)\):$/m);
-  const pairs = sections.flatMap((name, at): [string, string][] => (at % 2 === 1 ? [[name, sections[at + 1] ?? ""]] : []));
+  const pairs = sections.flatMap((name, at): [string, string][] =>
+    at % 2 === 1 ? [[name, sections[at + 1] ?? ""]] : [],
+  );
   return Object.fromEntries(pairs.filter(([, text]) => text.includes("error:")));
 }
 
@@ -81,6 +83,8 @@ export interface Facts {
   readonly isLeaving: boolean;
   /** Whether others have deleted it. */
   readonly isGoneOutside: boolean;
+  /** Whether the user took it out of the state. */
+  readonly isForgotten: boolean;
   readonly error: string | undefined;
 }
 
@@ -94,7 +98,7 @@ function refusal(error: string | undefined): string | undefined {
 }
 
 /** What became of it, without what an error adds. */
-function change({ before, after, renamed, imported, isThere, isGoneOutside }: Facts): string {
+function change({ before, after, renamed, imported, isThere, isGoneOutside, isForgotten }: Facts): string {
   const now = renamed ?? after;
   if (before === undefined) return now !== undefined && now.id === imported ? "taken over" : "not made";
   if (now === undefined) {
@@ -102,13 +106,16 @@ function change({ before, after, renamed, imported, isThere, isGoneOutside }: Fa
     return isGoneOutside ? "taken out of the state" : "deleted";
   }
   if (renamed !== undefined) {
-    if (renamed.id === before.id) return renamed.created === before.created ? "moved to the new name" : "given to the new name";
+    if (renamed.id === before.id)
+      return renamed.created === before.created ? "moved to the new name" : "given to the new name";
     return isThere ? "made anew under the new name, original kept" : "deleted, made anew under the new name";
   }
-  if (now.id === imported) return isThere ? "other one taken over, original kept" : "other one taken over, original deleted";
+  if (now.id === imported)
+    return isThere ? "other one taken over, original kept" : "other one taken over, original deleted";
   if (now.id === before.id && now.created === before.created)
     return now.modified === before.modified ? "unchanged" : "updated in place";
   if (isGoneOutside) return "made anew";
+  if (isForgotten && now.id === before.id) return "written anew";
   return isThere && now.id !== before.id ? "made anew, original kept on the service" : "replaced";
 }
 
@@ -117,8 +124,9 @@ export function word(facts: Facts): string {
   const refused = refusal(facts.error);
   const what = change(facts);
   if (refused === undefined) return what;
-  if (facts.isThere && facts.isLeaving && facts.after?.id !== facts.before?.id)
+  if (facts.before === undefined) return "not possible";
+  const now = facts.renamed ?? facts.after;
+  if (facts.isThere && now !== undefined && now.id !== facts.before.id)
     return `${refused}: original kept, another one beside it`;
-  const isKept = facts.isThere && ["unchanged", "kept on the service, out of the state"].includes(what);
-  return isKept && facts.after !== undefined ? `${refused}: original kept` : `${what} (${refused})`;
+  return facts.isThere && what === "unchanged" ? `${refused}: original kept` : `${what} (${refused})`;
 }
