@@ -181,14 +181,11 @@ ${more}`);
     program();
   });
 
-  test("another endpoint is another place: the preview warns and shows it, and what holds data is refused", async () => {
+  test("another endpoint replaces nothing: where the service there does not know the App, it is refused (R14)", async () => {
     program(here);
-    const output = await stack.fails("preview");
-    expect(output).toMatch(/another endpoint is another place/);
-    expect(output).toMatch(
-      /the Volume would be replaced together with its provider .*what it holds destroyed; set allowDataLoss: true/,
-    );
-    expect(await stack.fails("up", "--yes")).toMatch(/the Volume would be replaced/);
+    const unknown = /the service knows neither App second-place nor any other App of this run/;
+    expect(await stack.fails("preview")).toMatch(unknown);
+    expect(await stack.fails("up", "--yes")).toMatch(unknown);
     expect([await names(here), await names(there)], "nothing was made").toEqual([["first-place"], ["second-place"]]);
     program();
     expect(await stack.preview()).toEqual({});
