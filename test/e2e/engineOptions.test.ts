@@ -83,14 +83,11 @@ function judge(row: Row, kind: Kind, after: Held, there: Set<string>, error: str
 /** Runs the CLI with the program of a run, and judges the cells that it is about. */
 async function play(run: Run, args: readonly string[], on = stack): Promise<void> {
   writeFileSync(join(on.dir, "resources.json"), JSON.stringify(matrix.declared(run)));
-  const { code, output } = await on.run([...args, "--yes", "--skip-preview"]);
+  const { output } = await on.run([...args, "--yes", "--skip-preview"]);
   const [after, there, errors] = [held(on), await onService(service), errorsOf(output)];
   for (const row of rows)
-    for (const kind of kinds.filter((one) => matrix.runOf(row, one) === run)) {
-      const error = errors[nameOf(row, kind)] ?? errors[laterName(row, kind)];
-      // Where nothing but one import is tried at a time, its failure is that of all.
-      judge(row, kind, after, there, run === "dynamic" && code !== 0 ? output : error);
-    }
+    for (const kind of kinds.filter((one) => matrix.runOf(row, one) === run))
+      judge(row, kind, after, there, errors[nameOf(row, kind)] ?? errors[laterName(row, kind)]);
   for (const [name, { id }] of Object.entries(after.live))
     if (!there.has(id) && !goneOutside.has(id)) losses.push(`${name}: ${id} is in the state and not on the service`);
 }
