@@ -6,9 +6,9 @@ import { makeMachine, send } from "../support/around.ts";
 import { bindings, Stack, type Ran } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 
-const shop = (name = "undo-shop", more = "") => `
+const shop = (name = "undo-shop", more = "", forceDestroy = false) => `
 import * as machines from "pulumi-machines";
-const app = new machines.App("shop"${name === "" ? "" : `, { name: "${name}" }`});
+const app = new machines.App("shop", { ${name === "" ? "" : `name: "${name}", `}forceDestroy: ${forceDestroy} });
 const data = new machines.Volume("data", { app: app.id, region: "ams", sizeGb: 1${more} });
 new machines.Machine("web", { app: app.id, region: "ams", config: { image: "registry.example.com/shop:1", mounts: [{ volume: data.id, path: "/data" }] } });
 `;
@@ -174,6 +174,10 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
     const stack = await begin(shop());
     const before = await stack.state();
     stack.program(shop("undo-other"));
+    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/changing it replaces the App undo-shop/);
+    expect(await apps()).toEqual(["undo-shop"]);
+    // The App may go now, the volume in it may not: the engine makes the new App before it comes to the volume.
+    stack.program(shop("undo-other", "", true));
     expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/changing it replaces the Volume and destroys/);
     expect(await idsOf(stack, "shop")).toEqual({ current: ["undo-other"], leaving: ["undo-shop"] });
     const output = await done(stack, "--yes");

@@ -220,11 +220,12 @@ class Run {
 
   /** Whether nothing was done beside what was refused that cannot be taken back at once: two of one name, another alias. */
   #canGoBack(program: readonly Declared[], done: Report): boolean {
-    const names = new Set(program.map(({ name }) => name));
-    const { resources: kept } = this.#stack;
+    const made = done.filter(({ verb }) => verb === "create").map(({ name }) => name);
+    const names = new Set([...made, ...program.map(({ name }) => name)]);
+    const isHolder = ({ type }: { readonly type: string }) => holders.includes(type);
     return (
-      kept.every(({ name, type, mark }) => names.has(name) && (mark === undefined || holders.includes(type))) &&
-      done.every(({ verb, type }) => verb === "update" || holders.includes(type))
+      this.#stack.resources.every((kept) => names.has(kept.name) && (!kept.mark || isHolder(kept))) &&
+      done.every((step) => step.why === undefined || isHolder(step))
     );
   }
 
@@ -446,6 +447,9 @@ class Run {
   #mayEngineRefuse(program: readonly Declared[], asked: Asked = {}): boolean {
     return (
       asked.targets !== undefined ||
+      // An App replaced by force may hold a volume that the state has forgotten.
+      asked.replace !== undefined ||
+      this.#stack.resources.some(({ tainted }) => tainted) ||
       program.some(({ protect }) => protect) ||
       this.#stack.resources.some(({ options }) => options?.protect)
     );

@@ -35,8 +35,7 @@ function compared(response: rpc.DiffResponse): Json {
     diffs: response.getDiffsList(),
     replaces: response.getReplacesList(),
     stables: response.getStablesList(),
-    // Where nothing replaces it says what would hold if the program asked for it; once it said nothing there.
-    deleteBeforeReplace: response.getDeletebeforereplace() && response.getReplacesList().length > 0,
+    deleteBeforeReplace: response.getDeletebeforereplace(),
     detailedDiff: Object.fromEntries(details),
     hasDetailedDiff: response.getHasdetaileddiff(),
   };
