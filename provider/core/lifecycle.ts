@@ -65,7 +65,7 @@ export class InitializationFailed extends MachinesError {
 export function guardedDiff(resource: Resource, id: string, state: Values, news: Values): Diff {
   const found = diff(resource, state, news);
   rememberState(state);
-  rememberDiff(resource, id, news, found.replaces.length > 0);
+  rememberDiff(resource, id, state, news, found.replaces.length > 0);
   const lost = lossByParent(resource, state, news);
   if (lost) throw new MachinesError("refused", `${pathText(lost.path)}: ${lost.message}`);
   const left = contextOf(state).left ?? [];
@@ -112,7 +112,8 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   const call = callOf(resource, "create", inputs, caller);
   await confirmAnyPlace(call.api, placesInState());
   await reportLeftover(resource, owner, call);
-  const context = withStack(contextOf(inputs));
+  const replaces = idInState(owner);
+  const context = withStack({ ...contextOf(inputs), ...(replaces === undefined ? {} : { replaces }) });
   const make = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, context);
     const id = resource.id.render(state);
@@ -249,7 +250,8 @@ export async function update(
 async function change(resource: Resource, id: string, old: Values, inputs: Values, caller: Caller): Promise<Values> {
   const parts = resource.id.parse(id);
   const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
-  const context = withStack(contextOf(inputs), contextOf(old).stack);
+  const { stack, replaces } = contextOf(old);
+  const context = withStack({ ...contextOf(inputs), ...(replaces === undefined ? {} : { replaces }) }, stack);
   const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, context);
   warnOf(resource, old, inputs, caller.warn);
   // What the program says now goes before what the state says of the same: how it is done may be a part of it.
@@ -295,7 +297,7 @@ export async function remove(resource: Resource, id: string, stored: Values, cal
     return;
   }
   refuseLoss(resource, stored, id);
-  const state = steeredByProgram(resource, stored);
+  const state = steeredByProgram(resource, id, stored);
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
   const place = placeOf(resource, parts);
@@ -324,7 +326,7 @@ function inputsOf(resource: Resource, state: Values): Values {
   for (const name of Object.keys(resource.inputFields)) {
     if (state[name] !== undefined && !left.includes(name)) inputs[name] = state[name];
   }
-  const { stack: _, ...context } = contextOf(state);
+  const { stack: _stack, replaces: _replaces, ...context } = contextOf(state);
   if (Object.keys(context).length > 0) inputs[CONTEXT] = context;
   return inputs;
 }

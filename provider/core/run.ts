@@ -27,6 +27,8 @@ interface Declared {
   readonly isReplaced: boolean;
   /** Id of what this run created for it. */
   readonly createdId: string | undefined;
+  /** Id of what an earlier run replaced by what the state holds, and may have left to be deleted. */
+  readonly replacedId?: string | undefined;
 }
 
 /** What was reported to the engine although something after its creation or change failed. */
@@ -76,6 +78,10 @@ export const isOfThisState = (stack: string): boolean => seenIds.has(stack) || s
 const hasInputs = (values: Values): boolean => Object.keys(values).some((name) => !name.startsWith("__"));
 const ofOwner = (owner: string | undefined): Declared | undefined =>
   owner === undefined ? undefined : declared.get(owner);
+/** The resource of the program that an object of the state belongs to. Under an alias, what it replaces has another owner. */
+const belongingTo = (resource: Resource, id: string, state: Values): Declared | undefined =>
+  ofOwner(contextOf(state).owner) ??
+  [...declared.values()].find((one) => one.resource === resource && (one.id === id || one.replacedId === id));
 
 /** Notes a resource of the program, and what check is told of it as it was. */
 export function remember(resource: Resource, olds: Values, news: Values): void {
@@ -96,11 +102,12 @@ export function remember(resource: Resource, olds: Values, news: Values): void {
 }
 
 /** Notes the id of what is in the state, and whether the diff replaces it. */
-export function rememberDiff(resource: Resource, id: string, news: Values, isReplaced: boolean): void {
+export function rememberDiff(resource: Resource, id: string, state: Values, news: Values, isReplaced: boolean): void {
   const { owner } = contextOf(news);
   const known = ofOwner(owner);
   if (owner === undefined || !known) return;
-  declared.set(owner, { ...known, id, isReplaced: known.isReplaced || isReplaced });
+  const { replaces: replacedId } = contextOf(state);
+  declared.set(owner, { ...known, id, replacedId, isReplaced: known.isReplaced || isReplaced });
   if (isReplaced) noteReplaced(resource, id);
 }
 
@@ -225,7 +232,7 @@ export const claimantOtherThan = (claim: string, owner: string | undefined): str
  * What the program no longer has is deleted, unless it is protected.
  */
 export function refuseLoss(resource: Resource, state: Values, id: string): void {
-  const known = ofOwner(contextOf(state).owner);
+  const known = belongingTo(resource, id, state);
   if (isParent(resource)) refuseLossWithin(resource, id);
   // Of a replacement that was given up the user was asked, and of nothing that the program has put into it.
   if (resource.losesData === undefined || contextOf(state).discard === true) return;
@@ -249,8 +256,8 @@ function refuseLossWithin({ name, within: { kind } }: Resource, id: string): voi
 }
 
 /** The state of what is to be deleted, steered by what the program says now where it still has the resource (R11). */
-export function steeredByProgram(resource: Resource, state: Values): Values {
-  const known = ofOwner(contextOf(state).owner);
+export function steeredByProgram(resource: Resource, id: string, state: Values): Values {
+  const known = belongingTo(resource, id, state);
   if (!known) return state;
   const behaviour = Object.entries(resource.inputFields).filter(([, field]) => kindOf(field) === "behaviour");
   const said = behaviour.map(([name, field]) => [name, known.inputs[name] ?? field.default] as const);

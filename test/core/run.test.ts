@@ -59,12 +59,29 @@ describe("what is guarded (R11)", () => {
     expect(() => refuseLoss(cluster, gone, "c2")).not.toThrow();
   });
 
+  test("what is replaced while an alias gives it another name is judged by its new name, and by later runs too", () => {
+    const old = as("db", { name: "db" });
+    const allowed = as("database", { name: "db", deletionProtection: false });
+    remember(cluster, old, allowed);
+    rememberDiff(cluster, "c1", old, allowed, true);
+    expect(() => refuseLoss(cluster, old, "c1")).not.toThrow();
+    forgetAll();
+    expect(() => refuseLoss(cluster, old, "c1")).toThrow(/protected/);
+    remember(cluster, allowed, allowed);
+    const { __context } = allowed;
+    const made = { ...allowed, __context: { ...(__context as object), replaces: "c1" } };
+    rememberDiff(cluster, "c2", made, allowed, false);
+    expect(() => refuseLoss(cluster, old, "c1")).not.toThrow();
+    remember(cluster, allowed, as("database", { name: "db" }));
+    expect(() => refuseLoss(cluster, old, "c1")).toThrow();
+  });
+
   test("data in a parent that is replaced is refused while the new parent is unknown, and only then", () => {
     const olds = { app: "shop" };
     const refused = () => asSeenInRun.lossByParent(data, olds, { app: UNKNOWN });
     remember(app, as("shop", { name: "shop" }), as("shop", { name: "other" }));
     expect(refused()).toBeUndefined();
-    rememberDiff(app, "shop", as("shop", { name: "other" }), true);
+    rememberDiff(app, "shop", {}, as("shop", { name: "other" }), true);
     expect(refused()?.message).toMatch(/App shop would be replaced, and with it this Volume/);
     expect(asSeenInRun.lossByParent(data, olds, { app: UNKNOWN, allowDataLoss: true })).toBeUndefined();
     expect(asSeenInRun.lossByParent(data, { app: "else" }, { app: UNKNOWN })).toBeUndefined();
@@ -93,10 +110,10 @@ describe("what several resources claim (R12)", () => {
   test("an object is held by whoever the engine has named it to, until it replaces that", () => {
     expect(holderOf(data, "shop/vol_1")).toBeUndefined();
     remember(data, { app: "shop" }, as("data", { app: "shop" }));
-    rememberDiff(data, "shop/vol_1", as("data", { app: "shop" }), false);
+    rememberDiff(data, "shop/vol_1", {}, as("data", { app: "shop" }), false);
     expect(holderOf(data, "shop/vol_1")).toBe("data");
     expect(holderOf(app, "shop/vol_1")).toBeUndefined();
-    rememberDiff(data, "shop/vol_1", as("data", { app: "shop" }), true);
+    rememberDiff(data, "shop/vol_1", {}, as("data", { app: "shop" }), true);
     expect(holderOf(data, "shop/vol_1")).toBeUndefined();
   });
 

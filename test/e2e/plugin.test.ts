@@ -342,3 +342,24 @@ describe("a folder of the plugin outside every project", () => {
     }
   });
 });
+
+test("pulumi do, which has no state and one URN for all of a type, makes a second one without a word of the first (F45)", async () => {
+  const service = await startService();
+  try {
+    const stack = new Stack(inject("installed"), "do", plugin);
+    await makeApp(service, "do-app");
+    const env = { MACHINES_ENDPOINT: service.url, MACHINES_TOKEN: service.token };
+    const folder = "plugin/pulumi-resource-machines";
+    const ours = join(inject("installed"), "node_modules/pulumi-machines-plugin", folder);
+    const inputs = ["--app", "do-app", "--region", "ams", "--name", "data", "--yes"];
+    const args = ["do", "--package", ours, "machines:index:Volume", "create", "--stateless", ...inputs];
+    for (let count = 1; count <= 2; count++) {
+      const { code, output } = await stack.run(args, { env });
+      expect(code, output).toBe(0);
+      expect(output).not.toMatch(/warning|earlier run/);
+      expect(await send<unknown[]>(service, "GET", "/v1/apps/do-app/volumes")).toHaveLength(count);
+    }
+  } finally {
+    await service.close();
+  }
+});

@@ -279,7 +279,9 @@ class Run {
     unprotect(this.#stack);
     const allowed = this.#asGrown(programOf(this.#scenario, this.#version, true));
     const names = new Set(allowed.map(({ name }) => name));
-    const gone = this.#stack.resources.filter((kept) => isProtected(kept) && !names.has(kept.name));
+    const aliases = new Set(allowed.flatMap((declared) => declared.aliases ?? []));
+    const isDeclared = ({ name, mark }: Kept) => names.has(name) || (mark === undefined && aliases.has(name));
+    const gone = this.#stack.resources.filter((kept) => isProtected(kept) && !isDeclared(kept));
     // What the program no longer has has to come back to say so; of what was replaced, only the state knows.
     const back = gone.filter(({ mark }) => mark === undefined);
     for (const kept of gone.filter(({ mark }) => mark === "leaving")) {

@@ -215,8 +215,8 @@ export class Stack {
   }
 
   /** The steps of `pulumi preview` by resource name, the stack itself left out. */
-  async preview(): Promise<Record<string, Step>> {
-    const { code, output, stdout } = await this.run(["preview", "--json"]);
+  async preview(env: Readonly<Record<string, string>> = {}): Promise<Record<string, Step>> {
+    const { code, output, stdout } = await this.run(["preview", "--json"], { env });
     if (code !== 0) throw new Error(`pulumi preview failed:\n${output}`);
     const { steps } = JSON.parse(stdout) as {
       steps: {

@@ -111,7 +111,8 @@ describe.each(versions)("what version %s wrote down", (version) => {
       await bring({ places: false });
       stack.switchTo("pulumi-machines-plugin");
       stack.program(read(version, "program.txt"));
-      expect(await stack.preview()).toEqual({});
+      // The plugin's provider is another one than before, and so asks for the Apps, of which the service has none.
+      expect(await stack.preview({ MACHINES_ALLOW_MISSING_APPS: "true" })).toEqual({});
     });
   });
 
