@@ -407,7 +407,19 @@ export function programOf({ slots, apps = [] }: Design, version: number, isAllow
   const others = new Map<string, Slot>();
   const isStrict = slots.some(({ option }) => option === "strict");
   const moves = apps.slice(0, version + 1).filter(Boolean).length;
-  const program: Declared[] = [{ type: "App", name: firstApp, inputs: moves === 0 ? {} : { name: `first-${moves}` } }];
+  const isKept = ({ kind, isGuarded, option }: Slot) =>
+    kind === "Volume" && (isGuarded !== undefined || option === "retain" || option === "protect");
+  const program: Declared[] = [
+    {
+      type: "App",
+      name: firstApp,
+      inputs: {
+        ...(moves === 0 ? {} : { name: `first-${moves}` }),
+        // An App is replaced over volumes only where it says so.
+        ...(isAllowed || !all.some(isKept) ? { forceDestroy: true } : {}),
+      },
+    },
+  ];
   for (const [index, slot] of all.entries()) {
     const variant = slot.life[version] ?? null;
     const { name, aliases } = namesOf(slot, index, version);
