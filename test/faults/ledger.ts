@@ -52,12 +52,14 @@ export class Ledger {
 
   /** Before a run: what its program says of what there is. A destroy has none. */
   open(stack: Stack, program: readonly Declared[] | undefined): void {
-    const current = new Set(stack.resources.filter(({ mark }) => mark === undefined).flatMap(linesOf));
+    // Where its parent is deleted first, the engine asks about it as the last up left it: a permission is withdrawn by an up.
+    const isHeld = (kept: Kept) => kept.mark === undefined && isGuarded(kept);
+    const held = new Set(stack.resources.filter(isHeld).flatMap(linesOf));
     for (const [line, entry] of this.#entries) {
       const declared = program?.find(({ name, aliases = [] }) => name === entry.name || aliases.includes(entry.name));
       if (!declared) entry.mayGo ||= !entry.isProtected;
       else if (!isGuarded(declared)) entry.mayGo = true;
-      else if (current.has(line)) entry.mayGo = false;
+      else if (held.has(line)) entry.mayGo = false;
     }
   }
 

@@ -218,15 +218,15 @@ class Run {
       throw new Broken(`a refusal cannot be taken back: ${whatFailed(back)}`);
   }
 
-  /** Whether nothing was done beside what was refused that cannot be taken back at once: two of one name, another alias. */
+  /**
+   * Whether nothing was done beside what was refused that the program alone cannot take back: two of one name, another alias,
+   * and what was replaced already, a cluster without a fixed name for instance, which undo-replacement brings back.
+   */
   #canGoBack(program: readonly Declared[], done: Report): boolean {
     const made = done.filter(({ verb }) => verb === "create").map(({ name }) => name);
     const names = new Set([...made, ...program.map(({ name }) => name)]);
-    const isHolder = ({ type }: { readonly type: string }) => holders.includes(type);
-    return (
-      this.#stack.resources.every((kept) => names.has(kept.name) && (!kept.mark || isHolder(kept))) &&
-      done.every((step) => step.why === undefined || isHolder(step))
-    );
+    const { resources: kept } = this.#stack;
+    return kept.every(({ name, mark }) => names.has(name) && !mark) && done.every(({ why }) => why === undefined);
   }
 
   /** A program in which what has grown stays as large. */
@@ -297,12 +297,14 @@ class Run {
         }),
       ]);
     this.#program = allowed;
+    let report = await this.#upTo(this.#program);
     // Where its parent is deleted first, the engine asks about it as the state has it: the permission has to be there already.
-    const targets = this.#stack.resources.flatMap((kept) =>
-      kept.mark === undefined && isGuarded(kept) && names.has(kept.name) ? [kept.name] : [],
-    );
-    if (targets.length > 0) await this.#upTo(allowed, noTrouble, { asked: { targets } });
-    const report = await this.#upTo(this.#program);
+    if (report && failures(report).some(({ error }) => messageOf(error).includes("pulumi up --target"))) {
+      const isAsked = (kept: Kept) => kept.mark === undefined && isGuarded(kept) && names.has(kept.name);
+      const targets = this.#stack.resources.filter(isAsked).map(({ name }) => name);
+      await this.#upTo(allowed, noTrouble, { asked: { targets } });
+      report = await this.#upTo(this.#program);
+    }
     if (isCalm && report) this.#demand("an up that may lose everything", report);
   }
 
