@@ -73,7 +73,7 @@ export class Ledger {
     }
     for (const kept of stack.resources.filter(({ type, mark }) => Object.hasOwn(guarded, type) && mark !== "replacing"))
       for (const line of linesOf(kept).filter((one) => there.has(one))) {
-        const { birth = birthOf(service, line), mayGo = false } = this.#entries.get(line) ?? {};
+        const { birth = birthOf(service, line), mayGo = !isGuarded(kept) } = this.#entries.get(line) ?? {};
         this.#entries.set(line, { name: kept.name, birth, mayGo, isProtected: isProtected(kept) });
       }
   }

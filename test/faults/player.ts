@@ -608,6 +608,7 @@ class Run {
 
   /** Somebody else does something to a Machine. */
   async #meddle(meddling: Meddling): Promise<void> {
+    this.#calmSoFar = false;
     const machines = this.#stack.resources.filter(({ type }) => type === "Machine");
     const chosen = machines[meddling.pick % Math.max(1, machines.length)];
     if (!chosen) return;
