@@ -13,6 +13,7 @@ import {
   isInState,
   isOfThisState,
   lossByParent,
+  lostWith,
   placesInState,
   refuseLoss,
   refuseReplacement,
@@ -63,7 +64,7 @@ export class InitializationFailed extends MachinesError {
  * nor that the state knows nothing, as after an import.
  */
 export function guardedDiff(resource: Resource, id: string, state: Values, news: Values): Diff {
-  const found = diff(resource, state, news);
+  const found = withLoss(diff(resource, state, news), lostWith(resource, id));
   rememberState(state);
   rememberDiff(resource, id, state, news, found.replaces.length > 0);
   const lost = lossByParent(resource, state, news);
@@ -76,6 +77,13 @@ export function guardedDiff(resource: Resource, id: string, state: Values, news:
     throw new MachinesError("refused", `${moved}: ${dataLoss(resource, moved)}`);
   }
   return found;
+}
+
+/** The diff of what is gone with what it lay in: it has to be created again. */
+function withLoss(found: Diff, parent: string | undefined): Diff {
+  if (parent === undefined || found.replaces.includes(parent)) return found;
+  const change = { path: [parent], kind: "update", unknown: false, replaces: true } as const;
+  return { ...found, changes: [...found.changes, change], replaces: [...found.replaces, parent] };
 }
 
 /**

@@ -125,6 +125,8 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   readonly noImport?: string;
   /** Whose presence a 404 is judged by (R8), and the part of the id that names it; the App in `app` when left out. */
   readonly within?: { readonly kind: "app" | "cluster"; readonly part: Parts };
+  /** Part of other types' ids that names an object of this one (`database`): what lies in it is lost when it is replaced. */
+  readonly namedAs?: string;
   /** Inputs (or paths into them) whose change replaces the resource. */
   readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
   /** The input that replaces the resource, whether it changed or not, as things are with it now. */
@@ -217,6 +219,7 @@ export interface Resource {
   readonly within: { readonly kind: "app" | "cluster"; readonly part: string };
   readonly replaceOn: readonly string[];
   readonly replaceWhen: ((state: Values, next: Values) => string | undefined) | undefined;
+  readonly namedAs: string | undefined;
   readonly claims: ((inputs: Values) => readonly string[]) | undefined;
   readonly uniqueBy: readonly string[];
   readonly moves: Readonly<Record<string, "any" | readonly string[]>>;
@@ -266,6 +269,7 @@ export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Par
     description: undefined,
     noImport: undefined,
     within: { kind: "app", part: "app" },
+    namedAs: undefined,
     replaceWhen: undefined,
     claims: undefined,
     uniqueBy: [],

@@ -241,6 +241,21 @@ export function refuseLoss(resource: Resource, state: Values, id: string): void 
   } else if (!mayLoseData(resource, known.inputs)) throw unseenReplacement(resource, id);
 }
 
+/**
+ * The input that names what an object lies in, where this run has created that again under the same id: the object is gone
+ * with the former one, although nothing of its own has changed.
+ */
+export function lostWith(resource: Resource, id: string): string | undefined {
+  for (const { resource: parent, createdId } of declared.values()) {
+    const { namedAs } = parent;
+    if (createdId === undefined || namedAs === undefined || !resource.id.parts.includes(namedAs)) continue;
+    const parts = resource.id.parse(id);
+    const created = Object.entries(parent.id.parse(createdId)).reverse();
+    if (created.every(([part, value], i) => parts[i === 0 ? namedAs : part] === value)) return namedAs;
+  }
+  return undefined;
+}
+
 /** R11: what the program still has in an App or a cluster, and must not lose, goes with it. */
 function refuseLossWithin({ name, within: { kind } }: Resource, id: string): void {
   const lost = [...declared.values()].filter(({ resource, before, inputs }) => {

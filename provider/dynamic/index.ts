@@ -97,10 +97,12 @@ export function provider(type: string): dynamic.ResourceProvider {
         const found = guardedDiff(resource, id, olds, news);
         await refuseToReplace(resource, id, news, found, caller);
         const { changes, replaces, deleteBeforeReplace } = found;
+        // The engine would compare the inputs, and find none that changed, where the resource is lost with what it lay in.
+        if (replaces.length > 0) return { changes: true, replaces: [...replaces], deleteBeforeReplace };
         // `changes: true` would switch off replaceOnChanges: left open, the engine compares the inputs itself.
         // What failed after the last change is still to be done, also when a refresh came between.
         const same = { changes: contextOf(olds).unfinished === true || isRenamed(resource, olds, news) };
-        return changes.length === 0 ? same : { replaces: [...replaces], deleteBeforeReplace };
+        return changes.length === 0 ? same : { replaces: [], deleteBeforeReplace };
       }),
     create: (inputs: Values) =>
       quietly([inputs], async (caller) => {

@@ -29,6 +29,7 @@ import {
   nameInState,
   refuseReplacement,
   remember,
+  rememberCreated,
 } from "../core/run.ts";
 import { nearest } from "../core/nearest.ts";
 import { ownerOf } from "../core/owner.ts";
@@ -262,7 +263,9 @@ export function createProvider({ engine, schema }: Host): Provider {
         await refuseFindings(resource, request, inputsInState(contextOf(inputs).owner), inputs);
         const { id, state } = previewCreate(resource, inputs);
         // What depends on the id of something that is not there yet, a function's call before all, must not go on with it.
-        response.setId(isInState(contextOf(inputs).owner) ? (id ?? "") : "");
+        const known = isInState(contextOf(inputs).owner) ? id : undefined;
+        if (known !== undefined) rememberCreated(known, contextOf(inputs).owner);
+        response.setId(known ?? "");
         response.setProperties(encoded(resource, state, marks));
         return response;
       }

@@ -51,6 +51,7 @@ export const app = defineResource({
   outputs,
   id: pathId("name"),
   within: { kind: "app", part: "name" },
+  namedAs: "app",
   replaceOn: ["name", "organization", "network"],
   uniqueBy: ["name"],
   autoname: { property: "name", maxLength: 62, separator: "-", random: true },

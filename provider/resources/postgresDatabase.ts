@@ -29,6 +29,7 @@ export const postgresDatabase = defineResource({
   outputs: z.object({ name: required(z.string(), "Name of the database.") }),
   id: pathId("cluster", fixed("database"), "name"),
   within: { kind: "cluster", part: "cluster" },
+  namedAs: "database",
   replaceOn: ["cluster", "name"],
   uniqueBy: ["cluster", "name"],
   losesData: "what it holds",

@@ -50,6 +50,7 @@ export const secretKey = defineResource({
   inputs,
   outputs,
   id: pathId("app", "name"),
+  namedAs: "key",
   replaceOn: ["app", "name", "type", "value"],
   uniqueBy: ["app", "name"],
   losesData: "everything encrypted or signed with it",

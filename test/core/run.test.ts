@@ -6,6 +6,7 @@ import {
   claimantOtherThan,
   forgetAll,
   holderOf,
+  lostWith,
   refuseLoss,
   remember,
   rememberCreated,
@@ -86,6 +87,23 @@ describe("what is guarded (R11)", () => {
     expect(asSeenInRun.lossByParent(data, olds, { app: UNKNOWN, allowDataLoss: true })).toBeUndefined();
     expect(asSeenInRun.lossByParent(data, { app: "else" }, { app: UNKNOWN })).toBeUndefined();
   });
+});
+
+test("what lies in something that this run has created again under its old name is lost with it, and nothing else", () => {
+  const [database, extension, user] = ["PostgresDatabase", "PostgresExtension", "PostgresUser"].map(typeOf);
+  if (!database || !extension || !user) throw new Error("a type is missing");
+  remember(database, {}, as("orders", { cluster: "c1", name: "orders" }));
+  expect(lostWith(extension, "c1/extension/orders/vector")).toBeUndefined();
+  rememberCreated("c1/database/orders", "owner-orders");
+  expect(lostWith(extension, "c1/extension/orders/vector")).toBe("database");
+  expect(lostWith(extension, "c1/extension/other/vector")).toBeUndefined();
+  expect(lostWith(extension, "c2/extension/orders/vector")).toBeUndefined();
+  expect(lostWith(user, "c1/user/orders")).toBeUndefined();
+  expect(lostWith(database, "c1/database/orders")).toBeUndefined();
+  remember(app, {}, as("shop", { name: "shop" }));
+  rememberCreated("shop", "owner-shop");
+  expect(lostWith(key, "shop/KEY")).toBe("app");
+  expect(lostWith(key, "else/KEY")).toBeUndefined();
 });
 
 describe("what several resources claim (R12)", () => {

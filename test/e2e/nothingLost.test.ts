@@ -51,6 +51,18 @@ if (process.env["MORE"]) new machines.App("more", { name: "more" });
 export const machine = web.machineId;
 `;
 
+/** Everything keeps its id when the App and the database are replaced, and so nothing of its own changes. */
+const recreated = `
+import * as machines from "pulumi-machines";
+const app = new machines.App("shop", { name: "shop", network: process.env["NETWORK"] ?? "one" });
+new machines.Secret("key", { app: app.id, name: "KEY", value: "v" });
+new machines.AppSecrets("keys", { app: app.id, values: { A: "1" } });
+const db = new machines.PostgresCluster("db", { region: "fra", plan: "basic", deletionProtection: false });
+const orders = new machines.PostgresDatabase("orders", { cluster: db.id, name: "orders", allowDataLoss: true }, { deleteBeforeReplace: true });
+new machines.PostgresExtension("vector", { cluster: db.id, database: orders.id, name: "vector" });
+new machines.PostgresAttachment("attached", { cluster: db.id, app: app.id, secretName: "DATABASE_URL" });
+`;
+
 describe.each(bindings)("nothing is lost over several runs, %s", (binding) => {
   const homes = () => ({ PULUMI_HOME: mkdtempSync(join(inject("installed"), "home-")) });
 
@@ -241,5 +253,36 @@ describe.each(bindings)("nothing is lost over several runs, %s", (binding) => {
       expect(counts(mended.output), mended.output).toEqual({ updated: 2, unchanged: 2 });
       await stack.destroy();
     });
+  });
+
+  test("F41: what goes with an App or a database that is replaced under its name is created again", async () => {
+    const service = await startService();
+    try {
+      const stack = new Stack(inject("installed"), "recreated", binding);
+      stack.program(recreated);
+      await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+      await stack.up();
+      const cluster = (await stack.state())["db"]?.id ?? "";
+      const there = async () => {
+        const [{ secrets }, { data }, found] = await Promise.all([
+          send<{ secrets: { name: string }[] }>(service, "GET", "/v1/apps/shop/secrets"),
+          send<{ data: { name: string }[] }>(service, "GET", `/v1/postgres/${cluster}/databases/orders/extensions`),
+          send<{ data: { attached_apps: { name: string }[] } }>(service, "GET", `/v1/postgres/${cluster}`),
+        ]);
+        return [secrets, data, found.data.attached_apps].map((all) => all.map(({ name }) => name).sort());
+      };
+      const all = await there();
+      expect(all).toEqual([["A", "DATABASE_URL", "KEY"], expect.arrayContaining(["vector"]), ["shop"]]);
+      const replaced = ["--replace", stack.urn("PostgresDatabase", "orders")];
+      const env = { NETWORK: "two" };
+      const { code, output } = await stack.run(["up", "--yes", "--skip-preview", ...replaced], { env });
+      expect(code, output).toBe(0);
+      expect(await there()).toEqual(all);
+      const again = await stack.run(["up", "--refresh", "--yes", "--skip-preview"], { env });
+      expect(counts(again.output), again.output).toEqual({ unchanged: 8 });
+      await stack.destroy();
+    } finally {
+      await service.close();
+    }
   });
 });

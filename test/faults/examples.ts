@@ -78,6 +78,15 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
       same(),
     ),
   ],
+  // The extension goes with the database, although nothing of its own has changed.
+  "a database that is replaced under its name, with what is in it": [
+    story(
+      [slot("Secret", { option: "strict" }), slot("PostgresExtension")],
+      up(),
+      same({ force: "replace" }, 3),
+      same(),
+    ),
+  ],
   "another endpoint": [
     story([slot("Volume", { isGuarded: true }), slot("Secret")], up(), same({ isLost: true }), same()),
     {

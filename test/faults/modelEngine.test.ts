@@ -195,9 +195,11 @@ describe("the model of the engine", () => {
       const stack = emptyStack();
       const program = [app, volume(), machine()];
       expect(failures(await up(stack, program, host))).toEqual([]);
+      // Each run is a process of its own, which has seen nothing of the one before.
+      forgetAll();
       expect(changes(await up(stack, program, host))).toEqual([]);
+      forgetAll();
       expect(failures(await refresh(stack, host))).toEqual([]);
-      // Another run: what this one saw in the program is no longer in it.
       forgetAll();
       expect(failures(await destroy(stack, host))).toEqual([]);
       expect(stack.resources).toEqual([]);

@@ -188,7 +188,13 @@ class Run {
     }
   }
 
-  readonly #refresh = (host: Host): Promise<Report> => refresh(this.#stack, host);
+  readonly #refresh = async (host: Host): Promise<Report> => {
+    const attachments = this.#stack.resources.filter(({ type }) => type === "PostgresAttachment");
+    const report = await refresh(this.#stack, host);
+    // An attachment is gone with its cluster; its secret stays in the App, and no state has it.
+    this.#stack.orphans.push(...attachments.filter((kept) => !this.#stack.resources.includes(kept)));
+    return report;
+  };
   readonly #destroy = (host: Host): Promise<Report> => destroy(this.#stack, host);
 
   async #up({ pick, trouble }: Phase, way: Way): Promise<void> {
@@ -448,7 +454,11 @@ class Run {
   /** Notes steps of which nobody knows whether they were done. */
   #cut(steps: readonly Pick<Step, "verb" | "type">[]): void {
     this.#cutOff.push(...steps);
-    for (const { type } of steps) this.#unsure.add(type);
+    // What lies in it may be gone with it.
+    for (const { type } of steps)
+      for (const kind of Object.keys(resources))
+        if (kind === type || type === "App" || (type.startsWith("Postgres") && kind.startsWith("Postgres")))
+          this.#unsure.add(kind);
   }
 
   #mayEngineRefuse(program: readonly Declared[], asked: Asked = {}): boolean {
@@ -458,7 +468,9 @@ class Run {
       asked.replace !== undefined ||
       this.#stack.resources.some(({ tainted }) => tainted) ||
       program.some(({ protect }) => protect) ||
-      this.#stack.resources.some(({ options }) => options?.protect)
+      // An App is not deleted over a volume that is kept.
+      this.#stack.orphans.length > 0 ||
+      this.#stack.resources.some(({ options }) => options?.protect || options?.retainOnDelete)
     );
   }
 
