@@ -3,6 +3,7 @@ import type { Operation } from "../../api/operation.ts";
 import { isObject } from "../../api/schema.ts";
 import type { Config } from "../core/config.ts";
 import { ApiError, MachinesError, NetworkError, type ErrorCode } from "../core/errors.ts";
+import { quotable } from "../core/printable.ts";
 import type { Deadline } from "./clock.ts";
 import type { Outcome } from "./transport.ts";
 
@@ -76,15 +77,18 @@ function nextStep(operation: Operation, { status, headers }: Answer, reason: str
 /** A service that quotes the token must not bring it into a message. */
 const withoutToken = (text: string, { token }: Config): string => (!token ? text : text.replaceAll(token, "[token]"));
 
-const requestIdOf = ({ headers }: Answer): string | undefined => headers["svc-request-id"] ?? headers["fly-request-id"];
+function requestIdOf({ headers }: Answer): string | undefined {
+  const id = headers["svc-request-id"] ?? headers["fly-request-id"];
+  return id === undefined ? undefined : quotable(id, 100);
+}
 
 /** The error for an answer that is no success. */
 export function answerError(operation: Operation, url: string, answer: Answer, config: Config): ApiError {
-  const reason = withoutToken(reasonOf(answer), config);
+  const reason = quotable(withoutToken(reasonOf(answer), config));
   const requestId = requestIdOf(answer);
   const code: ErrorCode =
     operation.repeat === "once" && (answer.status === 408 || answer.status >= 500) ? "ambiguous" : "api";
-  const location = answer.status >= 300 && answer.status < 400 ? ` to ${answer.headers["location"] ?? "nowhere"}` : "";
+  const location = answer.status >= 300 && answer.status < 400 ? ` to ${quotable(answer.headers["location"] ?? "nowhere", 200)}` : "";
   const where = `${operation.method} ${url}${requestId === undefined ? "" : `, request ${requestId}`}`;
   return new ApiError({
     status: answer.status,

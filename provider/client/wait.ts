@@ -1,5 +1,6 @@
 // Waiting for a Machine: held requests chained until the deadline (spec 4.2 wait), never a poll of the list.
 import { ApiError, isNotFound, MachinesError, NetworkError } from "../core/errors.ts";
+import { quotable } from "../core/printable.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { everyTenSeconds, growingPause } from "./clock.ts";
 import { shownWithin } from "./visibility.ts";
@@ -182,7 +183,8 @@ export function lastEvent(machine: Machine): string {
   const exit = latestExit(machine);
   if (exit) return exit.text;
   const event = machine.events?.[0];
-  return event ? `its last event is ${event.type ?? "unknown"} (${event.status ?? "no status"})` : "it shows no events";
+  if (!event) return "it shows no events";
+  return `its last event is ${quotable(event.type ?? "unknown", 100)} (${quotable(event.status ?? "no status", 100)})`;
 }
 
 const everyCheck = 1000;
@@ -204,7 +206,7 @@ export async function waitForChecks(api: Api, key: MachineKey, progress: (messag
     const failing = (live.checks ?? []).filter(({ status }) => status !== "passing");
     if (failing.length === 0 && (live.checks ?? []).length > 0) return live;
     const list = failing
-      .map(({ name, status, output }) => `${name ?? "?"} is ${status ?? "unknown"}${output ? ` (${output})` : ""}`)
+      .map(({ name, status, output }) => `${name ?? "?"} is ${status ?? "unknown"}${output ? ` (${quotable(output, 200)})` : ""}`)
       .join("; ");
     if (api.clock.now() + everyCheck >= api.deadline.at) {
       throw new MachinesError(

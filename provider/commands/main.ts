@@ -3,6 +3,7 @@
 import "./requireNode.ts";
 import { Command } from "commander";
 import { MachinesError, messageOf } from "../core/errors.ts";
+import { printable } from "../core/printable.ts";
 import { orphans, type Options, type Streams } from "./orphans.ts";
 import { create, destroy, sweep, type CreateOptions } from "./promotion/environment.ts";
 import { promote, rollback, type PromoteOptions } from "./promotion/promote.ts";
@@ -10,8 +11,8 @@ import { status, type StatusOptions } from "./promotion/status.ts";
 import { undoReplacement, type UndoOptions } from "./undoReplacement.ts";
 
 const streams: Streams = {
-  out: (text) => void process.stdout.write(text),
-  err: (text) => void process.stderr.write(`${text}\n`),
+  out: (text) => void process.stdout.write(printable(text)),
+  err: (text) => void process.stderr.write(`${printable(text)}\n`),
 };
 
 const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
@@ -132,6 +133,6 @@ declare()
     // What is not ours is a mistake of ours: then it helps to see where it was made.
     const said =
       error instanceof Error && !(error instanceof MachinesError) ? (error.stack ?? error.message) : messageOf(error);
-    process.stderr.write(`pulumi-machines: ${said}\n`);
+    process.stderr.write(`pulumi-machines: ${printable(said)}\n`);
     process.exitCode = 2;
   });

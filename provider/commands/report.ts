@@ -1,4 +1,5 @@
 // What was found, in words and as JSON.
+import { quotable } from "../core/printable.ts";
 import type { Compared, Orphan } from "./compare.ts";
 import { importCommand, quoted, type Import } from "./importFile.ts";
 import type { Place } from "./places.ts";
@@ -64,7 +65,7 @@ function table(orphans: readonly Told[]): string {
   const rows = [
     ["TYPE", "ID", "NAME", "CREATED", "MADE BY"],
     ...orphans.map(({ orphan: { kind, id, name, createdAt, madeBy } }) => [
-      ...[kind.type, id, name ?? "-", createdAt ?? "-", words[madeBy]],
+      ...[kind.type, quotable(id, 200), quotable(name ?? "-", 100), quotable(createdAt ?? "-", 50), words[madeBy]],
     ]),
   ];
   const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? [];

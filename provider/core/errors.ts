@@ -1,5 +1,7 @@
 // The errors users see. A message says what failed, on what, and what to do next; none ever quotes a secret.
 
+import { printable } from "./printable.ts";
+
 /** The kinds of failures; each has a section in docs/troubleshooting.md, which the message names. */
 export const errorCodes = [
   "configuration",
@@ -23,7 +25,7 @@ export type ErrorCode = (typeof errorCodes)[number];
 export class MachinesError extends Error {
   readonly code: ErrorCode;
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
+    super(printable(message), options);
     this.code = code;
     this.name = "MachinesError";
   }

@@ -125,6 +125,8 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   const make = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, context);
     const id = resource.id.render(state);
+    // A service may answer anything: what is no id could be neither read nor deleted, and would be printed.
+    resource.id.parse(id);
     rememberCreated(id, owner);
     // From here on the engine has the id.
     call.api.shared.intents.settle(owner, id, context.stack);

@@ -1,5 +1,6 @@
 // What is secret stands in no message, whoever worded it.
 import { isObject, type Field } from "../../api/schema.ts";
+import { cutMark, oneLine, printable } from "./printable.ts";
 import { fieldAt } from "./values.ts";
 
 /** A value that no message may quote. */
@@ -22,7 +23,30 @@ function without(leaf: Leaf, text: string, shortest: number): string {
   }
   const quoted = JSON.stringify(leaf);
   const cleaned = text.replaceAll(quoted, shown);
-  return leaf.length < shortest ? cleaned : cleaned.replaceAll(leaf, shown).replaceAll(quoted.slice(1, -1), shown);
+  if (leaf.length < shortest) return cleaned;
+  // A message may show its control characters.
+  const spellings = [...new Set([leaf, quoted.slice(1, -1), printable(leaf), oneLine(leaf)])];
+  const whole = spellings.reduce((before, spelling) => before.replaceAll(spelling, shown), cleaned);
+  return withoutBeginnings(spellings, whole, shown, shortest);
+}
+
+/** Takes the beginning of a value out of a text that was cut in the middle of it. */
+function withoutBeginnings(spellings: readonly string[], text: string, shown: string, shortest: number): string {
+  let cleaned = text;
+  for (let at = text.indexOf(cutMark); at >= 0; at = cleaned.indexOf(cutMark, at + 1)) {
+    const length = Math.max(...spellings.map((spelling) => commonAt(spelling, cleaned, at)));
+    if (length < shortest) continue;
+    cleaned = cleaned.slice(0, at - length) + shown + cleaned.slice(at);
+    at += shown.length - length;
+  }
+  return cleaned;
+}
+
+/** How many characters before a place in a text are the beginning of a value. */
+function commonAt(value: string, text: string, at: number): number {
+  let length = Math.min(value.length - 1, at);
+  while (length > 0 && !text.startsWith(value.slice(0, length), at - length)) length--;
+  return length;
 }
 
 /** Every text and number in a value. */

@@ -22,6 +22,7 @@ import { CONTEXT, contextOf, type Question, type Resource, type Values } from ".
 import { asSeenInRun, remember } from "../core/run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
 import { ask as askService } from "../core/questions.ts";
+import { printable } from "../core/printable.ts";
 import { hide, withheld } from "../core/redaction.ts";
 import { callFunction } from "../core/function.ts";
 import { functions } from "../functions/index.ts";
@@ -34,7 +35,7 @@ const randomHex = (characters: number): string =>
     .toString("hex")
     .slice(0, characters);
 
-const say = (message: string): void => console.error(message);
+const say = (message: string): void => console.error(printable(message));
 
 /** Takes what nobody may read out of a text. */
 type Clean = (text: string) => string;

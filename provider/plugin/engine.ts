@@ -3,6 +3,7 @@ import grpc from "@grpc/grpc-js";
 import engineGrpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import type { EngineClient } from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import engineProto from "@pulumi/pulumi/proto/engine_pb.js";
+import { printable } from "../core/printable.ts";
 
 /** Says something about a resource, or about the whole run where no URN is given. */
 export interface Log {
@@ -26,11 +27,11 @@ export function engineLog(): Engine {
   let attached: string | undefined;
   const warned = new Set<string>();
   const send = (severity: Severity, urn: string, message: string, ephemeral: boolean): void => {
-    if (!client) return void process.stderr.write(`${message}\n`);
+    if (!client) return void process.stderr.write(`${printable(message)}\n`);
     const request = new engineProto.LogRequest();
     request.setSeverity(severity);
     request.setUrn(urn);
-    request.setMessage(message);
+    request.setMessage(printable(message));
     request.setEphemeral(ephemeral);
     // An engine that is gone has nobody to tell either.
     client.log(request, () => undefined);

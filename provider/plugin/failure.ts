@@ -6,6 +6,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import status from "@pulumi/pulumi/proto/status_pb.js";
 import type { InitializationFailed } from "../core/lifecycle.ts";
 import { toldOf } from "../core/errors.ts";
+import { printable } from "../core/printable.ts";
 import { withoutSecrets, withoutSecretsOf, type Telling } from "./redaction.ts";
 
 /** An error on its way to the engine. */
@@ -48,4 +49,4 @@ export function initializationFailed(failed: InitializationFailed, state: Struct
 export const failureOf = (error: unknown, request: Telling): Failure =>
   error instanceof PartialFailure
     ? error.failure
-    : { code: grpc.status.UNKNOWN, details: withoutSecretsOf(request, toldOf(error)) };
+    : { code: grpc.status.UNKNOWN, details: printable(withoutSecretsOf(request, toldOf(error))) };

@@ -306,8 +306,10 @@ class Run {
     let report = await this.#upTo(this.#program);
     // Where its parent is deleted first, the engine asks about it as the state has it: the permission has to be there already.
     if (report && failures(report).some(({ error }) => messageOf(error).includes("pulumi up --target"))) {
-      const isAsked = (kept: Kept) => kept.mark === undefined && isGuarded(kept) && names.has(kept.name);
-      const targets = this.#stack.resources.filter(isAsked).map(({ name }) => name);
+      const held = this.#stack.resources.filter((kept) => kept.mark === undefined && isGuarded(kept));
+      const isAsked = ({ name, aliases: olds = [] }: Declared) =>
+        held.some((kept) => kept.name === name || olds.includes(kept.name));
+      const targets = allowed.filter(isAsked).map(({ name }) => name);
       await this.#upTo(allowed, noTrouble, { asked: { targets } });
       report = await this.#upTo(this.#program);
     }
@@ -391,8 +393,10 @@ class Run {
       const report = await this.#run("import", (host) => importResource(this.#stack, lost, host), trouble);
       if (report === undefined) return;
       const [failed] = failures(report);
-      // It may have been deleted meanwhile, by others or by a run that was cut off.
-      const isGone = failed?.error instanceof NotThere && this.#stale;
+      // It may have been deleted meanwhile, by others, by a run that was cut off, or with what it lay in.
+      const there = onService(this.#simulation.service.service);
+      const isThere = linesOf(lost).some((line) => there.includes(line));
+      const isGone = failed?.error instanceof NotThere && (this.#stale || !isThere);
       if (failed && !isGone) return;
       this.#lost = this.#lost.filter((other) => other !== lost);
       await this.#upTo(this.#program);
