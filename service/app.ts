@@ -11,6 +11,7 @@ import Fastify, {
 import { contract } from "../api/index.ts";
 import type { Operation } from "../api/operation.ts";
 import type { Audit, Standing } from "./audit.ts";
+import { connectionLimits, endWith, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "./faults.ts";
 import { gatekeeper } from "./gate.ts";
 import { strikeAfter, strikeBefore, type Outgoing, type Struck } from "./injected.ts";
@@ -93,17 +94,17 @@ export interface LogStream {
   write(line: string): void;
 }
 
-/** What HTTPS is spoken with, in PEM. */
-export interface Tls {
-  /** The certificate, and those between it and its root. */
-  readonly cert: string;
-  /** Its private key. */
-  readonly key: string;
+/** What a server is made from. */
+export interface ServerOptions {
+  readonly log?: LogStream | undefined;
+  readonly requestId: () => string;
+  /** Plain HTTP when left out. */
+  readonly tls?: Tls | undefined;
+  readonly limits?: ConnectionLimits;
 }
 
-/** The server without its routes; it speaks HTTPS when it is given what that takes. */
-export function createServer(log: LogStream | undefined, requestId: () => string, tls?: Tls): FastifyInstance {
-  const timeouts = { headersTimeout: 10_000, connectionsCheckingInterval: 5_000 };
+/** The server without its routes. */
+export function createServer({ log, requestId, tls, limits = connectionLimits() }: ServerOptions): FastifyInstance {
   const app: FastifyInstance = Fastify({
     logger: log
       ? { level: "info", base: null, timestamp: () => `,"time":"${new Date().toISOString()}"`, stream: log }
@@ -112,15 +113,13 @@ export function createServer(log: LogStream | undefined, requestId: () => string
     genReqId: requestId,
     bodyLimit,
     routerOptions: { maxParamLength: 2048 },
-    requestTimeout: 75_000,
-    keepAliveTimeout: 75_000,
-    // Servers of both kinds are used alike; the types of Fastify tell them apart by this option.
-    ...(tls ? { https: { ...timeouts, ...tls } as unknown as null } : { http: timeouts }),
+    serverFactory: (handler) => limitedServer(handler, limits, tls),
+    // Says how its address begins, and nothing else; its type would make it another kind of Fastify.
+    ...(tls ? { https: tls as unknown as null } : {}),
     forceCloseConnections: "idle",
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
     clientErrorHandler: badConnection,
   });
-  app.server.maxConnections = 20_000;
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => {
     // ASSUMED: a body is JSON whatever its content type says. Real clients send all sorts, and bodies where none belongs
@@ -327,10 +326,13 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 // What is not HTTP, or is beyond all measure, never becomes a request. ASSUMED: a path beyond 16 KiB is 414, headers beyond
 // that are 431.
 function badConnection(this: FastifyInstance, error: ConnectionError, socket: Socket): void {
-  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) return void socket.destroy();
+  // Whoever speaks no TLS where it is spoken, or ends in the middle of it, could not read an answer.
+  const isHttp = error.code === "ERR_HTTP_REQUEST_TIMEOUT" || error.code?.startsWith("HPE_");
+  if (!isHttp || !socket.writable) return void socket.destroy();
   const status = connectionStatus(error);
   const body = JSON.stringify({ error: status.slice(4).toLowerCase() });
-  socket.end(
+  endWith(
+    socket,
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
   );
 }
