@@ -93,6 +93,7 @@ export async function startAdmin({ service, listen, token: given }: AdminOptions
     throw new Error(`the admin listener takes an address of this computer alone, got ${JSON.stringify(host)}`);
   const { world, faults, audit, folder } = service;
   const { store, clock } = world;
+  audit.keep();
   const token = given ?? world.ids.accessToken();
   let count = 0;
   const app = createServer({ requestId: () => `admin-${(++count).toString(36).padStart(6, "0")}` });

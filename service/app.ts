@@ -162,8 +162,17 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   }
 }
 
+// ASSUMED: logs and audit name a path by its first 200 characters.
+const longestPath = 200;
+
 /** The path without the query, no longer than a log can bear. */
-const pathOf = ({ url }: FastifyRequest): string => (url.split("?", 1)[0] ?? url).slice(0, 200);
+function pathOf({ url }: FastifyRequest): string {
+  const query = url.indexOf("?");
+  return copyOf(url.slice(0, query < 0 ? longestPath : Math.min(query, longestPath)));
+}
+
+/** The same text with memory of its own: a part of a text keeps the whole of it, which may be 16 KB. */
+const copyOf = (text: string): string => Buffer.from(text).toString();
 
 const noFaults: readonly string[] = [];
 

@@ -61,6 +61,8 @@ export interface ServiceOptions {
   readonly allowHosts?: readonly string[] | "any";
   /** Where log lines go; nowhere when left out. */
   readonly log?: LogStream;
+  /** Keeps what was asked and what became of it; without this, only from when there is an admin listener. */
+  readonly audit?: boolean;
   /** Told of every request that was answered. */
   readonly onRequest?: (request: Seen) => void;
 }
@@ -72,7 +74,7 @@ export interface Service {
   /** Token of the organization `personal`. */
   readonly token: string;
   readonly faults: Faults;
-  /** What was asked and what became of it. */
+  /** What was asked and what became of it, where that is kept. */
   readonly audit: Audit;
   /** Counts requests; `limited` of them were refused. */
   readonly rateLimits: RateLimits;
@@ -111,6 +113,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const token = ownToken(store, folder, world.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();
+    if (options.audit) audit.keep();
     const rateLimits = new RateLimits(clock, options.rateLimits ?? "off");
     const metrics = new Metrics(world, { faults: () => faults.met, limited: () => rateLimits.limited });
     const strict = options.strict ?? false;
