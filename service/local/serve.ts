@@ -28,6 +28,9 @@ function writeLog(line: string): void {
   if (lines.push(line) === 1) setImmediate(flushLog);
 }
 
+// Connections the system keeps for us to take. Where there are more, it makes their clients wait a whole second.
+const backlog = 4096;
+
 /** Serves until SIGINT or SIGTERM. */
 export async function serve(options: LocalOptions & { readonly listen: string }): Promise<Running> {
   const folder = dataFolder(options.data);
@@ -63,7 +66,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void close(signal));
   try {
-    await service.app.listen({ host: address.host, port: address.port });
+    await service.app.listen({ host: address.host, port: address.port, backlog });
     if (address.host === "localhost") await listenBeside(service.app.server);
   } catch (error) {
     await service.close();
