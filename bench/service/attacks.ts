@@ -58,7 +58,7 @@ async function whileProbing(
   local: Local,
   act: () => Promise<string>,
 ): Promise<{ said: string; longest: number; failed: number }> {
-  const worker = new Worker(__filename, { workerData: local });
+  const worker = new Worker(join(root, "bench/service/attacks.ts"), { workerData: local });
   await new Promise((online) => worker.once("online", online));
   await sleep(500);
   const said = await act();

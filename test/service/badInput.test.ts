@@ -140,6 +140,18 @@ test("the log names unknown fields and never their values, nor tokens, nonces or
     expect(log).not.toContain(secret);
 });
 
+test("a request with two Host headers is refused", async () => {
+  const { url, token } = await withApp();
+  const answer = await send(
+    url,
+    `GET /v1/apps/web HTTP/1.1\r\nHost: localhost\r\nhOST: elsewhere\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`,
+  );
+  expect([answer.status, JSON.parse(answer.body)]).toEqual([
+    400,
+    { error: "invalid Host, got 2 headers, must be one" },
+  ]);
+});
+
 test("what is not HTTP is answered or cut, and others are served on", async () => {
   const { url, call } = await withApp();
   expect((await send(url, "\u0016\u0003\u0001 nonsense\r\n\r\n")).status).toBe(400);
