@@ -471,7 +471,7 @@ export const machines = operations("machines", {
       command: optional(z.array(z.string()).min(1), "The command and its arguments. Required, or `cmd`."),
       cmd: optional(z.string(), "The command as one text.", { deprecationMessage: "Use `command`." }),
       timeout: optional(z.int().min(0).max(60), "Seconds until it is ended, at most 60.", { wireDefault: 60 }),
-      stdin: optional(z.string(), "What the command reads."),
+      stdin: optional(z.string(), "What the command reads.", { long: true }),
       container: optional(z.string(), "Container to run it in."),
       machine: optional(z.boolean(), "Run it in the Machine's own namespace; exclusive with `container`."),
     }),

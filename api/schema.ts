@@ -16,6 +16,8 @@ export interface FieldMeta {
   readonly secret?: boolean;
   /** The value may hold a secret the program marked: errors never quote it. */
   readonly sensitive?: boolean;
+  /** The text may be as long as a body: contents of a file, or what a command reads. */
+  readonly long?: boolean;
   /** The object says something by being there, however empty: `{}` is not the same as left out. */
   readonly presence?: boolean;
   /** Name of the type of the object, or of the list's items, in schema and SDKs, where it occurs in several places. */

@@ -1,12 +1,23 @@
 // An uploaded certificate: PEM of a chain, and whom it is for (bodies 7.2). Pure; both sides judge an upload by it.
 import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
 
-const block = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
+const begin = "-----BEGIN CERTIFICATE-----";
+const end = "-----END CERTIFICATE-----";
+
+/** The blocks of a text. No pattern: it would look for the end of each beginning anew, in a text that may have thousands. */
+function* blocksIn(text: string): Generator<string> {
+  for (let from = text.indexOf(begin); from >= 0; ) {
+    const to = text.indexOf(end, from);
+    if (to < 0) return;
+    yield text.slice(from, to + end.length);
+    from = text.indexOf(begin, to);
+  }
+}
 
 /** The certificates of a chain as they stand in it, the hostname's own first; undefined when it is not PEM of any. */
 export function certificatesIn(chain: string): readonly X509Certificate[] | undefined {
   try {
-    const found = (chain.match(block) ?? []).map((pem) => new X509Certificate(pem));
+    const found = [...blocksIn(chain)].map((pem) => new X509Certificate(pem));
     return found.length > 0 ? found : undefined;
   } catch {
     return undefined;

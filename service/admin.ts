@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { hostname } from "../api/names.ts";
 import { createServer, sendError } from "./app.ts";
+import { listenBeside } from "./connections.ts";
 import { declaredFault, type PlannedFault } from "./faults.ts";
 import { gatekeeper } from "./gate.ts";
 import { refuse } from "./refusal.ts";
@@ -92,9 +93,10 @@ export async function startAdmin({ service, listen, token: given }: AdminOptions
     throw new Error(`the admin listener takes an address of this computer alone, got ${JSON.stringify(host)}`);
   const { world, faults, audit, folder } = service;
   const { store, clock } = world;
+  audit.keep();
   const token = given ?? world.ids.accessToken();
   let count = 0;
-  const app = createServer(undefined, () => `admin-${(++count).toString(36).padStart(6, "0")}`);
+  const app = createServer({ requestId: () => `admin-${(++count).toString(36).padStart(6, "0")}` });
   app.decorateRequest("caller", null as never);
   app.addHook(
     "onRequest",
@@ -155,6 +157,7 @@ export async function startAdmin({ service, listen, token: given }: AdminOptions
   });
 
   await app.listen({ host, port });
+  if (host === "localhost") await listenBeside(app.server);
   const file = folder === undefined ? undefined : adminTokenFile(folder);
   if (file !== undefined) writePrivately(file, `${token}\n`);
   const bound = app.server.address() as AddressInfo;

@@ -11,9 +11,11 @@ import Fastify, {
 import { contract } from "../api/index.ts";
 import type { Operation } from "../api/operation.ts";
 import type { Audit, Standing } from "./audit.ts";
+import { connectionLimits, endWith, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "./faults.ts";
 import { gatekeeper } from "./gate.ts";
 import { strikeAfter, strikeBefore, type Outgoing, type Struck } from "./injected.ts";
+import { namesOf, readBody } from "./measure.ts";
 import type { Metrics } from "./metrics.ts";
 import { noSuchRoute } from "./noSuchRoute.ts";
 import type { RateLimits } from "./rateLimits.ts";
@@ -93,17 +95,17 @@ export interface LogStream {
   write(line: string): void;
 }
 
-/** What HTTPS is spoken with, in PEM. */
-export interface Tls {
-  /** The certificate, and those between it and its root. */
-  readonly cert: string;
-  /** Its private key. */
-  readonly key: string;
+/** What a server is made from. */
+export interface ServerOptions {
+  readonly log?: LogStream | undefined;
+  readonly requestId: () => string;
+  /** Plain HTTP when left out. */
+  readonly tls?: Tls | undefined;
+  readonly limits?: ConnectionLimits;
 }
 
-/** The server without its routes; it speaks HTTPS when it is given what that takes. */
-export function createServer(log: LogStream | undefined, requestId: () => string, tls?: Tls): FastifyInstance {
-  const timeouts = { headersTimeout: 10_000, connectionsCheckingInterval: 5_000 };
+/** The server without its routes. */
+export function createServer({ log, requestId, tls, limits = connectionLimits() }: ServerOptions): FastifyInstance {
   const app: FastifyInstance = Fastify({
     logger: log
       ? { level: "info", base: null, timestamp: () => `,"time":"${new Date().toISOString()}"`, stream: log }
@@ -112,24 +114,22 @@ export function createServer(log: LogStream | undefined, requestId: () => string
     genReqId: requestId,
     bodyLimit,
     routerOptions: { maxParamLength: 2048 },
-    requestTimeout: 75_000,
-    keepAliveTimeout: 75_000,
-    // Servers of both kinds are used alike; the types of Fastify tell them apart by this option.
-    ...(tls ? { https: { ...timeouts, ...tls } as unknown as null } : { http: timeouts }),
+    serverFactory: (handler) => limitedServer(handler, limits, tls),
+    // Says how its address begins, and nothing else; its type would make it another kind of Fastify.
+    ...(tls ? { https: tls as unknown as null } : {}),
     forceCloseConnections: "idle",
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
     clientErrorHandler: badConnection,
   });
-  app.server.maxConnections = 20_000;
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => {
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body: Buffer, done) => {
     // ASSUMED: a body is JSON whatever its content type says. Real clients send all sorts, and bodies where none belongs
     // (bodies 5.1).
-    if (body === "") return done(null, undefined);
+    if (body.length === 0) return done(null, undefined);
     try {
-      done(null, JSON.parse(String(body)));
-    } catch {
-      done(refuse(400, "invalid body, it is not JSON"));
+      done(null, readBody(body));
+    } catch (error) {
+      done(error instanceof Error ? error : refuse(400, "invalid body"));
     }
   });
   return app;
@@ -163,8 +163,17 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   }
 }
 
+// ASSUMED: logs and audit name a path by its first 200 characters.
+const longestPath = 200;
+
 /** The path without the query, no longer than a log can bear. */
-const pathOf = ({ url }: FastifyRequest): string => (url.split("?", 1)[0] ?? url).slice(0, 200);
+function pathOf({ url }: FastifyRequest): string {
+  const query = url.indexOf("?");
+  return copyOf(url.slice(0, query < 0 ? longestPath : Math.min(query, longestPath)));
+}
+
+/** The same text with memory of its own: a part of a text keeps the whole of it, which may be 16 KB. */
+const copyOf = (text: string): string => Buffer.from(text).toString();
 
 const noFaults: readonly string[] = [];
 
@@ -287,8 +296,9 @@ function unknownFields(
   request: FastifyRequest,
   fields: readonly string[],
 ): void {
-  if (strict) throw refuse(badStatus(row.id), `unknown ${fields.join(", ")}`);
-  request.log.info({ operation: row.id, fields: fields.slice(0, 20) }, "fields that are not known were left alone");
+  const named = namesOf(fields);
+  if (strict) throw refuse(badStatus(row.id), `unknown ${named.join(", ")}`);
+  request.log.info({ operation: row.id, fields: named }, "fields that are not known were left alone");
 }
 
 // Codes of SQLite that mean the disk, not us: full, read-only, failing, out of memory. ASSUMED: when the disk is
@@ -315,11 +325,6 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     void reply.status(status).send({ error: error instanceof Error ? error.message : "bad request" });
     return;
   }
-  // Nested so deep that taking it apart ran out of stack.
-  if (error instanceof RangeError && error.message.startsWith("Maximum call stack")) {
-    void reply.status(400).send({ error: "invalid body, it is nested too deeply" });
-    return;
-  }
   request.log.error({ err: error }, "a mistake of the service");
   void reply.status(status).send({ error: `internal error, see the log for request ${request.id}` });
 }
@@ -327,10 +332,13 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 // What is not HTTP, or is beyond all measure, never becomes a request. ASSUMED: a path beyond 16 KiB is 414, headers beyond
 // that are 431.
 function badConnection(this: FastifyInstance, error: ConnectionError, socket: Socket): void {
-  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) return void socket.destroy();
+  // Whoever speaks no TLS where it is spoken, or ends in the middle of it, could not read an answer.
+  const isHttp = error.code === "ERR_HTTP_REQUEST_TIMEOUT" || error.code?.startsWith("HPE_");
+  if (!isHttp || !socket.writable) return void socket.destroy();
   const status = connectionStatus(error);
   const body = JSON.stringify({ error: status.slice(4).toLowerCase() });
-  socket.end(
+  endWith(
+    socket,
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
   );
 }

@@ -40,14 +40,22 @@ export interface Audited {
 /** Entries that are kept. */
 export const auditKept = 100_000;
 
-/** The newest entries, oldest first. */
+/** The newest entries, oldest first. It counts from the start, and keeps entries from when it is told to. */
 export class Audit {
-  readonly #kept: number;
+  readonly #most: number;
   readonly #entries: Audited[] = [];
+  #keeps = false;
   #last = 0;
+  /** Number of the last entry that was not kept. */
+  #before = 0;
 
-  constructor(kept = auditKept) {
-    this.#kept = kept;
+  constructor(most = auditKept) {
+    this.#most = most;
+  }
+
+  /** Keeps entries from now on: most services have nobody who reads them, and would only hold their memory. */
+  keep(): void {
+    this.#keeps = true;
   }
 
   /** Number of the newest entry; 0 before the first. */
@@ -62,14 +70,16 @@ export class Audit {
 
   add(entry: Omit<Audited, "seq">): void {
     const seq = ++this.#last;
-    this.#entries[(seq - 1) % this.#kept] = { seq, ...entry };
+    if (!this.#keeps) return;
+    if (this.#entries.length === 0) this.#before = seq - 1;
+    this.#entries[(seq - 1 - this.#before) % this.#most] = { seq, ...entry };
   }
 
   /** Entries that came after the one of that number, at most `limit` of them. */
-  after(seq: number, limit = this.#kept): Audited[] {
+  after(seq: number, limit = this.#most): Audited[] {
     const from = Math.max(seq + 1, this.first);
     const count = Math.max(0, Math.min(limit, this.#last - from + 1));
-    return Array.from({ length: count }, (_, i) => this.#entries[(from + i - 1) % this.#kept]).filter(
+    return Array.from({ length: count }, (_, i) => this.#entries[(from + i - 1 - this.#before) % this.#most]).filter(
       (entry) => entry !== undefined,
     );
   }

@@ -34,11 +34,23 @@ function refuseForeign({ headers }: FastifyRequest, allowed: ReadonlySet<string>
     throw refuse(403, "requests from other origins are not allowed");
 }
 
+/**
+ * Node takes the first of several; a proxy before the service may have judged another. ASSUMED: a request with two `Host`
+ * headers is 400.
+ */
+function requireOneHost({ raw: { rawHeaders } }: FastifyRequest): void {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2)
+    if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === "host") hosts++;
+  if (hosts > 1) throw refuse(400, `invalid Host, got ${hosts} headers, must be one`);
+}
+
 /** The hook every request passes, whatever it asks for. */
 export function gatekeeper({ world, tokens, allowedHosts }: Gate) {
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     reply.header("svc-request-id", request.id).header("fly-request-id", request.id);
     try {
+      requireOneHost(request);
       if (allowedHosts) refuseForeign(request, allowedHosts);
       if (request.routeOptions.config.open) return done();
       const token = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];

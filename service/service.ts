@@ -2,8 +2,9 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
-import { addRoutes, createServer, type LogStream, type Seen, type Tls } from "./app.ts";
+import { addRoutes, createServer, type LogStream, type Seen } from "./app.ts";
 import { Audit } from "./audit.ts";
+import { connectionLimits, mostHeld, type ConnectionLimits, type Tls } from "./connections.ts";
 import { Faults } from "./faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./lifecycle/clock.ts";
@@ -44,6 +45,8 @@ export interface ServiceOptions {
   readonly rateLimits?: RateLimitProfile;
   /** What to speak HTTPS with; plain HTTP when left out. */
   readonly tls?: Tls;
+  /** How many connections there may be, and how long each may take, where it differs from the usual. */
+  readonly connections?: Partial<ConnectionLimits>;
   /** Runs the Machines; simulated when left out. */
   readonly runtime?: RuntimeFactory;
   /** Runs the Postgres clusters; simulated when left out. */
@@ -58,6 +61,8 @@ export interface ServiceOptions {
   readonly allowHosts?: readonly string[] | "any";
   /** Where log lines go; nowhere when left out. */
   readonly log?: LogStream;
+  /** Keeps what was asked and what became of it; without this, only from when there is an admin listener. */
+  readonly audit?: boolean;
   /** Told of every request that was answered. */
   readonly onRequest?: (request: Seen) => void;
 }
@@ -69,7 +74,7 @@ export interface Service {
   /** Token of the organization `personal`. */
   readonly token: string;
   readonly faults: Faults;
-  /** What was asked and what became of it. */
+  /** What was asked and what became of it, where that is kept. */
   readonly audit: Audit;
   /** Counts requests; `limited` of them were refused. */
   readonly rateLimits: RateLimits;
@@ -100,11 +105,15 @@ export function createService(options: ServiceOptions = {}): Service {
     if (folder !== undefined) requireWhole(store, storeFile(folder));
     const boot = Buffer.from(random(4)).toString("hex");
     let count = 0;
-    const app = createServer(options.log, () => `${boot}-${(++count).toString(36).padStart(6, "0")}`, options.tls);
-    const world = createWorld(store, folder, clock, random, delays, options, app.log);
+    const limits = connectionLimits(options.connections);
+    const requestId = (): string => `${boot}-${(++count).toString(36).padStart(6, "0")}`;
+    const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
+    const waits = new Waits(clock, mostHeld(limits));
+    const world = createWorld(store, folder, clock, random, delays, options, app.log, waits);
     const token = ownToken(store, folder, world.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();
+    if (options.audit) audit.keep();
     const rateLimits = new RateLimits(clock, options.rateLimits ?? "off");
     const metrics = new Metrics(world, { faults: () => faults.met, limited: () => rateLimits.limited });
     const strict = options.strict ?? false;
@@ -154,6 +163,7 @@ function createWorld(
   delays: DelayProfile | Delays,
   options: ServiceOptions,
   log: FastifyBaseLogger,
+  waits: Waits,
 ): World {
   const lastEvent = store.get<{ id: string | null }>("SELECT max(id) AS id FROM events")?.id ?? undefined;
   const lastVersion =
@@ -164,7 +174,6 @@ function createWorld(
     (kind, subject, data) => happenings[kind](world, subject, data),
     (error, kind) => log.error({ err: error, kind }, "something that was due did not happen"),
   );
-  const waits = new Waits(clock);
   const roomy = (options.regions ?? regions).map((region): [string, Region] => [
     region.code,
     { ...region, capacity: capacityOf(options.capacity?.[region.code] ?? region.capacity) },

@@ -2,17 +2,11 @@
 import type { z } from "zod";
 import type { Operation } from "../api/operation.ts";
 import { define, fieldOf, isObject, tidy, type Field, type Shape } from "../api/schema.ts";
+import { namesOf, pathText, requireFew, requireMeasure } from "./measure.ts";
 import { refuse, Refusal } from "./refusal.ts";
 import { badStatus, wording } from "./rules/wording.ts";
 
 type Issue = z.core.$ZodIssue;
-
-const pathText = (path: readonly PropertyKey[]): string =>
-  path.reduce<string>(
-    (text, part) =>
-      typeof part === "number" ? `${text}[${part}]` : text === "" ? String(part) : `${text}.${String(part)}`,
-    "",
-  );
 
 const at = (value: unknown, path: readonly PropertyKey[]): unknown =>
   path.reduce<unknown>(
@@ -116,6 +110,7 @@ export function validate(row: Operation, params: unknown, query: unknown, body: 
   if (!row.body) return { params, query: queried, body: undefined, unknown };
   const present = body === undefined && row.bodyOptional === true ? {} : body;
   if (present === undefined) throw refuse(400, "invalid body, got nothing, must be a JSON object");
+  requireMeasure(row, row.body, present);
   const tidied = tidy(row.body, present);
   unknown.push(...tidied.unknown);
   return { params, query: queried, body: check(row, row.body, tidied.value), unknown };
@@ -131,6 +126,7 @@ function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown:
     if (map?.shape.kind === "record") {
       const entries = (read[name.slice(0, dot)] ??= {}) as Record<string, unknown>;
       define(entries, name.slice(dot + 1), String(Array.isArray(value) ? value.at(-1) : value));
+      requireFew(row, name.slice(0, dot), Object.keys(entries).length);
       continue;
     }
     const field = fieldAt(shape, name);
@@ -152,8 +148,11 @@ export const isStrict = ({ id }: Operation): boolean => id === "postgres.list";
 
 /** A value of the query as the type its field has; repeated or comma-separated where the field is a list (spec 4.2 wait). */
 function queryValue(row: Operation, name: string, { shape }: Field, value: unknown): unknown {
-  if (shape.kind === "array")
-    return (Array.isArray(value) ? value : [value]).flatMap((text) => String(text).split(","));
+  if (shape.kind === "array") {
+    const list = (Array.isArray(value) ? value : [value]).flatMap((text) => String(text).split(","));
+    requireFew(row, name, list.length);
+    return list;
+  }
   const text = String(Array.isArray(value) ? value.at(-1) : value);
   if (shape.kind !== "leaf") return text;
   if (shape.type === "boolean") {
@@ -182,7 +181,7 @@ export function checkAnswer(row: Operation, status: number, text: string | undef
   const mistake = issue
     ? problemText(row.answer, issue, value)
     : unknown.length > 0
-      ? `unknown ${unknown.join(", ")}`
+      ? `unknown ${namesOf(unknown).join(", ")}`
       : undefined;
   if (mistake !== undefined)
     throw new Refusal(500, {

@@ -4,6 +4,7 @@ import { isObject } from "../../api/schema.ts";
 import type { Config } from "../core/config.ts";
 import { ApiError, MachinesError, NetworkError, type ErrorCode } from "../core/errors.ts";
 import { quotable } from "../core/printable.ts";
+import { spellings } from "../core/redaction.ts";
 import type { Deadline } from "./clock.ts";
 import type { Outcome } from "./transport.ts";
 
@@ -75,7 +76,8 @@ function nextStep(operation: Operation, { status, headers }: Answer, reason: str
 }
 
 /** A service that quotes the token must not bring it into a message. */
-const withoutToken = (text: string, { token }: Config): string => (!token ? text : text.replaceAll(token, "[token]"));
+const withoutToken = (text: string, { token }: Config): string =>
+  spellings(token ?? "").reduce((cleaned, spelling) => cleaned.replaceAll(spelling, "[token]"), text);
 
 function requestIdOf({ headers }: Answer): string | undefined {
   const id = headers["svc-request-id"] ?? headers["fly-request-id"];

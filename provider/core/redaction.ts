@@ -25,16 +25,16 @@ function without(leaf: Leaf, text: string, shortest: number): string {
   const cleaned = text.replaceAll(quoted, shown);
   if (leaf.length < shortest) return cleaned;
   // A message may show its control characters.
-  const spellings = [...new Set([leaf, quoted.slice(1, -1), printable(leaf), oneLine(leaf)])];
-  const whole = spellings.reduce((before, spelling) => before.replaceAll(spelling, shown), cleaned);
-  return withoutBeginnings(spellings, whole, shown, shortest);
+  const forms = [...new Set([leaf, quoted.slice(1, -1), printable(leaf), oneLine(leaf)])];
+  const whole = forms.reduce((before, form) => before.replaceAll(form, shown), cleaned);
+  return withoutBeginnings(forms, whole, shown, shortest);
 }
 
 /** Takes the beginning of a value out of a text that was cut in the middle of it. */
-function withoutBeginnings(spellings: readonly string[], text: string, shown: string, shortest: number): string {
+function withoutBeginnings(forms: readonly string[], text: string, shown: string, shortest: number): string {
   let cleaned = text;
   for (let at = text.indexOf(cutMark); at >= 0; at = cleaned.indexOf(cutMark, at + 1)) {
-    const length = Math.max(...spellings.map((spelling) => commonAt(spelling, cleaned, at)));
+    const length = Math.max(...forms.map((form) => commonAt(form, cleaned, at)));
     if (length < shortest) continue;
     cleaned = cleaned.slice(0, at - length) + shown + cleaned.slice(at);
     at += shown.length - length;
@@ -68,4 +68,23 @@ function withheldAt(field: Field | undefined, value: unknown): Leaf[] {
   return isObject(value)
     ? Object.entries(value).flatMap(([name, inner]) => withheldAt(fieldAt(field, name), inner))
     : [];
+}
+
+// What is shorter, encoded, stands for anything.
+const shortestEncoded = 8;
+
+/** A text as a service may quote it: as it is, in a URL, in hexadecimal, and in base64, alone or in the middle of more. */
+export function spellings(text: string): string[] {
+  if (text === "") return [];
+  const bytes = Buffer.from(text);
+  const encoded = [encodeURIComponent(text), bytes.toString("hex"), bytes.toString("hex").toUpperCase()];
+  // Three bytes make four characters, so what comes before decides which; those that come half of other bytes are left out.
+  for (const before of [0, 1, 2]) {
+    const whole = Math.floor(((before + bytes.length) * 8) / 6);
+    const middle = Buffer.concat([Buffer.alloc(before), bytes])
+      .toString("base64")
+      .slice([0, 2, 3][before], whole);
+    encoded.push(middle, middle.replaceAll("+", "-").replaceAll("/", "_"));
+  }
+  return [...new Set([text, ...encoded.filter(({ length }) => length >= shortestEncoded)])];
 }

@@ -21,21 +21,26 @@ export interface Hold<T> {
   readonly signal: AbortSignal;
 }
 
+// ASSUMED: requests are held on half of the connections there may be; one more is 503 with `Retry-After`.
+const tooMany = (most: number): Refusal =>
+  new Refusal(503, { error: `too many requests are held, at most ${most} may be` }, { "retry-after": "5" });
+
 /** Every request that is being held. */
 export class Waits {
   readonly #clock: Clock;
   readonly #waiters = new Map<string, Set<Waiter>>();
+  readonly #most: number;
+  #size = 0;
   #closed: Refusal | undefined;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, most: number) {
     this.#clock = clock;
+    this.#most = most;
   }
 
   /** Number of requests held now. */
   get size(): number {
-    let size = 0;
-    for (const waiters of this.#waiters.values()) size += waiters.size;
-    return size;
+    return this.#size;
   }
 
   hold<T>({ subject, look, timeoutMs, late, signal }: Hold<T>): Promise<T> {
@@ -45,7 +50,7 @@ export class Waits {
         cancelTimeout();
         signal.removeEventListener("abort", leave);
         const waiters = this.#waiters.get(subject);
-        waiters?.delete(waiter);
+        if (waiters?.delete(waiter)) this.#size--;
         if (waiters?.size === 0) this.#waiters.delete(subject);
         done();
       };
@@ -68,7 +73,8 @@ export class Waits {
       const waiters = this.#waiters.get(subject);
       if (waiters) waiters.add(waiter);
       else this.#waiters.set(subject, new Set([waiter]));
-      waiter.look();
+      this.#size++;
+      if (!waiter.look() && this.#size > this.#most) waiter.end(tooMany(this.#most));
     });
   }
 

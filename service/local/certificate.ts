@@ -1,6 +1,6 @@
 // The certificate HTTPS is served with, read and judged before anything listens.
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import type { Tls } from "../app.ts";
+import type { Tls } from "../connections.ts";
 import { readFile } from "./files.ts";
 import { Problem } from "./problem.ts";
 

@@ -2,6 +2,7 @@
 import { writeSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { startAdmin, type Admin } from "../admin.ts";
+import { listenBeside } from "../connections.ts";
 import { createService } from "../service.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
 import { readCertificate } from "./certificate.ts";
@@ -26,6 +27,9 @@ function flushLog(): void {
 function writeLog(line: string): void {
   if (lines.push(line) === 1) setImmediate(flushLog);
 }
+
+// Connections the system keeps for us to take. Where there are more, it makes their clients wait a whole second.
+const backlog = 4096;
 
 /** Serves until SIGINT or SIGTERM. */
 export async function serve(options: LocalOptions & { readonly listen: string }): Promise<Running> {
@@ -62,7 +66,8 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void close(signal));
   try {
-    await service.app.listen({ host: address.host, port: address.port });
+    await service.app.listen({ host: address.host, port: address.port, backlog });
+    if (address.host === "localhost") await listenBeside(service.app.server);
   } catch (error) {
     await service.close();
     throw listenProblem(error, options.listen);

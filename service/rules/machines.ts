@@ -93,7 +93,7 @@ function nameFor(world: World, app: string, asked: string | undefined): string {
 function list(input: Input<typeof rows.list>): Text | Reply {
   const { world, query } = input;
   const app = appOf(input);
-  const states = query.state?.split(",");
+  const states = query.state === undefined ? undefined : new Set(query.state.split(","));
   const wanted = Object.entries(query.metadata ?? {});
   // The texts of most Machines are at hand; reading whole rows for them would be most of the work.
   const columns = query.summary ? "*" : "id, state, region, destroyed_at, created_at, metadata";
@@ -105,7 +105,7 @@ function list(input: Input<typeof rows.list>): Text | Reply {
     (machine) =>
       (query.include_deleted === true || machine.destroyed_at === null) &&
       (query.region === undefined || machine.region === query.region) &&
-      (states === undefined || states.includes(machine.state)) &&
+      (states === undefined || states.has(machine.state)) &&
       (wanted.length === 0 || hasMetadata(machine, wanted)),
   );
   const { page, next } = pageOf(matching, query, ({ created_at, id }) => [created_at, id]);

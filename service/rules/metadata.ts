@@ -15,6 +15,12 @@ type MetadataRules = Pick<
 
 const longestMetadata = 65_536;
 
+/** ASSUMED: the metadata of a Machine may have 65,536 characters in all: it is in every answer that shows the Machine. */
+export function requireShort(metadata: string | null): void {
+  if (metadata !== null && metadata.length > longestMetadata)
+    throw refuse(400, `invalid metadata, got ${metadata.length} characters in all, must be at most ${longestMetadata}`);
+}
+
 const read = ({ metadata }: MachineRow): Record<string, string> =>
   metadata === null ? {} : (JSON.parse(metadata) as Record<string, string>);
 
@@ -32,9 +38,7 @@ function merge(world: World, machine: MachineRow, changes: Iterable<readonly [st
     else merged.set(key, value);
   }
   const metadata = merged.size === 0 ? null : JSON.stringify(Object.fromEntries(merged));
-  // ASSUMED: the metadata of a Machine may have 65,536 characters in all: it is in every answer that shows the Machine.
-  if (metadata !== null && metadata.length > longestMetadata)
-    throw refuse(400, `invalid metadata, got ${metadata.length} characters in all, must be at most ${longestMetadata}`);
+  requireShort(metadata);
   if (metadata !== machine.metadata) changeMachine(world, machine, { metadata });
 }
 

@@ -40,7 +40,14 @@ function page<Row extends MachineRow | VolumeRow>(
      WHERE a.org = ?1 AND (t.updated_at, t.id) > (?2, ?3) AND (?4 IS NULL OR t.region = ?4)
        AND (?5 IS NULL OR t.state IN (SELECT value FROM json_each(?5))) ${include_deleted ? "" : `AND ${there}`}
      ORDER BY t.updated_at, t.id LIMIT ?6`,
-    ...[org, time, id, region ?? null, state === undefined ? null : JSON.stringify(state.split(",")), limit + 1],
+    ...[
+      org,
+      time,
+      id,
+      region ?? null,
+      state === undefined ? null : JSON.stringify([...new Set(state.split(","))]),
+      limit + 1,
+    ],
   );
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);

@@ -7,6 +7,7 @@ import type { Region } from "../runtime/regions.ts";
 import type { AppRow, MachineRow, VolumeRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import { spelledConfig } from "./machineAnswer.ts";
+import { requireShort } from "./metadata.ts";
 import { regionOf } from "./platform.ts";
 import { roomFor, roomIn } from "./room.ts";
 
@@ -30,10 +31,12 @@ export function accept(world: World, sent: MachineConfig): Accepted {
   if (unfit) throw refuse(400, `invalid ${unfit.field}, ${unfit.message}`);
   const { metadata, ...config } = spelledConfig(sent);
   const kept = Object.entries(metadata ?? {}).filter(([, value]) => value !== "");
+  const metadataText = kept.length > 0 ? JSON.stringify(Object.fromEntries(kept)) : null;
+  requireShort(metadataText);
   return {
     config,
     configText: JSON.stringify(config),
-    metadataText: kept.length > 0 ? JSON.stringify(Object.fromEntries(kept)) : null,
+    metadataText,
     noCapacity: !world.runtime.hasRoom(sent),
   };
 }

@@ -53,8 +53,14 @@ function regionsNamed(world: World, expression: string): Region[] {
   return [...new Set(named)];
 }
 
+// ASSUMED: an expression of placements has at most 1,000 characters.
+const longestExpression = 1000;
+
 /** What stands between the commas. ASSUMED: an expression of placements that names nothing is the default one. */
 function partsOf(expression: string): string[] {
+  const { length } = expression;
+  if (length > longestExpression)
+    throw refuse(400, `invalid region, got ${length} characters, must not be longer than ${longestExpression}`);
   const parts = expression
     .split(",")
     .map((part) => part.trim().toLowerCase())
@@ -82,9 +88,11 @@ interface Candidate {
  */
 function place(candidates: readonly Candidate[], count: number, weights: { region: number; spread: number }): void {
   const cost = ({ rank, count: placed }: Candidate): number => rank * weights.region + placed * weights.spread;
+  // Up to 1000 for each of dozens of regions: sorting them every time would take long.
   for (let placed = 0; placed < count; placed++) {
-    const open = candidates.filter((candidate) => candidate.count < candidate.room);
-    const best = open.toSorted((a, b) => cost(a) - cost(b))[0];
+    let best: Candidate | undefined;
+    for (const candidate of candidates)
+      if (candidate.count < candidate.room && (!best || cost(candidate) < cost(best))) best = candidate;
     if (!best) return;
     best.count++;
   }

@@ -15,6 +15,17 @@ const sealedName = (app: string, name: string): string => `secretkey/${app}/${na
 const bytes = (text: string | undefined): Uint8Array => Buffer.from(text ?? "", "base64");
 const text = (value: Uint8Array): string => Buffer.from(value).toString("base64");
 
+// ASSUMED: what a key encrypts or signs has at most 1 MiB: some of the ciphers are computed here, on the one thread
+// that answers everybody.
+const longestPlaintext = 2 ** 20;
+
+function plaintextOf(text: string): Uint8Array {
+  const plaintext = bytes(text);
+  if (plaintext.length > longestPlaintext)
+    throw refuse(400, `invalid plaintext, got ${plaintext.length} bytes, must be at most ${longestPlaintext}`);
+  return plaintext;
+}
+
 function shown({ name, type, public_key, created_at, updated_at }: SecretKeyRow) {
   return {
     ...{ name, type },
@@ -103,7 +114,7 @@ export const secretKeys: Rules<Group> = {
     const { world, body } = input;
     const { row, value } = keyOf(input);
     const cipher = cipherOf(row);
-    const ciphertext = cipher.encrypt(value, bytes(body.plaintext), bytes(body.associated_data), world.random);
+    const ciphertext = cipher.encrypt(value, plaintextOf(body.plaintext), bytes(body.associated_data), world.random);
     return { ciphertext: text(ciphertext) };
   },
 
@@ -118,7 +129,7 @@ export const secretKeys: Rules<Group> = {
 
   sign(input) {
     const { row, value } = keyOf(input);
-    return { signature: text(signerOf(row).sign(value, bytes(input.body.plaintext))) };
+    return { signature: text(signerOf(row).sign(value, plaintextOf(input.body.plaintext))) };
   },
 
   verify(input) {

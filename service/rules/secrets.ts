@@ -49,9 +49,17 @@ function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): bo
 const mostSecrets = 500;
 const longestValue = 65_536;
 
-function requireFew(world: World, app: AppRow): void {
-  const { n = 0 } = world.store.get<{ n: number }>("SELECT count(*) AS n FROM secrets WHERE app = ?", app.id) ?? {};
-  if (n > mostSecrets) throw refuse(400, `invalid values, an app has at most ${mostSecrets} secrets`);
+/** Refuses what would leave an App with too many secrets, before any of them is sealed. */
+function requireFew(world: World, app: AppRow, values: Readonly<Record<string, string | null>>): void {
+  const names = new Set(
+    world.store.all<{ name: string }>("SELECT name FROM secrets WHERE app = ?", app.id).map(({ name }) => name),
+  );
+  const before = names.size;
+  for (const [name, value] of Object.entries(values))
+    if (value === null) names.delete(name);
+    else names.add(name);
+  if (names.size > Math.max(mostSecrets, before))
+    throw refuse(400, `invalid values, got ${names.size} secrets in all, an app has at most ${mostSecrets}`);
 }
 
 function write(world: World, app: AppRow, name: string, value: string): SecretRow {
@@ -87,12 +95,12 @@ export const secrets: Rules<Group> = {
   update(input) {
     const { world, body } = input;
     const app = openAppOf(input);
+    requireFew(world, app, body.values);
     for (const [name, value] of Object.entries(body.values)) {
       // ASSUMED: unsetting what is not set changes nothing.
       if (value === null) remove(world, app, name);
       else write(world, app, name, value);
     }
-    requireFew(world, app);
     const version = nextVersion(world, app);
     return { secrets: all(world, app).map((row) => shown(world, row)), ...version };
   },
@@ -107,8 +115,8 @@ export const secrets: Rules<Group> = {
   set(input: Input<Group["set"]>) {
     const { world, params, body } = input;
     const app = openAppOf(input);
+    requireFew(world, app, { [params.secret_name]: body.value });
     const row = write(world, app, params.secret_name, body.value);
-    requireFew(world, app);
     return { ...shown(world, row), ...nextVersion(world, app) };
   },
 

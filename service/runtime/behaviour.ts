@@ -56,15 +56,21 @@ const sentinels: readonly Sentinel[] = [
   { pattern: /^capacity$/, spelling: "capacity", read: () => ({ noCapacity: true }) },
 ];
 
+// ASSUMED: what `MACHINES_SIMULATE` asks for has at most 1,000 characters. It is read again whenever the Machine does
+// anything.
+const longest = 1000;
+
 /** The behaviour a configuration asks for, or a sentence that says what is wrong with what it asks. */
 export function behaviourOf(config: MachineConfig): Behaviour | string {
+  const length = config.env?.["MACHINES_SIMULATE"]?.length ?? 0;
+  if (length > longest) return `got ${length} characters, must not be longer than ${longest}`;
   const tag = /:simulate-([\w.-]+)$/.exec(config.image)?.[1];
   const asked = [...(config.env?.["MACHINES_SIMULATE"]?.split(",") ?? []), ...(tag ? [tag.replace("-", ":")] : [])];
   let behaviour: Behaviour = {};
   for (const text of asked.map((part) => part.trim()).filter((part) => part !== "")) {
     const sentinel = sentinels.find(({ pattern }) => pattern.test(text));
     if (!sentinel)
-      return `got ${JSON.stringify(text)}, allowed are ${sentinels.map(({ spelling }) => spelling).join(", ")}`;
+      return `got ${JSON.stringify(text.slice(0, 80))}, allowed are ${sentinels.map(({ spelling }) => spelling).join(", ")}`;
     behaviour = { ...behaviour, ...sentinel.read(sentinel.pattern.exec(text)?.[1] ?? "") };
   }
   return behaviour;

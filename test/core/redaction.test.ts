@@ -1,6 +1,6 @@
 // What must not be quoted, taken out of what is said.
 import { describe, expect, test } from "vitest";
-import { hide, withheld } from "../../provider/core/redaction.ts";
+import { hide, spellings, withheld } from "../../provider/core/redaction.ts";
 import { resources } from "../../provider/resources/index.ts";
 
 const of = (type: string, inputs: Record<string, unknown>) =>
@@ -30,4 +30,26 @@ test("a text too short to be told from other words goes only where it is quoted"
   expect(hide(["website"], 'Machine website-1: "website" is not allowed', 6)).toBe(
     "Machine [secret]-1: [secret] is not allowed",
   );
+});
+
+test.each(["", "a", "ab", "abc"])("a token is known again in whatever it is encoded with, after %j", (before) => {
+  const token = "fm2_a token+with/more?~ÿ";
+  const bytes = Buffer.from(`${before}${token} and more`);
+  const clean = (text: string) => spellings(token).reduce((cleaned, one) => cleaned.replaceAll(one, "[token]"), text);
+  for (const quoted of [
+    `${before}${token}`,
+    encodeURIComponent(`${before}${token}`),
+    bytes.toString("hex"),
+    bytes.toString("base64"),
+    bytes.toString("base64url"),
+    Buffer.from(`${before}${token}`).toString("base64"),
+  ]) {
+    expect(clean(`it said ${quoted}.`)).toContain("[token]");
+  }
+  expect(clean(Buffer.from(`${before}${token}`).toString("base64")).length).toBeLessThan(15);
+});
+
+test("nothing is made of no token, and no short word of a short one", () => {
+  expect(spellings("")).toEqual([]);
+  expect(spellings("abc")).toEqual(["abc"]);
 });

@@ -1,4 +1,6 @@
 // The audit log: what was asked and what became of it.
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { Audit } from "../../service/audit.ts";
 import { ManualClock } from "../../service/index.ts";
@@ -71,6 +73,7 @@ test("a path that is none of the interface has no operation", async () => {
 
 test("the newest entries are kept, and their numbers never skip", () => {
   const audit = new Audit(3);
+  audit.keep();
   const entry = { at: 0, id: "", operation: null, method: "GET", status: 200, org: null, owner: null } as const;
   const add = (path: string) => audit.add({ ...entry, path, nonce: false, lease: null, faults: [] });
   expect([audit.first, audit.last, audit.after(0)]).toEqual([1, 0, []]);
@@ -81,4 +84,34 @@ test("the newest entries are kept, and their numbers never skip", () => {
   expect(paths(3)).toEqual(["4d", "5e"]);
   expect(paths(0, 2)).toEqual(["3c", "4d"]);
   expect(paths(5)).toEqual([]);
+});
+
+test("nothing is kept before somebody wants it, and the numbers go on all the same", async () => {
+  const { call, service } = await withApp({ audit: false });
+  const { audit } = service;
+  const before = audit.last;
+  expect([before, audit.first, audit.after(0)]).toEqual([1, 2, []]);
+  audit.keep();
+  expect([audit.first, audit.after(0)]).toEqual([2, []]);
+  await call("GET", "/nowhere");
+  expect(audit.first).toBe(2);
+  expect(audit.after(0)).toEqual([expect.objectContaining({ seq: 2, path: "/v1/nowhere" })]);
+});
+
+test("F47 an entry keeps no more of a URL than it shows", async () => {
+  const { url, service } = await withApp();
+  const long = "a".repeat(15_000);
+  const size = (): number => {
+    setFlagsFromString("--expose-gc");
+    (runInNewContext("gc") as () => void)();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = size();
+  const count = 3000;
+  for (let i = 0; i < count; i += 100)
+    await Promise.all(Array.from({ length: 100 }, async () => (await fetch(`${url}/${long}?${i}`)).arrayBuffer()));
+  const grown = size() - before;
+  expect(service.audit.after(0).at(-1)?.path).toHaveLength(200);
+  // 45 MB of URLs were asked for.
+  expect(grown).toBeLessThan(count * 3000);
 });

@@ -27,7 +27,7 @@ export interface TestService<C extends Clock | undefined = Clock | undefined> {
 /** Whether a request was meant to change something. */
 export const isWrite = ({ operation = "" }: Seen): boolean => operationsById.get(operation)?.repeat !== "read";
 
-/** Starts a service: strict, without delays and without a disk, unless the options say otherwise. */
+/** Starts a service: strict, without delays and without a disk, and with an audit, unless the options say otherwise. */
 export async function startService<C extends Clock | undefined = undefined>(
   options: ServiceOptions & { clock?: C } = {},
 ): Promise<TestService<C>> {
@@ -35,6 +35,7 @@ export async function startService<C extends Clock | undefined = undefined>(
   const service = createService({
     delays: "none",
     strict: true,
+    audit: true,
     ...options,
     onRequest: (seen) => requests.push(seen),
   });

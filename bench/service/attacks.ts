@@ -1,0 +1,237 @@
+// What one client can do to the others: `node bench/service/attacks.ts [--service MAIN] [--only WORDS]`. Plays each attack
+// on a service of its own, and prints how long another client had to wait, and what memory and descriptors it took. With
+// `--service` another version is attacked, by its service/main.ts.
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { residentMb } from "../processes.ts";
+import { root } from "../workbench.ts";
+
+interface Local {
+  readonly url: string;
+  readonly token: string;
+  readonly pid: number;
+}
+
+interface Sent {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Sends one request; status 0 stands for a connection that broke. */
+function send({ url, token }: Local, method: string, path: string, body = "", agent?: Agent): Promise<Sent> {
+  return new Promise((resolve) => {
+    const headers = { authorization: `Bearer ${token}`, "content-length": Buffer.byteLength(body) };
+    const sent = request(`${url}${path}`, { method, headers, ...(agent ? { agent } : {}) }, (answer) => {
+      let text = "";
+      answer.on("data", (part: Buffer) => (text = `${text}${part.toString()}`.slice(0, 200)));
+      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text }));
+    });
+    sent.on("error", (error) => resolve({ status: 0, text: String(error) }));
+    sent.end(body);
+  });
+}
+
+/** The other client, on a thread of its own: asks for an App again and again, and remembers its longest wait. */
+async function probe(local: Local): Promise<void> {
+  const agent = new Agent({ keepAlive: false });
+  let [longest, failed] = [0, 0];
+  const ended = { yet: false };
+  parentPort?.once("message", () => (ended.yet = true));
+  while (!ended.yet) {
+    const before = performance.now();
+    if ((await send(local, "GET", "/v1/apps/web", "", agent)).status !== 200) failed++;
+    longest = Math.max(longest, performance.now() - before);
+    await sleep(2);
+  }
+  parentPort?.postMessage({ longest, failed }); // oxlint-disable-line unicorn/require-post-message-target-origin -- threads have no origin
+}
+
+async function whileProbing(
+  local: Local,
+  act: () => Promise<string>,
+): Promise<{ said: string; longest: number; failed: number }> {
+  const worker = new Worker(join(root, "bench/service/attacks.ts"), { workerData: local });
+  await new Promise((online) => worker.once("online", online));
+  await sleep(500);
+  const said = await act();
+  const found = new Promise<{ longest: number; failed: number }>((resolve) => worker.once("message", resolve));
+  worker.postMessage("over"); // oxlint-disable-line unicorn/require-post-message-target-origin -- threads have no origin
+  return { said, ...(await found) };
+}
+
+const descriptors = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
+
+const sockets: Socket[] = [];
+
+/** Opens connections that never close by themselves. */
+async function open(url: string, count: number, text: string): Promise<void> {
+  const port = Number(new URL(url).port);
+  for (let i = 0; i < count; i += 200)
+    await Promise.all(
+      Array.from({ length: Math.min(200, count - i) }, async () => {
+        const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+        sockets.push(socket);
+        await new Promise((done) => socket.once("connect", done).on("error", done));
+        if (text !== "" && !socket.destroyed) socket.write(text);
+      }),
+    );
+}
+
+const config = (more: object): string => JSON.stringify({ config: { image: "nginx", ...more } });
+const map = <T>(count: number, value: T): Record<string, T> =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, value]));
+
+const machines = "/v1/apps/web/machines";
+const post = async (local: Local, path: string, body: string): Promise<string> => {
+  const { status, text } = await send(local, "POST", path, body);
+  return `${status} ${text.slice(0, 70)}`;
+};
+
+const attacks: Readonly<Record<string, (local: Local) => Promise<string>>> = {
+  // What the computer itself makes the other client wait.
+  nothing: () => sleep(1000, ""),
+  "MACHINES_SIMULATE of 3.5 MB": (local) =>
+    post(local, machines, config({ env: { MACHINES_SIMULATE: "deaf,".repeat(700_000) } })),
+  "200,000 secret names": (local) => post(local, "/v1/apps/web/secrets", JSON.stringify({ values: map(200_000, "x") })),
+  "350,000 wrong values of env": (local) => post(local, machines, config({ env: map(350_000, 1) })),
+  "9,000 wrong values in maps of 900": (local) =>
+    post(
+      local,
+      machines,
+      config({ containers: Array.from({ length: 10 }, () => ({ name: "c", image: "i", env: map(900, 1) })) }),
+    ),
+  "any, a million times": (local) =>
+    post(local, "/v1/platform/placements", JSON.stringify({ org_slug: "personal", region: "any,".repeat(1_000_000) })),
+  "a million placements": (local) =>
+    post(local, "/v1/platform/placements", JSON.stringify({ org_slug: "personal", count: 1e9 })),
+  "125,000 unknown fields": (local) =>
+    post(local, machines, JSON.stringify({ config: { image: "nginx" }, ...map(125_000, 1) })),
+  "a list of 2 million": (local) =>
+    post(local, machines, config({ standbys: 0 }).replace("0", `[${"1,".repeat(2_000_000)}1]`)),
+  "4 MB of escapes": (local) => post(local, machines, config({ env: { A: "\\".repeat(2_000_000) } })),
+  "a file of 3 MB": (local) =>
+    post(local, machines, config({ files: [{ guest_path: "/f", raw_value: "QUFB".repeat(800_000) }] })),
+  "an image of 4 MB": (local) =>
+    post(local, machines, JSON.stringify({ config: { image: ":simulate-".repeat(400_000) } })),
+  "a hostname of 4 MB": (local) =>
+    post(local, "/v1/apps/web/certificates/acme", JSON.stringify({ hostname: `${"a".repeat(61)}.`.repeat(60_000) })),
+  "PEM without an end": (local) =>
+    post(
+      local,
+      "/v1/apps/web/certificates/custom",
+      JSON.stringify({
+        hostname: "a.example.com",
+        private_key: "x",
+        fullchain: "-----BEGIN CERTIFICATE-----".repeat(2400),
+      }),
+    ),
+  "encrypting 3 MB": async (local) => {
+    await post(local, "/v1/apps/web/secretkeys/k/generate", JSON.stringify({ type: "nacl_secretbox" }));
+    return post(local, "/v1/apps/web/secretkeys/k/encrypt", JSON.stringify({ plaintext: "QUFB".repeat(1_000_000) }));
+  },
+  "a command of 64,000 quotes": async (local) => {
+    const { id } = JSON.parse((await send(local, "POST", machines, config({}))).text.split(",")[0] + "}") as {
+      id: string;
+    };
+    await send(local, "GET", `${machines}/${id}/wait?state=started`);
+    return post(local, `${machines}/${id}/exec`, JSON.stringify({ cmd: `'"`.repeat(32_000) }));
+  },
+  "30,000 requests for URLs of 15 KB, no token": async (local) => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 20 });
+    for (let i = 0; i < 30_000; i += 200)
+      await Promise.all(
+        Array.from({ length: 200 }, () =>
+          send({ ...local, token: "none" }, "GET", `/${"a".repeat(15_000)}`, "", agent),
+        ),
+      );
+    agent.destroy();
+    return "";
+  },
+  "160 half requests": async (local) => {
+    await open(local.url, 160, "GET /v1/apps/web HTTP/1.1\r\nHost: local");
+    await sleep(20_000);
+    return "";
+  },
+  "160 half bodies": async (local) => {
+    await open(
+      local.url,
+      160,
+      `POST /v1/apps HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${local.token}\r\nContent-Length: 1000\r\n\r\n{`,
+    );
+    await sleep(20_000);
+    return "";
+  },
+  "15,000 silent connections": async (local) => {
+    await open(local.url, 15_000, "");
+    return `${descriptors(local.pid)} descriptors`;
+  },
+  // The service may open 300 files.
+  "300 silent connections, few descriptors": async (local) => {
+    await open(local.url, 300, "");
+    await sleep(3000);
+    return `${descriptors(local.pid)} descriptors`;
+  },
+};
+
+async function start(main: string, data: string, few: boolean): Promise<Local & { process: ChildProcess }> {
+  const command = `${few ? "ulimit -n 300; " : ""}exec "$0" "$@"`;
+  const child = spawn(
+    "sh",
+    [
+      "-c",
+      command,
+      process.execPath,
+      "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
+      main,
+      "start",
+      "--json",
+      "--data",
+      data,
+      "--listen",
+      "127.0.0.1:0",
+    ],
+    { stdio: ["ignore", "pipe", "ignore"] },
+  );
+  const line = await new Promise<string>((resolve) => createInterface(child.stdout).once("line", resolve));
+  const { url, pid } = JSON.parse(line) as { url: string; pid: number };
+  return { url, pid, token: readFileSync(join(data, "token"), "utf8").trim(), process: child };
+}
+
+async function attack(main: string, name: string, act: (local: Local) => Promise<string>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "machines-attacks-"));
+  const local = await start(main, join(folder, "data"), name.includes("few descriptors"));
+  try {
+    await send(local, "POST", "/v1/apps", JSON.stringify({ name: "web", org_slug: "personal" }));
+    const [memory, files] = [residentMb(local.pid) ?? 0, descriptors(local.pid)];
+    const plain = { url: local.url, token: local.token, pid: local.pid };
+    const { said, longest, failed } = await whileProbing(plain, () => act(plain));
+    const [memoryAfter, filesAfter] = [residentMb(local.pid) ?? 0, descriptors(local.pid)];
+    console.log(
+      `| ${name} | ${longest.toFixed(0)} ms${failed > 0 ? `, ${failed} failed` : ""} | ${memory} → ${memoryAfter} MB | ${files} → ${filesAfter} | ${said} |`,
+    );
+  } finally {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    local.process.kill("SIGKILL");
+    await new Promise((ended) => local.process.once("close", ended));
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function play(): Promise<void> {
+  const { values } = parseArgs({ options: { service: { type: "string" }, only: { type: "string", default: "" } } });
+  const main = values.service ?? join(root, "service/main.ts");
+  console.log(
+    "| attack | another client's longest wait | memory | descriptors | answer |\n| --- | --- | --- | --- | --- |",
+  );
+  for (const [name, act] of Object.entries(attacks)) if (name.includes(values.only)) await attack(main, name, act);
+}
+
+void (isMainThread ? play() : probe(workerData as Local));

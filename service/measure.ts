@@ -1,0 +1,119 @@
+// How much a request may ask to be looked at. What takes time for each value is refused by its size, before any of it is
+// done: the service answers everybody from one thread.
+import { isUtf8 } from "node:buffer";
+import type { Operation } from "../api/operation.ts";
+import { fieldOf, isObject, type Field } from "../api/schema.ts";
+import { refuse, type Refusal } from "./refusal.ts";
+import { badStatus } from "./rules/wording.ts";
+
+// ASSUMED: a body is nested at most 100 levels deep.
+const deepest = 100;
+// ASSUMED: a body holds at most 5,000 values, and a map or list in it at most 1,000. Bytes that are sent as numbers (bodies
+// 8) are counted apart: at most 75,000.
+const mostValues = 5000;
+const mostEntries = 1000;
+const mostBytes = 75_000;
+// ASSUMED: bytes in base64 have at most 1,500,000 characters.
+const longestBase64 = 1_500_000;
+// ASSUMED: a text has at most 65,536 characters, but for a file's contents and what a command reads.
+const longestText = 65_536;
+// ASSUMED: a list in the query has at most 100 entries, and so has a map.
+const mostQueried = 100;
+// ASSUMED: an error and the log name 20 unknown fields at most, by the first 80 characters of each.
+const mostNamed = 20;
+const longestName = 80;
+
+const comma = 0x2c;
+const quote = 0x22;
+const backslash = 0x5c;
+const isOpening = (byte: number): boolean => byte === 0x7b || byte === 0x5b;
+const isClosing = (byte: number): boolean => byte === 0x7d || byte === 0x5d;
+
+/** Values a JSON text holds, and how deep; counted without reading them, for reading is what takes long. */
+function countIn(body: Uint8Array): { readonly values: number; readonly depth: number } {
+  let [values, depth, deepestYet] = [1, 0, 0];
+  let isText = false;
+  for (let i = 0; i < body.length; i++) {
+    const byte = body[i] ?? 0;
+    if (isText) {
+      if (byte === backslash) i++;
+      else if (byte === quote) isText = false;
+    } else if (byte === quote) isText = true;
+    else if (byte === comma) values++;
+    else if (isOpening(byte)) {
+      values++;
+      if (++depth > deepestYet) deepestYet = depth;
+    } else if (isClosing(byte)) depth--;
+  }
+  return { values, depth: deepestYet };
+}
+
+/** Reads a body. ASSUMED: a body is JSON in UTF-8; one that is not is 400, for what was meant would be a guess. */
+export function readBody(body: Buffer): unknown {
+  if (!isUtf8(body)) throw refuse(400, "invalid body, it is not UTF-8");
+  const { values, depth } = countIn(body);
+  if (depth > deepest)
+    throw refuse(400, `invalid body, it is nested too deeply, got ${depth} levels, must be at most ${deepest}`);
+  if (values > mostValues + mostBytes)
+    throw refuse(400, `invalid body, got ${values} values, must be at most ${mostValues}`);
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    throw refuse(400, "invalid body, it is not JSON");
+  }
+}
+
+/** A path with names of a length that an error can bear. */
+export const pathText = (path: readonly PropertyKey[]): string =>
+  path.reduce<string>((text, part) => {
+    if (typeof part === "number") return `${text}[${part}]`;
+    const name = shortName(String(part));
+    return text === "" ? name : `${text}.${name}`;
+  }, "");
+
+const shortName = (name: string): string => (name.length > longestName ? `${name.slice(0, longestName)}…` : name);
+
+/** The names of unknown fields, as an error and the log can bear them. */
+export const namesOf = (fields: readonly string[]): string[] => fields.slice(0, mostNamed).map(shortName);
+
+const isNumber = (value: unknown): boolean => typeof value === "number";
+
+/** Refuses a body that holds more than a request may ask to be looked at. */
+export function requireMeasure({ id }: Operation, schema: Parameters<typeof fieldOf>[0], body: unknown): void {
+  let values = 0;
+  const beyond = (path: readonly PropertyKey[], got: string, allowed: string): Refusal =>
+    refuse(badStatus(id), `invalid ${path.length === 0 ? "body" : pathText(path)}, got ${got}, ${allowed}`);
+  const walk = (field: Field | undefined, value: unknown, path: PropertyKey[]): void => {
+    if (++values > mostValues) throw beyond([], `more than ${mostValues} values`, `must be at most ${mostValues}`);
+    if (typeof value === "string") {
+      const { format, long } = field?.meta ?? { long: true };
+      const most = format === "bytes" ? longestBase64 : longestText;
+      if (value.length > most && !long)
+        throw beyond(path, `${value.length} characters`, `must not be longer than ${most} characters`);
+      return;
+    }
+    const shape = field?.shape;
+    if (Array.isArray(value)) {
+      const isBytes = field?.meta.format === "bytes" && value.every(isNumber);
+      const most = isBytes ? mostBytes : mostEntries;
+      if (value.length > most) throw beyond(path, `${value.length} entries`, `must be at most ${most}`);
+      const item = shape?.kind === "array" ? shape.item : undefined;
+      if (!isBytes) for (const [i, one] of value.entries()) walk(item, one, [...path, i]);
+      return;
+    }
+    if (!isObject(value)) return;
+    const entries = Object.entries(value);
+    if (entries.length > mostEntries) throw beyond(path, `${entries.length} entries`, `must be at most ${mostEntries}`);
+    for (const [name, inner] of entries) {
+      const known = shape?.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
+      walk(shape?.kind === "record" ? shape.value : known, inner, [...path, name]);
+    }
+  };
+  walk(fieldOf(schema), body, []);
+}
+
+/** Refuses a list or a map of the query that is longer than anybody needs. */
+export function requireFew({ id }: Operation, name: string, count: number): void {
+  if (count > mostQueried)
+    throw refuse(badStatus(id), `invalid ${name}, got ${count} entries, must be at most ${mostQueried}`);
+}

@@ -1,0 +1,180 @@
+// Connections nobody needs a token for (F47): how many there may be, how long each may take, and that all are given back.
+import { connect, type Server, type Socket } from "node:net";
+import { connect as connectSecurely } from "node:tls";
+import { promisify } from "node:util";
+import { afterEach, expect, test } from "vitest";
+import type { ServiceOptions } from "../../service/index.ts";
+import { makeCertificate } from "../support/certificates.ts";
+import { startService } from "../support/startService.ts";
+import { caller, withApp } from "./client.ts";
+
+const sockets: Socket[] = [];
+const started: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await Promise.all(started.splice(0).map((service) => service.close()));
+});
+
+const portOf = (url: string): number => Number(new URL(url).port);
+
+/** A client that sends this, reads nothing and never closes: all it holds is given back by the service, or not at all. */
+function stubborn(url: string, text = ""): Promise<Socket> {
+  const socket = connect({ port: portOf(url), host: "127.0.0.1", allowHalfOpen: true });
+  sockets.push(socket);
+  socket.on("error", () => undefined);
+  return new Promise((done) =>
+    socket.once("connect", () => (text === "" ? done(socket) : socket.write(text, () => done(socket)))),
+  );
+}
+
+const stubbornOnes = (count: number, url: string, text?: string): Promise<Socket[]> =>
+  Promise.all(Array.from({ length: count }, () => stubborn(url, text)));
+
+/** Connections the service has. */
+const held = (server: object): Promise<number> => {
+  const net = server as Server;
+  return promisify(net.getConnections.bind(net))();
+};
+
+async function secureService(options: ServiceOptions = {}) {
+  const { fullchain: cert, private_key: key } = makeCertificate({ hosts: ["localhost"] });
+  const service = await startService({ tls: { cert, key }, ...options });
+  started.push(service);
+  return service;
+}
+
+const unfinished = [
+  ["nothing", ""],
+  ["half of the headers", "GET /v1/apps/web HTTP/1.1\r\nHost: local"],
+  ["half of a body", 'POST /v1/apps HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"name"'],
+  ["what is not HTTP", "\u0016\u0003\u0001 nonsense\r\n\r\n"],
+] as const;
+
+test.each(unfinished)(
+  "F47 connections on which %s comes are given back, whatever their clients do",
+  async (_, text) => {
+    const { url, call, service } = await withApp({ connections: { checkMs: 10 } });
+    const { server } = service.app;
+    expect([server.headersTimeout, server.requestTimeout]).toEqual([10_000, 15_000]);
+    await stubbornOnes(160, url, text);
+    expect((await call("GET", "/apps/web")).status).toBe(200);
+    // As if the seconds were over.
+    server.headersTimeout = server.requestTimeout = 1;
+    // What is left is the connection of the tests' own client.
+    await expect.poll(() => held(server)).toBeLessThanOrEqual(1);
+  },
+);
+
+test("F47 half of a body with a token is given up too, and nothing is made of it", async () => {
+  const { url, token, call, service } = await withApp({ connections: { checkMs: 10 } });
+  const { server } = service.app;
+  const head = `POST /v1/apps HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Length: 1000\r\n\r\n`;
+  await stubbornOnes(20, url, `${head}{"name":"half"`);
+  server.headersTimeout = server.requestTimeout = 1;
+  await expect.poll(() => held(server)).toBeLessThanOrEqual(1);
+  server.headersTimeout = server.requestTimeout = 0;
+  expect((await call("GET", "/apps/half")).status).toBe(404);
+});
+
+test("F47 over HTTPS, connections without a handshake are given back", async () => {
+  const { url, service } = await secureService({ connections: { handshakeMs: 10 } });
+  await stubbornOnes(50, url);
+  await expect.poll(() => held(service.app.server)).toBe(0);
+});
+
+test("F47 over HTTPS, connections without a request are given back", async () => {
+  const { url, service } = await secureService({ connections: { checkMs: 10 } });
+  const { server } = service.app;
+  await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const socket = connectSecurely({ port: portOf(url), host: "127.0.0.1", rejectUnauthorized: false });
+      sockets.push(socket);
+      await new Promise((done, fail) => socket.once("secureConnect", done).once("error", fail));
+      socket.on("error", () => undefined).pause();
+    }),
+  );
+  server.headersTimeout = server.requestTimeout = 1;
+  await expect.poll(() => held(server)).toBe(0);
+});
+
+test("F47 answers that nobody reads are given up", async () => {
+  const { url, service } = await withApp();
+  const { server } = service.app;
+  expect(server.timeout).toBe(60_000);
+  // As if the minute were over; what is connected already keeps its own.
+  server.timeout = 1;
+  const one = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const accepted = new Promise<Socket>((done) => server.once("connection", done));
+  await stubborn(url, one.repeat(200));
+  const socket = await accepted;
+  await expect.poll(() => socket.destroyed).toBe(true);
+});
+
+test("F47 whoever opens connections up to the limit closes their own oldest ones, and keeps nobody out", async () => {
+  const { url, token, service } = await withApp({ connections: { most: 200, waiting: 100 } });
+  const silent = await stubbornOnes(1, url);
+  const closed = new Set<Socket>();
+  const watch = (socket: Socket) =>
+    socket
+      .resume()
+      .on("close", () => closed.add(socket))
+      .on("end", () => socket.end());
+  silent.forEach(watch);
+  for (let i = 0; i < 300; i++) silent.push(watch(await stubborn(url)));
+  // A new connection each time.
+  for (let i = 0; i < 20; i++) {
+    const answer = await caller(url, token)("GET", "/apps/web", undefined, { connection: "close" });
+    expect(answer.status).toBe(200);
+  }
+  await expect.poll(() => closed.size).toBeGreaterThanOrEqual(200);
+  expect(await held(service.app.server)).toBeLessThanOrEqual(101);
+  expect(silent.slice(0, 200).every((socket) => closed.has(socket))).toBe(true);
+  expect(silent.slice(-50).some((socket) => closed.has(socket))).toBe(false);
+});
+
+test("F47 over HTTPS the oldest quiet connection is closed as well", async () => {
+  const { url, service } = await secureService({ connections: { most: 40, waiting: 20 } });
+  const first = await stubbornOnes(30, url);
+  const secure = connectSecurely({ port: portOf(url), host: "127.0.0.1", rejectUnauthorized: false });
+  sockets.push(secure);
+  let text = "";
+  secure.on("data", (part: Buffer) => (text += part.toString()));
+  secure.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await expect.poll(() => text).toContain("200 OK");
+  await expect.poll(() => held(service.app.server)).toBeLessThanOrEqual(20);
+  expect(first[0]?.destroyed).toBe(false);
+});
+
+test("F47 a request that is held outlives the limits, and is answered", async () => {
+  const { url, call, service, machine, machines } = await withApp({
+    connections: { most: 20, waiting: 5, checkMs: 10 },
+  });
+  const { server } = service.app;
+  const { id } = await machine();
+  const waiting = call("GET", `${machines}/${id}/wait?state=stopped&timeout=60`);
+  await expect.poll(() => service.world.waits.size).toBe(1);
+  await stubbornOnes(30, url, "GET / HTTP/1.1\r\nHost: local");
+  server.headersTimeout = server.requestTimeout = 1;
+  // All but the held one, and the other of the tests' own client.
+  await expect.poll(() => held(server)).toBeLessThanOrEqual(2);
+  server.headersTimeout = server.requestTimeout = 0;
+  expect(service.world.waits.size).toBe(1);
+  await call("POST", `${machines}/${id}/stop`, {});
+  expect((await waiting).body).toMatchObject({ ok: true, state: "stopped" });
+});
+
+test("F47 requests are held on a part of the connections alone", async () => {
+  const { call, service, machine, machines } = await withApp({ connections: { most: 8, waiting: 5 } });
+  const { id } = await machine();
+  const path = `${machines}/${id}/wait?state=stopped&timeout=60`;
+  const waiting = Array.from({ length: 3 }, () => call("GET", path));
+  await expect.poll(() => service.world.waits.size).toBe(3);
+  const more = await call("GET", path);
+  expect([more.status, more.headers.get("retry-after")]).toEqual([503, "5"]);
+  expect(more.body.error).toBe("too many requests are held, at most 3 may be");
+  // What needs not be held is answered.
+  expect((await call("GET", `${machines}/${id}/wait?state=started`)).status).toBe(200);
+  await call("POST", `${machines}/${id}/stop`, {});
+  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200, 200]);
+  expect(service.world.waits.size).toBe(0);
+});
