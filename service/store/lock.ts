@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { sqliteCode, StoreError } from "./database.ts";
-import { writePrivately } from "./tokenFile.ts";
+import { writePrivately } from "./privateFile.ts";
 
 /** Who serves a data folder, as `service.json` in it says. */
 export interface Running {
