@@ -67,7 +67,7 @@ export function measure(world: World, id: string): void {
 
 /** A backup has been written. */
 export function finishBackup(world: World, id: string): void {
-  const backup = world.store.get<BackupRow>("SELECT * FROM backups WHERE id = ?", id);
+  const backup = world.store.get<Pick<BackupRow, "cluster">>("SELECT cluster FROM backups WHERE id = ?", id);
   const row = backup && findCluster(world, backup.cluster);
   if (!row) return;
   const size_bytes = world.postgres.storedBytes(clusterOf(row));

@@ -3,7 +3,8 @@ import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SecretRow } from "../store/rows.ts";
-import { sealedName } from "../store/secretValues.ts";
+import { releaseVersion, sealedName } from "../store/secretValues.ts";
+import { sealedMore } from "../store/vault.ts";
 import { touch, type World } from "../world.ts";
 import { appOf, openAppOf } from "./find.ts";
 import type { Caller, Input, Rules } from "./rule.ts";
@@ -20,22 +21,29 @@ export function nextVersion(world: World, app: AppRow): { version: number; Versi
       app.id,
     ) ?? {};
   touch(world, app.id);
+  releaseVersion(world.store, app.id, version - 1);
   return { version, Version: version };
 }
 
 const find = (world: World, app: AppRow, name: string): SecretRow | undefined =>
   world.store.get<SecretRow>("SELECT * FROM secrets WHERE app = ? AND name = ?", app.id, name);
 
-const all = (world: World, app: AppRow): SecretRow[] =>
-  world.store.all<SecretRow>("SELECT * FROM secrets WHERE app = ? ORDER BY name", app.id);
+type Listed = Omit<SecretRow, "value"> & Partial<Pick<SecretRow, "value">>;
 
-function shown(world: World, row: SecretRow, withValue = false) {
+/** Every secret of an App; values are read where they are shown alone. */
+const all = (world: World, app: AppRow, withValues = false): Listed[] =>
+  world.store.all<Listed>(
+    `SELECT app, name, digest, created_at, updated_at${withValues ? ", value" : ""} FROM secrets WHERE app = ? ORDER BY name`,
+    app.id,
+  );
+
+function shown(world: World, row: Listed, withValue = false) {
   const { app, name, value, digest, created_at, updated_at } = row;
   return {
     ...{ name, digest },
     created_at: rfc3339(created_at),
     updated_at: rfc3339(updated_at),
-    ...(withValue ? { value: world.vault.open(sealedName(app, name), value).toString() } : {}),
+    ...(withValue && value ? { value: world.vault.open(sealedName(app, name), value).toString() } : {}),
   };
 }
 
@@ -48,10 +56,26 @@ function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): bo
 // ASSUMED: an App has at most 500 secrets, with values of up to 65,536 characters: every Machine is given all of them.
 const mostSecrets = 500;
 const longestValue = 65_536;
+// ASSUMED: all values of an App together may have 2 MiB: no more fits into the environment of a process on Linux.
+const mostBytes = 2 * 2 ** 20;
 
-function requireFew(world: World, app: AppRow): void {
-  const { n = 0 } = world.store.get<{ n: number }>("SELECT count(*) AS n FROM secrets WHERE app = ?", app.id) ?? {};
-  if (n > mostSecrets) throw refuse(400, `invalid values, an app has at most ${mostSecrets} secrets`);
+interface Size {
+  readonly n: number;
+  readonly bytes: number;
+}
+
+const sizeOf = (world: World, app: AppRow): Size =>
+  world.store.get<Size>(
+    `SELECT count(*) AS n, coalesce(sum(length(value) - ${sealedMore}), 0) AS bytes FROM secrets WHERE app = ?`,
+    app.id,
+  ) ?? { n: 0, bytes: 0 };
+
+/** Refuses what makes too much of an App's secrets. What was too much before may stay, and become less. */
+function requireFew(world: World, app: AppRow, before: Size): void {
+  const { n, bytes } = sizeOf(world, app);
+  if (n > mostSecrets && n > before.n) throw refuse(400, `invalid values, an app has at most ${mostSecrets} secrets`);
+  if (bytes > mostBytes && bytes > before.bytes)
+    throw refuse(400, `invalid values, got ${bytes} bytes in all the app's secrets, must be at most ${mostBytes}`);
 }
 
 function write(world: World, app: AppRow, name: string, value: string): SecretRow {
@@ -81,18 +105,19 @@ export const secrets: Rules<Group> = {
     const { world, query } = input;
     const app = appOf(input);
     const values = requireSight(input.caller, query.show_secrets);
-    return { secrets: all(world, app).map((row) => shown(world, row, values)) };
+    return { secrets: all(world, app, values).map((row) => shown(world, row, values)) };
   },
 
   update(input) {
     const { world, body } = input;
     const app = openAppOf(input);
+    const before = sizeOf(world, app);
     for (const [name, value] of Object.entries(body.values)) {
       // ASSUMED: unsetting what is not set changes nothing.
       if (value === null) remove(world, app, name);
       else write(world, app, name, value);
     }
-    requireFew(world, app);
+    requireFew(world, app, before);
     const version = nextVersion(world, app);
     return { secrets: all(world, app).map((row) => shown(world, row)), ...version };
   },
@@ -107,8 +132,9 @@ export const secrets: Rules<Group> = {
   set(input: Input<Group["set"]>) {
     const { world, params, body } = input;
     const app = openAppOf(input);
+    const before = sizeOf(world, app);
     const row = write(world, app, params.secret_name, body.value);
-    requireFew(world, app);
+    requireFew(world, app, before);
     return { ...shown(world, row), ...nextVersion(world, app) };
   },
 
