@@ -11,10 +11,12 @@ import { parseImage, referenceOf } from "./images.ts";
 // ASSUMED: a Machine shows its latest ten events; all that are kept are at …/events.
 const eventsShown = 10;
 
-/** A Machine as JSON text. */
-export function machineText(world: World, id: string): string {
-  return world.machineTexts.get(id, () => newText(world, id)) ?? "null";
-}
+/** A Machine as JSON text; undefined when there is none. */
+export const findMachineText = (world: World, id: string): string | undefined =>
+  world.machineTexts.get(id, () => newText(world, id));
+
+/** A Machine that is there as JSON text. */
+export const machineText = (world: World, id: string): string => findMachineText(world, id) ?? "null";
 
 function newText(world: World, id: string): string | undefined {
   const machine = findMachine(world, id);

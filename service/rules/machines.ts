@@ -1,16 +1,9 @@
 // Machines (spec 4.2; bodies sections 4 and 5): create, show, update, destroy.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines as rows } from "../../api/machines.ts";
-import { configOf, enter, operate, record, schedule } from "../lifecycle/machines.ts";
+import { configOf, enter, findMachine, operate, record, schedule } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
-import {
-  machineColumns,
-  type AppRow,
-  type LeaseRow,
-  type MachineExtras,
-  type MachineRow,
-  type VersionRow,
-} from "../store/rows.ts";
+import { type AppRow, type LeaseRow, type MachineExtras, type MachineRow, type VersionRow } from "../store/rows.ts";
 import { currentSet } from "../store/secretValues.ts";
 import type { World } from "../world.ts";
 import { liveMachineOf, machineOf, openAppOf, appOf } from "./find.ts";
@@ -18,6 +11,7 @@ import { inside } from "./inside.ts";
 import { grant, leases, liveLease } from "./leases.ts";
 import {
   eventText,
+  findMachineText,
   imageRef,
   latestEvents,
   leaseMember,
@@ -42,7 +36,7 @@ import {
 } from "./placement.ts";
 import { regionOf } from "./platform.ts";
 import { power } from "./power.ts";
-import { Reply, Text, type Input, type Rules } from "./rule.ts";
+import { Pieces, Reply, Text, type Input, type Rules } from "./rule.ts";
 import { wait } from "./wait.ts";
 
 /** What a new version changes in a Machine's row. */
@@ -107,15 +101,45 @@ function nameFor(world: World, app: string, asked: string | undefined): string {
   return asked;
 }
 
-function list(input: Input<typeof rows.list>): Text | Reply {
+// A list up to here is one text, as nearly all are; a longer one is sent in pieces of about this size.
+const longestText = 2 ** 20;
+
+/**
+ * A list of Machines as JSON text, or in pieces when it is long. A Machine that is gone when its piece is made is left out:
+ * others are served between two pieces.
+ */
+function listed(ids: Iterable<string>, textOf: (id: string) => string | undefined): Text | Pieces {
+  function* inPieces(): Generator<string> {
+    let [piece, comma] = ["[", ""];
+    for (const id of ids) {
+      const text = textOf(id);
+      if (text === undefined) continue;
+      piece += comma + text;
+      comma = ",";
+      if (piece.length < longestText) continue;
+      yield piece;
+      piece = "";
+    }
+    yield `${piece}]`;
+  }
+  const pieces = inPieces();
+  const first = pieces.next().value ?? "[]";
+  if (first.endsWith("]")) return new Text(first);
+  return new Pieces(
+    (function* () {
+      yield first;
+      yield* pieces;
+    })(),
+  );
+}
+
+function list(input: Input<typeof rows.list>): Text | Pieces | Reply {
   const { world, query } = input;
   const app = appOf(input);
   const states = query.state?.split(",");
   const wanted = Object.entries(query.metadata ?? {});
   // The texts of most Machines are at hand; reading whole rows for them would be most of the work.
-  const columns = query.summary
-    ? machineColumns
-    : `id, state, region, destroyed_at, created_at${wanted.length > 0 ? ", metadata" : ""}`;
+  const columns = `id, state, region, destroyed_at, created_at${wanted.length > 0 ? ", metadata" : ""}`;
   const found = world.store.all<MachineRow>(
     `SELECT ${columns} FROM machines WHERE app = ? ORDER BY created_at, id`,
     app.id,
@@ -128,11 +152,13 @@ function list(input: Input<typeof rows.list>): Text | Reply {
       (wanted.length === 0 || hasMetadata(machine, wanted)),
   );
   const { page, next } = pageOf(matching, query, ({ created_at, id }) => [created_at, id]);
-  const texts = page.map((machine) => {
-    const text = query.summary ? summaryText(machine) : machineText(world, machine.id);
-    return query.include_leases ? withMembers(text, leaseMember(liveLease(world, machine.id))) : text;
+  const ids = page.map(({ id }) => id);
+  const body = listed(ids, (id) => {
+    const machine = query.summary ? findMachine(world, id) : undefined;
+    const text = query.summary ? machine && summaryText(machine) : findMachineText(world, id);
+    if (text === undefined || !query.include_leases) return text;
+    return withMembers(text, leaseMember(liveLease(world, id)));
   });
-  const body = new Text(`[${texts.join(",")}]`);
   return next === undefined ? body : new Reply(body, { headers: { "fly-next-cursor": next, "svc-next-cursor": next } });
 }
 

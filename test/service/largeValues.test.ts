@@ -1,5 +1,6 @@
 // What is large in one App costs no other anything: where it lies, how often, and how much of it there may be (F46).
 import { expect, test } from "vitest";
+import { touch } from "../../service/world.ts";
 import { withApp } from "./client.ts";
 
 const mi = 2 ** 20;
@@ -119,4 +120,34 @@ test("F46 pages of an organization end early where Machines are large, and toget
     pages++;
   } while (cursor !== "");
   expect([ids.size, pages]).toEqual([150, 3]);
+});
+
+test("F46 a list that is longer than memory should hold is sent in pieces, complete and while others change it", async () => {
+  // A strict service looks at every answer as a whole.
+  const { call, machines, url, token, service } = await withApp({ strict: false });
+  const body = { config: { image: "nginx", env: { A: "x".repeat(mi - 100) } } };
+  const ids: string[] = [];
+  for (let i = 0; i < 12; i++) ids.push((await call("POST", machines, body)).body.id);
+  const answer = await fetch(`${url}/v1${machines}`, { headers: { authorization: `Bearer ${token}` } });
+  expect([answer.status, answer.headers.get("content-length")]).toEqual([200, null]);
+  const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  const read = async (): Promise<boolean> => {
+    const { value, done } = await reader.read();
+    if (value) text += decoder.decode(value, { stream: true });
+    return !done;
+  };
+  await read();
+  const gone = ids.pop() ?? "";
+  // Far behind what the network holds.
+  await service.world.store.write(() => {
+    service.world.store.run("DELETE FROM machines WHERE id = ?", gone);
+    touch(service.world, gone);
+  });
+  while (await read());
+  const found: string[] = JSON.parse(text).map(({ id }: { id: string }) => id);
+  expect(found.filter((id) => id !== gone)).toEqual(ids);
+  const short = await fetch(`${url}/v1${machines}?summary=true`, { headers: { authorization: `Bearer ${token}` } });
+  expect(((await short.json()) as object[]).length).toBe(11);
 });
