@@ -59,7 +59,11 @@ export function subjectOf(world: World, machine: MachineRow): Subject {
     privateIp: private_ip,
     memoryLimitMb: memory_limit_mb ?? undefined,
     get app() {
-      return world.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", machine.app)?.name ?? "";
+      // The name of an App that is being removed has more behind it (removal.ts).
+      return (
+        world.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", machine.app)?.name.split("/", 1)[0] ??
+        ""
+      );
     },
     get config() {
       return (config ??= configOf(world, machine));

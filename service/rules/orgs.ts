@@ -45,7 +45,7 @@ function page<Row extends ListedMachine | VolumeRow>(
 ) {
   const [time, id] = placeOf(cursor) ?? [updated_after === undefined ? 0 : Date.parse(updated_after), "\uffff"];
   const sql = `SELECT ${columns}, a.name AS app_name FROM ${table} t CROSS JOIN apps a ON a.id = t.app
-     WHERE a.org = ?1 AND (t.updated_at, t.id) > (?2, ?3) AND (?4 IS NULL OR t.region = ?4)
+     WHERE a.org = ?1 AND a.deleting < 2 AND (t.updated_at, t.id) > (?2, ?3) AND (?4 IS NULL OR t.region = ?4)
        AND (?5 IS NULL OR t.state IN (SELECT value FROM json_each(?5))) ${include_deleted ? "" : `AND ${there}`}
      ORDER BY t.updated_at, t.id LIMIT ?6`;
   const states = state === undefined ? null : JSON.stringify(state.split(","));
