@@ -1,5 +1,5 @@
 // The store: one SQLite file, and transactions that several requests share.
-import { closeSync, openSync, readdirSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { copyStore, removeDrafts } from "./copy.ts";
@@ -177,6 +177,7 @@ function withResolvers(): { promise: Promise<void>; resolve: () => void; reject:
 /** Opens the file and brings its tables up to date. Used by the service and, beside it, by commands. */
 export function open(file: string): DatabaseSync {
   let db: DatabaseSync | undefined;
+  const begun = existsSync(file);
   try {
     if (file !== ":memory:") makePrivate(file);
     db = new DatabaseSync(file);
@@ -185,6 +186,7 @@ export function open(file: string): DatabaseSync {
     );
     // A step that puts a new table in the place of an old one would delete whatever refers to it.
     db.exec("PRAGMA foreign_keys = OFF");
+    if (begun) requireContents(db, file);
     migrate(db, file);
     db.exec("PRAGMA foreign_keys = ON");
     return db;
@@ -231,6 +233,19 @@ export function requireWhole({ db }: Pick<Store, "db">, file: string): void {
 
 /** Number of the schema a store has. */
 export const schemaOf = (db: DatabaseSync): number => Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
+
+/**
+ * Throws a StoreError when a store is empty that was not: nothing but its log held what was written, and the log is lost. To
+ * begin anew without a word would hide that.
+ */
+function requireContents(db: DatabaseSync, file: string): void {
+  if (schemaOf(db) > 0) return;
+  const beside = ["key", "token"].filter((name) => existsSync(join(dirname(file), name)));
+  if (beside.length === 0) return;
+  throw new StoreError(
+    `${file} is empty, and the ${beside.join(" and the ")} beside it are not: ${basename(file)}-wal, which held what was written, is lost or cut. Put it or a backup in its place; to begin anew, move ${basename(file)} away.`,
+  );
+}
 
 /** Throws a StoreError when a file was written by a newer service. */
 export function requireKnownSchema(db: DatabaseSync, file: string): void {
