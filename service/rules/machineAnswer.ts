@@ -1,7 +1,7 @@
 // How a Machine is answered (bodies 4.2). Written as JSON text: the parts are in the store as text already.
 import { createHash } from "node:crypto";
 import type { MachineConfig } from "../../api/machineConfig.ts";
-import { configOf, findMachine, storedConfig } from "../lifecycle/machines.ts";
+import { findMachine, storedConfig } from "../lifecycle/machines.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import type { EventRow, LeaseRow, MachineRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
@@ -23,7 +23,7 @@ function newText(world: World, id: string): string | undefined {
   if (!machine) return undefined;
   const config = withMetadata(storedConfig(world, machine), machine.metadata);
   const events = latestEvents(world, id, eventsShown).map(eventText).join(",");
-  return `${head(machine)},"config":${config},"events":[${events}],"checks":${checksText(world, machine)},"host_status":"ok"}`;
+  return `${head(machine)},"config":${config},"events":[${events}],"checks":${checksText(config, machine)},"host_status":"ok"}`;
 }
 
 /** A Machine without config, checks, events, host_status and nonce (spec 4.2 summary). */
@@ -67,8 +67,9 @@ export function eventText({ id, type, status, source, timestamp, request }: Even
 
 const findings = { warning: "the check has not run yet", passing: "Success", critical: "connection refused" } as const;
 
-function checksText(world: World, machine: MachineRow): string {
-  const config = configOf(world, machine);
+function checksText(text: string, machine: MachineRow): string {
+  if (!text.includes('"checks":')) return "[]"; // taking a long configuration apart takes long
+  const config = JSON.parse(text) as MachineConfig;
   const services = (config.services ?? []).flatMap(({ internal_port, checks }) =>
     (checks ?? []).map(({ type, port }) => `${type ?? "tcp"}-${port ?? internal_port}`),
   );

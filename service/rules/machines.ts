@@ -102,7 +102,7 @@ function nameFor(world: World, app: string, asked: string | undefined): string {
 }
 
 // A list up to here is one text, as nearly all are; a longer one is sent in pieces of about this size.
-const longestText = 2 ** 20;
+const longestText = 2 ** 19;
 
 /**
  * A list of Machines as JSON text, or in pieces when it is long. A Machine that is gone when its piece is made is left out:
