@@ -14,7 +14,7 @@ import { refuse } from "./refusal.ts";
 import { listImage } from "./rules/images.ts";
 import { setDns } from "./runtime/dns.ts";
 import type { Service } from "./service.ts";
-import { writePrivately } from "./store/tokenFile.ts";
+import { writePrivately } from "./store/privateFile.ts";
 import type { Bearer } from "./store/tokens.ts";
 import { problemText } from "./validate.ts";
 

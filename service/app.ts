@@ -1,6 +1,7 @@
 // The HTTP side: one route per row of the contract. Who may ask, what is asked, and how a refusal is answered is decided
 // here for all of them; what happens is up to the rules.
 import type { Socket } from "node:net";
+import { Readable } from "node:stream";
 import Fastify, {
   LogController,
   type ConnectionError,
@@ -23,7 +24,7 @@ import { Refusal, refuse } from "./refusal.ts";
 import { machineOf } from "./rules/find.ts";
 import { rules } from "./rules/index.ts";
 import { guard, standing } from "./rules/leases.ts";
-import { Later, Reply, Text, type Caller, type Input } from "./rules/rule.ts";
+import { Later, Pieces, Reply, Text, type Caller, type Input } from "./rules/rule.ts";
 import { badStatus } from "./rules/wording.ts";
 import { sqliteCode } from "./store/database.ts";
 import type { Tokens } from "./store/tokens.ts";
@@ -259,21 +260,42 @@ async function handle(
   if (store.unsettled) await store.unsettled;
   if (answer instanceof Later) answer = await answer.find();
   const { status = row.status, headers, body } = answer instanceof Reply ? answer : { headers: {}, body: answer };
+  const late = met(options, row, request, "after");
+  if (body instanceof Pieces && !late && !options.strict) {
+    reply.status(status).headers(headers).header("content-type", json);
+    return reply.send(Readable.from(inTurns(world, body), { objectMode: false }));
+  }
   const whole: Outgoing = { status, headers, text: textOf(body) };
   if (options.strict) checkAnswer(row, status, whole.text);
-  const late = met(options, row, request, "after");
   const outgoing = late ? await strikeAfter(late, struck(), whole) : whole;
   if (outgoing === true) return reply;
   reply.status(outgoing.status).headers(outgoing.headers);
   if (outgoing.text === undefined) return reply.send();
-  return reply.header("content-type", "application/json; charset=utf-8").send(outgoing.text);
+  return reply.header("content-type", json).send(outgoing.text);
 }
 
 /** Questions that come as a POST and that a token which only reads may ask. */
 const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 
+const json = "application/json; charset=utf-8";
+
+/** The pieces of an answer, with a turn for everybody else between two of them; what is seen in one is durable before it is sent. */
+async function* inTurns({ store }: World, { pieces }: Pieces): AsyncGenerator<string> {
+  for (const piece of pieces) {
+    if (store.unsettled) await store.unsettled;
+    yield piece;
+    await new Promise(setImmediate);
+  }
+}
+
 const textOf = (answer: unknown): string | undefined =>
-  answer instanceof Text ? answer.text : answer === undefined ? undefined : JSON.stringify(answer);
+  answer instanceof Text
+    ? answer.text
+    : answer instanceof Pieces
+      ? [...answer.pieces].join("")
+      : answer === undefined
+        ? undefined
+        : JSON.stringify(answer);
 
 // Both spellings of the header mean the same; an empty one is none (spec 4.2).
 function nonceOf({ headers }: FastifyRequest): string | undefined {

@@ -8,8 +8,8 @@ import { rfc3339 } from "./lifecycle/clock.ts";
 import { findMachine } from "./lifecycle/machines.ts";
 import { refuse, type Refusal } from "./refusal.ts";
 import { noHost, noRoomOnHost } from "./rules/placement.ts";
-import { imageRef } from "./rules/machineAnswer.ts";
-import type { EventRow } from "./store/rows.ts";
+import { imageRef, withMetadata } from "./rules/machineAnswer.ts";
+import type { EventRow, VersionRow } from "./store/rows.ts";
 import { touch, type World } from "./world.ts";
 
 /** A request a fault meets. */
@@ -158,13 +158,18 @@ function merged(value: unknown, over: unknown): unknown {
 function asOf(world: World, machine: unknown, versions: number): unknown {
   if (!isObject(machine)) return machine;
   const id = String(machine["id"]);
-  const all = world.store.all<{ version: string; config: string }>(
-    "SELECT version, config FROM machine_versions WHERE machine = ? ORDER BY version DESC",
+  const all = world.store.all<{ version: string }>(
+    "SELECT version FROM machine_versions WHERE machine = ? ORDER BY version DESC",
     id,
   );
   const then = all[Math.min(versions, all.length - 1)];
   if (!then || then.version === machine["version"]) return machine;
-  const config = JSON.parse(then.config) as { readonly image: string };
+  const row = world.store.get<Pick<VersionRow, "config" | "metadata">>(
+    "SELECT config, metadata FROM machine_versions WHERE machine = ? AND version = ?",
+    ...[id, then.version],
+  );
+  if (!row) return machine;
+  const config = JSON.parse(withMetadata(row.config, row.metadata)) as { readonly image: string };
   const last = world.store.get<EventRow>(
     "SELECT * FROM events WHERE machine = ? AND version = ? ORDER BY id DESC LIMIT 1",
     id,

@@ -24,7 +24,7 @@ import type { Runtime, RuntimeFactory, RuntimeHost } from "./runtime/runtime.ts"
 import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { lockData } from "./store/lock.ts";
-import { Kept } from "./store/kept.ts";
+import { Kept, KeptRows } from "./store/kept.ts";
 import { ownToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
@@ -150,10 +150,14 @@ export function createService(options: ServiceOptions = {}): Service {
 const simulated: RuntimeFactory = (host): Runtime => new SimulatedRuntime(host);
 const simulatedPostgres: EngineFactory = (host) => new SimulatedPostgres(host);
 
+const mi = 2 ** 20;
+/** Characters that a row counts for in what is kept, without its texts. */
+const rowWeight = 600;
+
 // Whether there is anything that only the vault's key opens.
 const sealedAnything = `SELECT 1 FROM secrets UNION ALL SELECT 1 FROM secret_keys UNION ALL SELECT 1 FROM database_users
   UNION ALL SELECT 1 FROM hostnames WHERE custom_key IS NOT NULL
-  UNION ALL SELECT 1 FROM machines WHERE secrets IS NOT NULL LIMIT 1`;
+  UNION ALL SELECT 1 FROM secret_sets LIMIT 1`;
 
 function createWorld(
   store: Store,
@@ -232,9 +236,10 @@ function createWorld(
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
     regions: new Map(roomy),
     nearest: options.nearest ?? nearest,
-    machineTexts: new Map(),
-    appRows: new Kept(),
-    machineRows: new Kept(),
+    machineTexts: new Kept((text) => text.length, 32 * mi),
+    configTexts: new Kept((text) => text.length, 16 * mi),
+    appRows: new KeptRows((app) => rowWeight + app.network.length + (app.role?.length ?? 0), 8 * mi),
+    machineRows: new Kept((machine) => rowWeight + machine.image_ref.length + (machine.metadata?.length ?? 0), 16 * mi),
     log,
   };
   store.hooks = {
@@ -245,6 +250,7 @@ function createWorld(
     },
     undone() {
       world.machineTexts.clear();
+      world.configTexts.clear();
       world.appRows.clear();
       world.machineRows.clear();
     },

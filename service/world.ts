@@ -9,7 +9,7 @@ import type { Region } from "./runtime/regions.ts";
 import type { PostgresEngine } from "./runtime/postgresEngine.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { Store } from "./store/database.ts";
-import type { Kept } from "./store/kept.ts";
+import type { Kept, KeptRows } from "./store/kept.ts";
 import type { AppRow, MachineRow } from "./store/rows.ts";
 import type { Vault } from "./store/vault.ts";
 
@@ -30,9 +30,11 @@ export interface World {
   readonly regions: ReadonlyMap<string, Region>;
   readonly nearest: string;
   /** Answers for Machines as JSON text, until something about the Machine changes. */
-  readonly machineTexts: Map<string, string>;
+  readonly machineTexts: Kept<string>;
+  /** Configurations as JSON text, by Machine and version. */
+  readonly configTexts: Kept<string>;
   /** Apps by name. */
-  readonly appRows: Kept<AppRow>;
+  readonly appRows: KeptRows<AppRow>;
   /** Machines by id. */
   readonly machineRows: Kept<MachineRow>;
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
@@ -40,7 +42,7 @@ export interface World {
 
 /** Says that something about this Machine, volume or App changes: answers kept for it are void, and waiters look again. */
 export function touch(world: World, id: string): void {
-  world.machineTexts.delete(id);
+  world.machineTexts.forget(id);
   world.appRows.forget(id);
   world.machineRows.forget(id);
   world.store.touch(id);

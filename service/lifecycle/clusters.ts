@@ -3,6 +3,7 @@ import type { Cluster, Endpoints } from "../runtime/postgresEngine.ts";
 import type { BackupRow, ClusterRow } from "../store/rows.ts";
 import { touch, type World } from "../world.ts";
 import { periods } from "./delays.ts";
+import { clearCluster } from "./removal.ts";
 
 /** A cluster, also a deleted one. */
 export const findCluster = (world: World, id: string): ClusterRow | undefined =>
@@ -53,8 +54,7 @@ export function destroyed(world: World, id: string): void {
   if (!row) return;
   changeCluster(world, row, { status: "deleted", deleted_at: world.clock.now(), endpoints: null });
   world.timers.cancel(id, "cluster.step", "cluster.measure");
-  for (const table of ["attachments", "databases", "database_users", "backups"])
-    world.store.run(`DELETE FROM ${table} WHERE cluster = ?`, id);
+  clearCluster(world, id);
 }
 
 /** What a cluster stores is measured every hour. */
@@ -67,7 +67,7 @@ export function measure(world: World, id: string): void {
 
 /** A backup has been written. */
 export function finishBackup(world: World, id: string): void {
-  const backup = world.store.get<BackupRow>("SELECT * FROM backups WHERE id = ?", id);
+  const backup = world.store.get<Pick<BackupRow, "cluster">>("SELECT cluster FROM backups WHERE id = ?", id);
   const row = backup && findCluster(world, backup.cluster);
   if (!row) return;
   const size_bytes = world.postgres.storedBytes(clusterOf(row));

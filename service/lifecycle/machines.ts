@@ -1,10 +1,10 @@
 // What happens to a Machine: it enters a state, which is an event, and the state decides what follows.
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { parseDuration } from "../../api/schema.ts";
-import type { EventRow, MachineRow } from "../store/rows.ts";
+import { machineColumns, type EventRow, type MachineExtras, type MachineRow } from "../store/rows.ts";
 import { touch, type World } from "../world.ts";
 import type { About, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
-import { openFor } from "../store/secretValues.ts";
+import { releaseSet, secretsOf } from "../store/secretValues.ts";
 import { rfc3339 } from "./clock.ts";
 import { periods } from "./delays.ts";
 import {
@@ -22,34 +22,53 @@ export interface Cause {
   readonly source: "user" | "flyd";
   readonly request?: object;
   /** What else changes with it. */
-  readonly changes?: Partial<MachineRow>;
+  readonly changes?: MachineChanges;
   /** How the process is asked to end; as the configuration says when left out. */
   readonly stop?: StopRequest;
 }
 
+/** What may change of a Machine's row. */
+export type MachineChanges = Partial<MachineRow & MachineExtras>;
+
 const eventsKept = 100;
 
 export const findMachine = (world: World, id: string): MachineRow | undefined =>
-  world.machineRows.get(id, () => world.store.get<MachineRow>("SELECT * FROM machines WHERE id = ?", id));
+  world.machineRows.get(id, () =>
+    world.store.get<MachineRow>(`SELECT ${machineColumns} FROM machines WHERE id = ?`, id),
+  );
 
-/** The configuration as it stands in the store, without metadata. */
-export const configOf = (machine: MachineRow): MachineConfig => JSON.parse(machine.config) as MachineConfig;
+const configSql = "SELECT config FROM machine_versions WHERE machine = ? AND version = ?";
+
+/** The configuration of a Machine's version as JSON text, without metadata. */
+export const storedConfig = (
+  { store, configTexts }: World,
+  { id, version }: Pick<MachineRow, "id" | "version">,
+): string =>
+  configTexts.get(`${id} ${version}`, () => store.get<{ config: string }>(configSql, id, version)?.config) ?? "{}";
+
+/** The configuration of a Machine, without metadata. */
+export const configOf = (world: World, machine: Pick<MachineRow, "id" | "version">): MachineConfig =>
+  JSON.parse(storedConfig(world, machine)) as MachineConfig;
 
 /** A Machine as the runtime sees it. What costs something is found when it is asked for. */
 export function subjectOf(world: World, machine: MachineRow): Subject {
-  const { id, name, region, version, private_ip, state, memory_limit_mb, secrets } = machine;
+  const { id, name, region, version, private_ip, state, memory_limit_mb } = machine;
   let config: MachineConfig | undefined;
   return {
     ...{ id, name, region, version, state },
     privateIp: private_ip,
     memoryLimitMb: memory_limit_mb ?? undefined,
     get app() {
-      return world.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", machine.app)?.name ?? "";
+      // The name of an App that is being removed has more behind it (removal.ts).
+      return (
+        world.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", machine.app)?.name.split("/", 1)[0] ??
+        ""
+      );
     },
     get config() {
-      return (config ??= configOf(machine));
+      return (config ??= configOf(world, machine));
     },
-    secrets: () => openFor(world, id, secrets),
+    secrets: () => secretsOf(world, machine),
   };
 }
 
@@ -60,10 +79,12 @@ export function stopRequest({ signal = "SIGINT", timeout }: MachineConfig["stop_
 }
 
 /** Changes a Machine's row; `updated_at` moves with every change. */
-export function changeMachine(world: World, machine: MachineRow, changes: Partial<MachineRow>): MachineRow {
+export function changeMachine(world: World, machine: MachineRow, changes: MachineChanges): MachineRow {
   const all = { ...changes, updated_at: world.clock.now() };
   world.store.update("machines", "id", machine.id, all);
   touch(world, machine.id);
+  if (changes.secret_set !== undefined && changes.secret_set !== machine.secret_set)
+    releaseSet(world.store, machine.secret_set);
   return { ...machine, ...all };
 }
 
@@ -136,7 +157,8 @@ export function happened(world: World, about: About, event: RuntimeEvent): void 
   const step = machine && steps[machine.state];
   if (!step || step.on !== event) return; // it has gone on since
   const become = machine.launch === 0 && step.atRest ? step.atRest : step.become;
-  const changes: Partial<MachineRow> = become === "destroyed" ? { destroyed_at: world.clock.now() } : {};
+  // What is destroyed runs nothing more that its secrets could be for.
+  const changes = become === "destroyed" ? { destroyed_at: world.clock.now(), secret_set: null } : {};
   enter(world, machine, become, { type: step.event, source: "flyd", changes });
 }
 
@@ -150,14 +172,14 @@ export function exited(world: World, about: About, exit: Exit): void {
   const step = steps[machine.state];
   if (step?.on === "exited") {
     const request = exitRequest(world, machine, { ...exit, requested: true }, false);
-    const leaves = machine.state === "stopping" && configOf(machine).auto_destroy === true;
+    const leaves = machine.state === "stopping" && configOf(world, machine).auto_destroy === true;
     enter(world, machine, leaves ? "destroying" : step.become, { type: step.event, source: "flyd", request });
   } else if (alive.includes(machine.state)) ended(world, machine, exit);
 }
 
 /** The main process has ended by itself: destroyed, started again, or left as it is, as the configuration says. */
 function ended(world: World, machine: MachineRow, exit: Exit): void {
-  const config = configOf(machine);
+  const config = configOf(world, machine);
   const crashed = machine.state === "starting";
   if (config.auto_destroy) {
     const request = exitRequest(world, machine, exit, false);
@@ -204,11 +226,11 @@ export function retry(world: World, id: string): void {
  */
 function startStandbys(world: World, failed: MachineRow): void {
   const stopped = world.store.all<MachineRow>(
-    "SELECT * FROM machines WHERE app = ? AND state = 'stopped' AND instr(config, '\"standbys\"') > 0",
+    `SELECT ${machineColumns} FROM machines WHERE app = ? AND standby = 1 AND state = 'stopped'`,
     failed.app,
   );
   for (const machine of stopped)
-    if (configOf(machine).standbys?.includes(failed.id))
+    if (configOf(world, machine).standbys?.includes(failed.id))
       enter(world, machine, "starting", { type: "start", source: "flyd", changes: { launch: 1, restarts: 0 } });
 }
 
@@ -260,7 +282,7 @@ export function scheduled(world: World, id: string): void {
 
 /** Arms the schedule of a Machine, or takes it back. */
 export function schedule(world: World, machine: MachineRow): void {
-  const { schedule: every } = configOf(machine);
+  const { schedule: every } = configOf(world, machine);
   world.timers.cancel(machine.id, "machine.schedule");
   if (every) world.timers.after(periods.schedule[every], "machine.schedule", machine.id);
 }

@@ -18,6 +18,7 @@ export type TimerKind =
   | "certificate.renew"
   | "cluster.step"
   | "cluster.measure"
+  | "cluster.clear"
   | "backup.done"
   | "runtime.step"
   | "runtime.exit"
@@ -35,6 +36,8 @@ interface TimerRow {
 const mostAtOnce = 10_000;
 
 const retryMs = 1000;
+// What goes on piece by piece does so at once; only after a kill does it wait for its timer.
+const resumeMs = 1000;
 const failedMs = 60_000;
 
 /** The one scheduler. */
@@ -43,6 +46,9 @@ export class Timers {
   readonly #clock: Clock;
   readonly #fire: (kind: TimerKind, subject: string, data: string) => void;
   readonly #failed: (error: unknown, kind: string) => void;
+  readonly #unfinished = new Map<string, TimerKind>();
+  #ended = false;
+  #next: NodeJS.Immediate | undefined;
   #armed: { due: number; cancel: () => void } | undefined;
 
   constructor(
@@ -66,6 +72,13 @@ export class Timers {
       subject,
       data,
     );
+  }
+
+  /** Lets something go on in a transaction of its own, once others have had their turn; also after a kill. */
+  goOn(kind: TimerKind, subject: string): void {
+    this.cancel(subject, kind);
+    this.after(resumeMs, kind, subject);
+    this.#unfinished.set(subject, kind);
   }
 
   /** Takes back what was to happen to a subject. */
@@ -101,11 +114,32 @@ export class Timers {
 
   /** Sleeps until the next thing is due; called after every commit. */
   arm(): void {
+    if (this.#ended) return;
+    if (this.#unfinished.size > 0) this.#next ??= setImmediate(() => this.#continue());
     const next = this.#store.get<{ due: number }>("SELECT due FROM timers ORDER BY due, id LIMIT 1");
     if (next?.due === this.#armed?.due) return;
-    this.disarm();
+    this.#armed?.cancel();
+    this.#armed = undefined;
     if (!next) return;
     this.#armed = { due: next.due, cancel: this.#clock.after(next.due - this.#clock.now(), () => this.#wake()) };
+  }
+
+  #continue(): void {
+    this.#next = undefined;
+    const [first] = this.#unfinished;
+    if (!first) return;
+    const [subject, kind] = first;
+    this.#unfinished.delete(subject);
+    try {
+      const done = this.#store.write(() => {
+        this.cancel(subject, kind);
+        this.#fire(kind, subject, "");
+      });
+      // It has its timer still, for a second from now.
+      done.catch((error: unknown) => this.#failed(error, kind));
+    } catch (error) {
+      this.#failed(error, kind);
+    }
   }
 
   #wake(): void {
@@ -123,8 +157,12 @@ export class Timers {
     }
   }
 
+  /** Nothing happens any more; what is to happen stays in the store. */
   disarm(): void {
+    this.#ended = true;
     this.#armed?.cancel();
     this.#armed = undefined;
+    clearImmediate(this.#next);
+    this.#next = undefined;
   }
 }

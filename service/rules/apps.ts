@@ -35,7 +35,7 @@ export const apps: Rules<typeof contract.apps> = {
   list({ world, caller, query }) {
     const org = orgOf({ world, caller }, query.org_slug);
     const { role, limit } = { role: query.app_role ?? null, limit: query.limit ?? 5000 };
-    const matching = "FROM apps WHERE org = ?1 AND (?2 IS NULL OR role = ?2)";
+    const matching = "FROM apps WHERE org = ?1 AND deleting < 2 AND (?2 IS NULL OR role = ?2)";
     // ASSUMED: `total_apps` counts what the filter leaves, on all pages together.
     const total_apps = world.store.get<{ n: number }>(`SELECT count(*) AS n ${matching}`, org.id, role)?.n ?? 0;
     const found = world.store.all<AppRow>(`SELECT * ${matching} ORDER BY number`, org.id, role);

@@ -181,8 +181,9 @@ function remove(world: World, row: HostnameRow): void {
 export const certificates: Rules<Group> = {
   list(input) {
     const { world, query } = input;
-    const sql = "SELECT * FROM hostnames WHERE app = ? ORDER BY created_at, hostname";
-    const found = world.store.all<HostnameRow>(sql, appOf(input).id);
+    const app = appOf(input);
+    const sql = "SELECT hostname, created_at FROM hostnames WHERE app = ? ORDER BY created_at, hostname";
+    const found = world.store.all<Pick<HostnameRow, "hostname" | "created_at">>(sql, app.id);
     const part = query.filter?.toLowerCase() ?? "";
     const matching = found.filter(({ hostname }) => hostname.includes(part));
     const { page, next } = pageOf(
@@ -191,7 +192,10 @@ export const certificates: Rules<Group> = {
       ({ created_at, hostname }) => [created_at, hostname],
     );
     return {
-      certificates: page.map((row) => summary(world, row)),
+      certificates: page.flatMap(({ hostname }) => {
+        const row = findHostname(world, app.id, hostname);
+        return row ? [summary(world, row)] : [];
+      }),
       ...(next === undefined ? {} : { next_cursor: next }),
       total_count: matching.length,
     };

@@ -35,7 +35,7 @@ export function liveClusterOf(asking: Asking): ClusterRow {
 /** Apps a cluster is attached to. */
 export const attachedApps = (world: World, id: string): { name: string }[] =>
   world.store.all<{ name: string }>(
-    "SELECT a.name FROM attachments t JOIN apps a ON a.id = t.app WHERE t.cluster = ? ORDER BY t.attached_at, a.name",
+    "SELECT a.name FROM attachments t JOIN apps a ON a.id = t.app WHERE t.cluster = ? AND a.deleting < 2 ORDER BY t.attached_at, a.name",
     id,
   );
 

@@ -106,7 +106,7 @@ export const inside: InsideRules = {
   setMemory(input) {
     const { world, body } = input;
     const machine = runningMachineOf(input);
-    const config = configOf(machine);
+    const config = configOf(world, machine);
     const own = sizeOf(config).memoryMb;
     const most = Math.max(own, config.guest?.max_memory_mb ?? own);
     // ASSUMED: a memory limit may be what the Machine has, or the ceiling its configuration names; more is 400.

@@ -1,7 +1,7 @@
 // How a Machine is answered (bodies 4.2). Written as JSON text: the parts are in the store as text already.
 import { createHash } from "node:crypto";
 import type { MachineConfig } from "../../api/machineConfig.ts";
-import { configOf, findMachine } from "../lifecycle/machines.ts";
+import { findMachine, storedConfig } from "../lifecycle/machines.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import type { EventRow, LeaseRow, MachineRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
@@ -10,19 +10,20 @@ import { parseImage, referenceOf } from "./images.ts";
 // ASSUMED: Machines have no host of their own here: `host_status` is always `ok`, and `lsvd` has no effect.
 // ASSUMED: a Machine shows its latest ten events; all that are kept are at …/events.
 const eventsShown = 10;
-const textsKept = 20_000;
 
-/** A Machine as JSON text. */
-export function machineText(world: World, id: string): string {
-  const kept = world.machineTexts.get(id);
-  if (kept !== undefined) return kept;
+/** A Machine as JSON text; undefined when there is none. */
+export const findMachineText = (world: World, id: string): string | undefined =>
+  world.machineTexts.get(id, () => newText(world, id));
+
+/** A Machine that is there as JSON text. */
+export const machineText = (world: World, id: string): string => findMachineText(world, id) ?? "null";
+
+function newText(world: World, id: string): string | undefined {
   const machine = findMachine(world, id);
-  if (!machine) return "null";
+  if (!machine) return undefined;
+  const config = withMetadata(storedConfig(world, machine), machine.metadata);
   const events = latestEvents(world, id, eventsShown).map(eventText).join(",");
-  const text = `${head(machine)},"config":${configText(machine)},"events":[${events}],"checks":${checksText(machine)},"host_status":"ok"}`;
-  if (world.machineTexts.size >= textsKept) world.machineTexts.clear();
-  world.machineTexts.set(id, text);
-  return text;
+  return `${head(machine)},"config":${config},"events":[${events}],"checks":${checksText(config, machine)},"host_status":"ok"}`;
 }
 
 /** A Machine without config, checks, events, host_status and nonce (spec 4.2 summary). */
@@ -39,8 +40,8 @@ function head(machine: MachineRow): string {
   return `${JSON.stringify(fields).slice(0, -1)},"image_ref":${machine.image_ref},${JSON.stringify(times).slice(1, -1)}`;
 }
 
-/** The configuration with the metadata as it is now. */
-export const configText = ({ config, metadata }: Pick<MachineRow, "config" | "metadata">): string =>
+/** The text of a configuration with metadata in it. */
+export const withMetadata = (config: string, metadata: string | null): string =>
   metadata === null ? config : `${config.slice(0, -1)},"metadata":${metadata}}`;
 
 /** Adds members to the text of an object. */
@@ -66,8 +67,9 @@ export function eventText({ id, type, status, source, timestamp, request }: Even
 
 const findings = { warning: "the check has not run yet", passing: "Success", critical: "connection refused" } as const;
 
-function checksText(machine: MachineRow): string {
-  const config = configOf(machine);
+function checksText(text: string, machine: MachineRow): string {
+  if (!text.includes('"checks":')) return "[]"; // taking a long configuration apart takes long
+  const config = JSON.parse(text) as MachineConfig;
   const services = (config.services ?? []).flatMap(({ internal_port, checks }) =>
     (checks ?? []).map(({ type, port }) => `${type ?? "tcp"}-${port ?? internal_port}`),
   );

@@ -1,23 +1,24 @@
 // Machines (spec 4.2; bodies sections 4 and 5): create, show, update, destroy.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines as rows } from "../../api/machines.ts";
-import { configOf, enter, operate, record, schedule } from "../lifecycle/machines.ts";
+import { configOf, enter, findMachine, operate, record, schedule } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
-import type { AppRow, LeaseRow, MachineRow } from "../store/rows.ts";
-import { sealFor } from "../store/secretValues.ts";
+import { type AppRow, type LeaseRow, type MachineExtras, type MachineRow, type VersionRow } from "../store/rows.ts";
+import { currentSet } from "../store/secretValues.ts";
 import type { World } from "../world.ts";
 import { liveMachineOf, machineOf, openAppOf, appOf } from "./find.ts";
 import { inside } from "./inside.ts";
 import { grant, leases, liveLease } from "./leases.ts";
 import {
-  configText,
   eventText,
+  findMachineText,
   imageRef,
   latestEvents,
   leaseMember,
   machineText,
   summaryText,
   withMembers,
+  withMetadata,
 } from "./machineAnswer.ts";
 import { hasMetadata, metadata } from "./metadata.ts";
 import { pageOf } from "./pages.ts";
@@ -35,31 +36,41 @@ import {
 } from "./placement.ts";
 import { regionOf } from "./platform.ts";
 import { power } from "./power.ts";
-import { Reply, Text, type Input, type Rules } from "./rule.ts";
+import { Pieces, Reply, Text, type Input, type Rules } from "./rule.ts";
 import { wait } from "./wait.ts";
 
 /** What a new version changes in a Machine's row. */
-function versionOf(world: World, { config, configText, metadataText }: Accepted) {
+function versionOf(world: World, { config, metadataText }: Accepted) {
+  const { image, guest, standbys } = config;
   return {
     version: world.ids.ulid(world.clock.now()),
-    image_ref: JSON.stringify(imageRef(world, config.image)),
+    image_ref: JSON.stringify(imageRef(world, image)),
+    brief: JSON.stringify({ image, guest }),
+    standby: standbys === undefined ? 0 : 1,
     cpu_kind: sizeOf(config).kind,
     // ASSUMED: a memory limit set through the balloon device ends with the version it was set on.
     memory_limit_mb: null,
-    config: configText,
     metadata: metadataText,
   };
 }
 
-// ASSUMED: the latest 100 versions of a Machine are kept.
+// ASSUMED: the latest 100 versions of a Machine are kept, fewer when their configurations have more than 8 Mi characters
+// together: all of them are in one answer.
 const versionsKept = 100;
+const versionsSize = 8 * 2 ** 20;
 
-function keepVersion(world: World, machine: MachineRow): void {
-  const { id, version } = machine;
-  world.store.insert("machine_versions", { machine: id, version, config: configText(machine) });
-  const old = "SELECT version FROM machine_versions WHERE machine = ? ORDER BY version DESC LIMIT 1 OFFSET ?";
-  const last = world.store.get<{ version: string }>(old, id, versionsKept);
-  if (last) world.store.run("DELETE FROM machine_versions WHERE machine = ? AND version <= ?", id, last.version);
+function keepVersion(world: World, machine: string, version: string, { configText: config, metadataText }: Accepted) {
+  const size = config.length + (metadataText?.length ?? 0);
+  const row: VersionRow = { machine, version, size, metadata: metadataText, config };
+  world.store.insert("machine_versions", row);
+}
+
+function forgetVersions(world: World, machine: string): void {
+  const sql = "SELECT version, size FROM machine_versions WHERE machine = ? ORDER BY version DESC";
+  let sum = 0;
+  const all = world.store.all<Pick<VersionRow, "version" | "size">>(sql, machine);
+  const last = all.find(({ size }, i) => ((sum += size) > versionsSize ? i > 0 : i >= versionsKept));
+  if (last) world.store.run("DELETE FROM machine_versions WHERE machine = ? AND version <= ?", machine, last.version);
 }
 
 /** The Machine as create and update answer it: with the nonce when `lease_ttl` took a lease. */
@@ -90,13 +101,45 @@ function nameFor(world: World, app: string, asked: string | undefined): string {
   return asked;
 }
 
-function list(input: Input<typeof rows.list>): Text | Reply {
+// A list up to here is one text, as nearly all are; a longer one is sent in pieces of about this size.
+const longestText = 2 ** 19;
+
+/**
+ * A list of Machines as JSON text, or in pieces when it is long. A Machine that is gone when its piece is made is left out:
+ * others are served between two pieces.
+ */
+function listed(ids: Iterable<string>, textOf: (id: string) => string | undefined): Text | Pieces {
+  function* inPieces(): Generator<string> {
+    let [piece, comma] = ["[", ""];
+    for (const id of ids) {
+      const text = textOf(id);
+      if (text === undefined) continue;
+      piece += comma + text;
+      comma = ",";
+      if (piece.length < longestText) continue;
+      yield piece;
+      piece = "";
+    }
+    yield `${piece}]`;
+  }
+  const pieces = inPieces();
+  const first = pieces.next().value ?? "[]";
+  if (first.endsWith("]")) return new Text(first);
+  return new Pieces(
+    (function* () {
+      yield first;
+      yield* pieces;
+    })(),
+  );
+}
+
+function list(input: Input<typeof rows.list>): Text | Pieces | Reply {
   const { world, query } = input;
   const app = appOf(input);
   const states = query.state === undefined ? undefined : new Set(query.state.split(","));
   const wanted = Object.entries(query.metadata ?? {});
   // The texts of most Machines are at hand; reading whole rows for them would be most of the work.
-  const columns = query.summary ? "*" : "id, state, region, destroyed_at, created_at, metadata";
+  const columns = `id, state, region, destroyed_at, created_at${wanted.length > 0 ? ", metadata" : ""}`;
   const found = world.store.all<MachineRow>(
     `SELECT ${columns} FROM machines WHERE app = ? ORDER BY created_at, id`,
     app.id,
@@ -109,11 +152,13 @@ function list(input: Input<typeof rows.list>): Text | Reply {
       (wanted.length === 0 || hasMetadata(machine, wanted)),
   );
   const { page, next } = pageOf(matching, query, ({ created_at, id }) => [created_at, id]);
-  const texts = page.map((machine) => {
-    const text = query.summary ? summaryText(machine) : machineText(world, machine.id);
-    return query.include_leases ? withMembers(text, leaseMember(liveLease(world, machine.id))) : text;
+  const ids = page.map(({ id }) => id);
+  const body = listed(ids, (id) => {
+    const machine = query.summary ? findMachine(world, id) : undefined;
+    const text = query.summary ? machine && summaryText(machine) : findMachineText(world, id);
+    if (text === undefined || !query.include_leases) return text;
+    return withMembers(text, leaseMember(liveLease(world, id)));
   });
-  const body = new Text(`[${texts.join(",")}]`);
   return next === undefined ? body : new Reply(body, { headers: { "fly-next-cursor": next, "svc-next-cursor": next } });
 }
 
@@ -141,7 +186,7 @@ function create(input: Input<typeof rows.create>): Text {
   requireRoom(world, region, accepted, volumes);
   const now = world.clock.now();
   const id = world.ids.machine();
-  const machine: MachineRow = {
+  const machine: MachineRow & MachineExtras = {
     id,
     app: app.id,
     name,
@@ -153,7 +198,7 @@ function create(input: Input<typeof rows.create>): Text {
     launch: body.skip_launch ? 0 : 1,
     restarts: 0,
     retried_from: now,
-    secrets: body.skip_secrets ? null : sealFor(world, app.id, id),
+    secret_set: body.skip_secrets ? null : currentSet(world, app),
     checks: "warning",
     checked_at: now,
     created_at: now,
@@ -161,7 +206,7 @@ function create(input: Input<typeof rows.create>): Text {
     destroyed_at: null,
   };
   world.store.insert("machines", machine);
-  keepVersion(world, machine);
+  keepVersion(world, id, machine.version, accepted);
   attach(world, machine, volumes);
   enter(world, machine, "created", { type: "launch", source: "user" });
   schedule(world, machine);
@@ -177,7 +222,7 @@ function update(input: Input<typeof rows.update>): Text {
     throw refuse(409, "aborted: machine version mismatch");
   requireSecrets(app, body.min_secrets_version);
   const accepted = accept(world, body.config);
-  const [before, after] = [mountedIn(configOf(old))[0], mountedIn(accepted.config)[0]];
+  const [before, after] = [mountedIn(configOf(world, old))[0], mountedIn(accepted.config)[0]];
   // ASSUMED: an update may mount a volume where there was none and take it away; another one in its place is 400.
   if (before !== undefined && after !== undefined && before !== after) {
     throw refuse(
@@ -194,11 +239,12 @@ function update(input: Input<typeof rows.update>): Text {
     ...versionOf(world, accepted),
     cordoned,
     launch: body.skip_launch ? 0 : 1,
-    secrets: body.skip_secrets ? null : sealFor(world, app.id, old.id),
+    secret_set: body.skip_secrets ? null : currentSet(world, app),
     restarts: 0,
   };
+  keepVersion(world, old.id, changes.version, accepted);
   const machine = operate(world, old, "update", { type: "update", source: "user", changes });
-  keepVersion(world, machine);
+  forgetVersions(world, old.id);
   attach(world, machine, volumes);
   schedule(world, machine);
   const lease = body.lease_ttl === undefined ? undefined : grant(world, machine, input.caller.owner, body.lease_ttl);
@@ -211,8 +257,8 @@ function get(input: Input<typeof rows.get>): Text {
   const lease = query.include_leases ? leaseMember(liveLease(world, machine.id)) : {};
   if (query.version === undefined || query.version === machine.version)
     return new Text(withMembers(machineText(world, machine.id), lease));
-  const sql = "SELECT config FROM machine_versions WHERE machine = ? AND version = ?";
-  const version = world.store.get<{ config: string }>(sql, machine.id, query.version);
+  const sql = "SELECT config, metadata FROM machine_versions WHERE machine = ? AND version = ?";
+  const version = world.store.get<Pick<VersionRow, "config" | "metadata">>(sql, machine.id, query.version);
   if (!version) throw refuse(404, "not_found: machine version not found");
   // ASSUMED: GET with an old `version` shows its configuration and the state `replaced` (bodies 4.4).
   const now = JSON.parse(machineText(world, machine.id)) as Record<string, unknown>;
@@ -221,7 +267,7 @@ function get(input: Input<typeof rows.get>): Text {
     state: "replaced",
     version: query.version,
     instance_id: query.version,
-    config: JSON.parse(version.config),
+    config: JSON.parse(withMetadata(version.config, version.metadata)),
     ...lease,
   };
   return new Text(JSON.stringify(then));
@@ -262,10 +308,10 @@ export const machines: Rules<typeof rows> = {
 
   versions(input) {
     const { id } = machineOf(input);
-    const sql = "SELECT version, config FROM machine_versions WHERE machine = ? ORDER BY version DESC";
-    const found = input.world.store.all<{ version: string; config: string }>(sql, id);
-    return new Text(
-      `[${found.map(({ version, config }) => `{"version":"${version}","user_config":${config}}`).join(",")}]`,
-    );
+    const sql = "SELECT version, config, metadata FROM machine_versions WHERE machine = ? ORDER BY version DESC";
+    const found = input.world.store.all<VersionRow>(sql, id).map(({ version, config, metadata: then }) => {
+      return `{"version":"${version}","user_config":${withMetadata(config, then)}}`;
+    });
+    return new Text(`[${found.join(",")}]`);
   },
 };

@@ -6,20 +6,13 @@ import { refuse } from "../refusal.ts";
 import type { MachineRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
+import { metadataTextOf } from "./placement.ts";
 import type { Input, Rules } from "./rule.ts";
 
 type MetadataRules = Pick<
   Rules<typeof machines>,
   "getMetadata" | "patchMetadata" | "putMetadata" | "getMetadataKey" | "setMetadataKey" | "deleteMetadataKey"
 >;
-
-const longestMetadata = 65_536;
-
-/** ASSUMED: the metadata of a Machine may have 65,536 characters in all: it is in every answer that shows the Machine. */
-export function requireShort(metadata: string | null): void {
-  if (metadata !== null && metadata.length > longestMetadata)
-    throw refuse(400, `invalid metadata, got ${metadata.length} characters in all, must be at most ${longestMetadata}`);
-}
 
 const read = ({ metadata }: MachineRow): Record<string, string> =>
   metadata === null ? {} : (JSON.parse(metadata) as Record<string, string>);
@@ -37,8 +30,7 @@ function merge(world: World, machine: MachineRow, changes: Iterable<readonly [st
     if (value === null || value === "") merged.delete(key);
     else merged.set(key, value);
   }
-  const metadata = merged.size === 0 ? null : JSON.stringify(Object.fromEntries(merged));
-  requireShort(metadata);
+  const metadata = metadataTextOf(Object.fromEntries(merged));
   if (metadata !== machine.metadata) changeMachine(world, machine, { metadata });
 }
 

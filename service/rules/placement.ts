@@ -7,9 +7,20 @@ import type { Region } from "../runtime/regions.ts";
 import type { AppRow, MachineRow, VolumeRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import { spelledConfig } from "./machineAnswer.ts";
-import { requireShort } from "./metadata.ts";
 import { regionOf } from "./platform.ts";
 import { roomFor, roomIn } from "./room.ts";
+
+const longestConfig = 2 ** 20;
+const longestMetadata = 65_536;
+
+/** Metadata as the store has them; null for none. Refuses what is too long. */
+export function metadataTextOf(metadata: Readonly<Record<string, string>>): string | null {
+  const text = JSON.stringify(metadata);
+  // ASSUMED: the metadata of a Machine may have 65,536 characters in all: it is in every answer that shows the Machine.
+  if (text.length > longestMetadata)
+    throw refuse(400, `invalid metadata, got ${text.length} characters in all, must be at most ${longestMetadata}`);
+  return text === "{}" ? null : text;
+}
 
 /** A configuration taken apart for the store: what a version holds, and the metadata that changes without one. */
 export interface Accepted {
@@ -31,12 +42,15 @@ export function accept(world: World, sent: MachineConfig): Accepted {
   if (unfit) throw refuse(400, `invalid ${unfit.field}, ${unfit.message}`);
   const { metadata, ...config } = spelledConfig(sent);
   const kept = Object.entries(metadata ?? {}).filter(([, value]) => value !== "");
-  const metadataText = kept.length > 0 ? JSON.stringify(Object.fromEntries(kept)) : null;
-  requireShort(metadataText);
+  const configText = JSON.stringify(config);
+  // ASSUMED: a configuration may have 1,048,576 characters as JSON, without its metadata: files are sent inside it, and it is
+  // in every answer that shows the Machine.
+  if (configText.length > longestConfig)
+    throw refuse(400, `invalid config, got ${configText.length} characters, must be at most ${longestConfig}`);
   return {
     config,
-    configText: JSON.stringify(config),
-    metadataText,
+    configText,
+    metadataText: metadataTextOf(Object.fromEntries(kept)),
     noCapacity: !world.runtime.hasRoom(sent),
   };
 }

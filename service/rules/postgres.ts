@@ -22,7 +22,7 @@ function summary(world: World, { id, name, region, plan, status, created_at, del
     ...{ id, name, region, plan, status },
     created_at: rfc3339(created_at),
     ...(deleted_at === null ? {} : { deleted_at: rfc3339(deleted_at) }),
-    attached_apps: attachedApps(world, id),
+    attached_apps: status === "deleted" ? [] : attachedApps(world, id),
   };
 }
 

@@ -62,14 +62,20 @@ function like(world: World, source: ClusterRow, name: string | undefined): Clust
   return newCluster(world, org, { name, ...sizes });
 }
 
-const shown = ({ id, type, status, size_bytes, started_at, finished_at }: BackupRow) => ({
+const shown = ({ id, type, status, size_bytes, started_at, finished_at }: ListedBackup) => ({
   ...{ id, type, status, size_bytes },
   started_at: rfc3339(started_at),
   finished_at: finished_at === null ? null : rfc3339(finished_at),
 });
 
-const backupsOf = (world: World, cluster: string): BackupRow[] =>
-  world.store.all<BackupRow>("SELECT * FROM backups WHERE cluster = ? ORDER BY number DESC", cluster);
+type ListedBackup = Omit<BackupRow, "contents">;
+
+const backupsOf = (world: World, cluster: string): ListedBackup[] =>
+  world.store.all<ListedBackup>(
+    `SELECT id, number, cluster, type, status, size_bytes, started_at, finished_at FROM backups
+     WHERE cluster = ? ORDER BY number DESC`,
+    cluster,
+  );
 
 /** The rules of backups, restore and fork. */
 export const backups: BackupRules = {
@@ -118,7 +124,9 @@ export const backups: BackupRules = {
     if (!backup && time === undefined) throw refuse(404, "Backup not found");
     if (!backup) throw refuse(422, "invalid pitr_time, there is no backup before it");
     const row = like(world, source, body.name || undefined);
-    fill(world, row, source.id, JSON.parse(backup.contents) as Contents);
+    const sql = "SELECT contents FROM backups WHERE id = ?";
+    const { contents = "{}" } = world.store.get<Pick<BackupRow, "contents">>(sql, backup.id) ?? {};
+    fill(world, row, source.id, JSON.parse(contents) as Contents);
     world.postgres.create(clusterOf(row), {
       cluster: source.id,
       backup: backup.id,

@@ -21,7 +21,7 @@ type StopConfig = NonNullable<MachineConfig["stop_config"]>;
 
 /** How the process is asked to end: as the request says, else as the configuration does. */
 function requestOf(input: Input, signal: StopConfig["signal"], timeout: string | undefined): StopRequest {
-  const { stop_config } = configOf(liveMachineOf(input));
+  const { stop_config } = configOf(input.world, liveMachineOf(input));
   if (timeout !== undefined && parseDuration(timeout) === undefined) {
     const got = JSON.stringify(timeout.slice(0, 40));
     throw refuse(400, `invalid timeout, got ${got}, must be a duration or a number of seconds`);

@@ -26,6 +26,15 @@ export class Text {
   }
 }
 
+/** An answer that is JSON text and may be longer than memory has room for: piece by piece, each made when it is asked for. */
+export class Pieces {
+  readonly pieces: Iterable<string>;
+
+  constructor(pieces: Iterable<string>) {
+    this.pieces = pieces;
+  }
+}
+
 /** An answer under another of the row's statuses, or with headers. */
 export class Reply {
   readonly body: unknown;
@@ -67,7 +76,7 @@ export interface Input<Row extends Omit<Operation, "id"> = Operation> {
 }
 
 type Body<Row> = Row extends { readonly answer: infer A extends z.ZodType }
-  ? z.infer<A> | Text | Reply | Later<z.infer<A>>
+  ? z.infer<A> | Text | Pieces | Reply | Later<z.infer<A>>
   : void | Reply;
 
 /** Refuses, or changes the store and answers. A rule that does not read runs in a transaction. */

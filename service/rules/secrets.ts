@@ -3,7 +3,8 @@ import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SecretRow } from "../store/rows.ts";
-import { sealedName } from "../store/secretValues.ts";
+import { releaseVersion, sealedName } from "../store/secretValues.ts";
+import { sealedMore } from "../store/vault.ts";
 import { touch, type World } from "../world.ts";
 import { appOf, openAppOf } from "./find.ts";
 import type { Caller, Input, Rules } from "./rule.ts";
@@ -20,22 +21,29 @@ export function nextVersion(world: World, app: AppRow): { version: number; Versi
       app.id,
     ) ?? {};
   touch(world, app.id);
+  releaseVersion(world.store, app.id, version - 1);
   return { version, Version: version };
 }
 
 const find = (world: World, app: AppRow, name: string): SecretRow | undefined =>
   world.store.get<SecretRow>("SELECT * FROM secrets WHERE app = ? AND name = ?", app.id, name);
 
-const all = (world: World, app: AppRow): SecretRow[] =>
-  world.store.all<SecretRow>("SELECT * FROM secrets WHERE app = ? ORDER BY name", app.id);
+type Listed = Omit<SecretRow, "value"> & Partial<Pick<SecretRow, "value">>;
 
-function shown(world: World, row: SecretRow, withValue = false) {
+/** Every secret of an App; values are read where they are shown alone. */
+const all = (world: World, app: AppRow, withValues = false): Listed[] =>
+  world.store.all<Listed>(
+    `SELECT app, name, digest, created_at, updated_at${withValues ? ", value" : ""} FROM secrets WHERE app = ? ORDER BY name`,
+    app.id,
+  );
+
+function shown(world: World, row: Listed, withValue = false) {
   const { app, name, value, digest, created_at, updated_at } = row;
   return {
     ...{ name, digest },
     created_at: rfc3339(created_at),
     updated_at: rfc3339(updated_at),
-    ...(withValue ? { value: world.vault.open(sealedName(app, name), value).toString() } : {}),
+    ...(withValue && value ? { value: world.vault.open(sealedName(app, name), value).toString() } : {}),
   };
 }
 
@@ -48,18 +56,29 @@ function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): bo
 // ASSUMED: an App has at most 500 secrets, with values of up to 65,536 characters: every Machine is given all of them.
 const mostSecrets = 500;
 const longestValue = 65_536;
+// ASSUMED: all values of an App together may have 2 MiB: no more fits into the environment of a process on Linux.
+const mostBytes = 2 * 2 ** 20;
 
-/** Refuses what would leave an App with too many secrets, before any of them is sealed. */
+/** Refuses what makes too much of an App's secrets, before any is sealed. What was too much before may stay, and become less. */
 function requireFew(world: World, app: AppRow, values: Readonly<Record<string, string | null>>): void {
-  const names = new Set(
-    world.store.all<{ name: string }>("SELECT name FROM secrets WHERE app = ?", app.id).map(({ name }) => name),
+  const sizes = new Map(
+    world.store
+      .all<{
+        name: string;
+        bytes: number;
+      }>(`SELECT name, length(value) - ${sealedMore} AS bytes FROM secrets WHERE app = ?`, app.id)
+      .map(({ name, bytes }) => [name, bytes]),
   );
-  const before = names.size;
-  for (const [name, value] of Object.entries(values))
-    if (value === null) names.delete(name);
-    else names.add(name);
-  if (names.size > Math.max(mostSecrets, before))
-    throw refuse(400, `invalid values, got ${names.size} secrets in all, an app has at most ${mostSecrets}`);
+  const bytesOf = (): number => [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0);
+  const before = { count: sizes.size, bytes: bytesOf() };
+  for (const [name, value] of Object.entries(values)) {
+    if (value === null) sizes.delete(name);
+    else sizes.set(name, Buffer.byteLength(value));
+  }
+  if (sizes.size > Math.max(mostSecrets, before.count))
+    throw refuse(400, `invalid values, got ${sizes.size} secrets in all, an app has at most ${mostSecrets}`);
+  if (bytesOf() > Math.max(mostBytes, before.bytes))
+    throw refuse(400, `invalid values, got ${bytesOf()} bytes in all the app's secrets, must be at most ${mostBytes}`);
 }
 
 function write(world: World, app: AppRow, name: string, value: string): SecretRow {
@@ -89,7 +108,7 @@ export const secrets: Rules<Group> = {
     const { world, query } = input;
     const app = appOf(input);
     const values = requireSight(input.caller, query.show_secrets);
-    return { secrets: all(world, app).map((row) => shown(world, row, values)) };
+    return { secrets: all(world, app, values).map((row) => shown(world, row, values)) };
   },
 
   update(input) {

@@ -12,7 +12,9 @@ export const tokens: Rules<typeof contract.tokens> = {
     const { world, caller } = input;
     const { slug, name } = ownOrg(input);
     const apps =
-      caller.app === null ? undefined : world.store.all<AppRow>("SELECT * FROM apps WHERE id = ?", caller.app);
+      caller.app === null
+        ? undefined
+        : world.store.all<AppRow>("SELECT * FROM apps WHERE id = ? AND deleting < 2", caller.app);
     return {
       tokens: [
         {

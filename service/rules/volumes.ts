@@ -32,7 +32,7 @@ function sourceOf({ world, caller, body }: Input<Group["create"]>): Source {
   }
   const isReachable = (owner: string): boolean =>
     (caller.app === null || caller.app === owner) &&
-    world.store.get("SELECT 1 FROM apps WHERE id = ? AND org = ?", owner, caller.org) !== undefined;
+    world.store.get("SELECT 1 FROM apps WHERE id = ? AND org = ? AND deleting < 2", owner, caller.org) !== undefined;
   if (body.snapshot_id !== undefined) {
     const snapshot = world.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", body.snapshot_id);
     if (!snapshot || !isReachable(snapshot.app))

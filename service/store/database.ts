@@ -1,8 +1,9 @@
 // The store: one SQLite file, and transactions that several requests share.
-import { chmodSync, closeSync, existsSync, openSync, readdirSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { copyStore } from "./copy.ts";
+import { copyStore, removeDrafts } from "./copy.ts";
+import { keepPrivate } from "./privateFile.ts";
 import { migrations } from "./schema.ts";
 
 /** Path of the store in a data folder. */
@@ -62,6 +63,11 @@ export class Store {
   /** Every row. */
   all<Row>(sql: string, ...values: SQLInputValue[]): Row[] {
     return this.prepare(sql).all(...values) as Row[];
+  }
+
+  /** Row by row. */
+  each<Row>(sql: string, ...values: SQLInputValue[]): Iterable<Row> {
+    return this.prepare(sql).iterate(...values) as Iterable<unknown> as Iterable<Row>;
   }
 
   /** Runs a statement; only inside {@link write}. */
@@ -171,13 +177,18 @@ function withResolvers(): { promise: Promise<void>; resolve: () => void; reject:
 /** Opens the file and brings its tables up to date. Used by the service and, beside it, by commands. */
 export function open(file: string): DatabaseSync {
   let db: DatabaseSync | undefined;
+  const begun = existsSync(file);
   try {
     if (file !== ":memory:") makePrivate(file);
     db = new DatabaseSync(file);
     db.exec(
-      "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000",
+      "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16000",
     );
+    // A step that puts a new table in the place of an old one would delete whatever refers to it.
+    db.exec("PRAGMA foreign_keys = OFF");
+    if (begun) requireContents(db, file);
     migrate(db, file);
+    db.exec("PRAGMA foreign_keys = ON");
     return db;
   } catch (error) {
     db?.close();
@@ -196,7 +207,7 @@ const isFileError = (error: unknown): boolean => error instanceof Error && "sysc
 /** Lets nobody else read the store; SQLite makes the files beside it like the store itself. */
 function makePrivate(file: string): void {
   closeSync(openSync(file, "a", 0o600));
-  for (const one of [file, ...besides(file)]) if (existsSync(one)) chmodSync(one, 0o600);
+  for (const one of [file, ...besides(file)]) keepPrivate(one);
 }
 
 /** What to say of a store that is damaged: what may be put in its place, and how. */
@@ -222,6 +233,19 @@ export function requireWhole({ db }: Pick<Store, "db">, file: string): void {
 
 /** Number of the schema a store has. */
 export const schemaOf = (db: DatabaseSync): number => Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
+
+/**
+ * Throws a StoreError when a store is empty that was not: nothing but its log held what was written, and the log is lost. To
+ * begin anew without a word would hide that.
+ */
+function requireContents(db: DatabaseSync, file: string): void {
+  if (schemaOf(db) > 0) return;
+  const beside = ["key", "token"].filter((name) => existsSync(join(dirname(file), name)));
+  if (beside.length === 0) return;
+  throw new StoreError(
+    `${file} is empty, and the ${beside.join(" and the ")} beside it are not: ${basename(file)}-wal, which held what was written, is lost or cut. Put it or a backup in its place; to begin anew, move ${basename(file)} away.`,
+  );
+}
 
 /** Throws a StoreError when a file was written by a newer service. */
 export function requireKnownSchema(db: DatabaseSync, file: string): void {
@@ -252,6 +276,8 @@ function migrate(db: DatabaseSync, file: string): void {
 
 /** Keeps the store as it is: what reads it beside a transaction sees what was committed before. */
 function backUp(file: string, schema: number): void {
+  // Whoever is at it holds the lock of the store, so that drafts are those of processes that were killed.
+  removeDrafts(file, /^\.backup-\d+\.\d+(-journal)?$/);
   const before = new DatabaseSync(file, { readOnly: true });
   try {
     copyStore(before, `${file}.backup-${schema}`);

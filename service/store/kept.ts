@@ -1,30 +1,74 @@
-// Rows that were read lately. Nearly every request asks for the same App and Machine, and reading them again would be a
-// third of its work.
+// What was read lately. Nearly every request asks for the same App and Machine, and reading them again would be a third of
+// its work. How much is kept is counted in characters: what clients send is as large as they like.
 
-const most = 20_000;
+/** Values by a key, each until something about it changes; when there are too many, all of them go. */
+export class Kept<Value> {
+  readonly #values = new Map<string, Value>();
+  readonly #weigh: (value: Value) => number;
+  readonly #most: number;
+  #weight = 0;
 
-/** Rows by a key, each until something about it changes. */
-export class Kept<Row extends { readonly id: string }> {
-  readonly #rows = new Map<string, Row>();
+  /** `weigh` says about how many characters a value has, `most` how many all of them may have. */
+  constructor(weigh: (value: Value) => number, most: number) {
+    this.#weigh = weigh;
+    this.#most = most;
+  }
+
+  /** The value of a key: the one that is kept, or the one that is found now. That there is none is not kept. */
+  get(key: string, find: () => Value | undefined): Value | undefined {
+    const kept = this.#values.get(key);
+    if (kept !== undefined) return kept;
+    const value = find();
+    if (value === undefined) return undefined;
+    const weight = this.#weigh(value);
+    if (weight > this.#most / 32) return value; // it would drive out everything else
+    if (this.#weight + weight > this.#most) this.clear();
+    this.#values.set(key, value);
+    this.#weight += weight;
+    return value;
+  }
+
+  /** Something about that key changes. */
+  forget(key: string): void {
+    const value = this.#values.get(key);
+    if (value === undefined) return;
+    this.#values.delete(key);
+    this.#weight -= this.#weigh(value);
+  }
+
+  clear(): void {
+    this.#values.clear();
+    this.#weight = 0;
+  }
+}
+
+const mostKeys = 20_000;
+
+/** Rows by a key, each until something about the row of that id changes. */
+export class KeptRows<Row extends { readonly id: string }> {
+  readonly #rows: Kept<Row>;
   readonly #keys = new Map<string, string>();
 
-  /** The row of a key: the one that is kept, or the one that is found now. That there is none is not kept. */
+  constructor(weigh: (row: Row) => number, most: number) {
+    this.#rows = new Kept(weigh, most);
+  }
+
+  /** The row of a key: the one that is kept, or the one that is found now. */
   get(key: string, find: () => Row | undefined): Row | undefined {
-    const kept = this.#rows.get(key);
-    if (kept) return kept;
-    const row = find();
-    if (!row) return undefined;
-    if (this.#rows.size >= most) this.clear();
-    this.#rows.set(key, row);
-    this.#keys.set(row.id, key);
-    return row;
+    return this.#rows.get(key, () => {
+      const row = find();
+      if (!row) return undefined;
+      if (this.#keys.size >= mostKeys) this.clear();
+      this.#keys.set(row.id, key);
+      return row;
+    });
   }
 
   /** Something about the row with that id changes. */
   forget(id: string): void {
     const key = this.#keys.get(id);
     if (key === undefined) return;
-    this.#rows.delete(key);
+    this.#rows.forget(key);
     this.#keys.delete(id);
   }
 

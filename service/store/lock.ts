@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { sqliteCode, StoreError } from "./database.ts";
-import { writePrivately } from "./tokenFile.ts";
+import { writePrivately } from "./privateFile.ts";
 
 /** Who serves a data folder, as `service.json` in it says. */
 export interface Running {
@@ -30,14 +30,18 @@ export function tryLock(file: string, waitMs = 0): Held | undefined {
 }
 
 function attempt(file: string, sql: string): Held | undefined {
-  const db = new DatabaseSync(file);
+  let db: DatabaseSync | undefined;
   try {
-    db.exec(sql);
-    return { release: () => db.close() };
+    const opened = (db = new DatabaseSync(file));
+    opened.exec(sql);
+    return { release: () => opened.close() };
   } catch (error) {
-    db.close();
-    if (sqliteCode(error) === 5) return undefined;
-    throw error;
+    db?.close();
+    const code = sqliteCode(error);
+    if (code === 5) return undefined;
+    if (code === undefined) throw error;
+    const why = code === 11 || code === 26 ? "it holds something else" : `SQLite says ${code}`;
+    throw new StoreError(`${file} cannot be used as a lock: ${why}. Move it away; it is made anew.`);
   }
 }
 

@@ -34,8 +34,7 @@ export interface MachineRow {
   readonly version: string;
   readonly private_ip: string;
   readonly image_ref: string;
-  /** Without `metadata`, which has a life of its own. */
-  readonly config: string;
+  /** JSON; apart from the configuration, for it has a life of its own. */
   readonly metadata: string | null;
   readonly cordoned: number;
   /** Whether it is meant to run once it has settled. */
@@ -47,13 +46,37 @@ export interface MachineRow {
   readonly cpu_kind: string;
   /** Limit set through the balloon device; null while it is that of the configuration. */
   readonly memory_limit_mb: number | null;
-  /** The App's secrets as they were when this version was made, sealed (store/secretValues.ts); null without any. */
-  readonly secrets: Uint8Array | null;
+  /** The App's secrets as they were when this version was made (store/secretValues.ts); null without any. */
+  readonly secret_set: number | null;
   readonly checks: "passing" | "warning" | "critical";
   readonly checked_at: number;
   readonly created_at: number;
   readonly updated_at: number;
   readonly destroyed_at: number | null;
+}
+
+/** What a Machine's row holds beside that, for questions about many Machines. */
+export interface MachineExtras {
+  /** Whether its configuration names Machines it stands by for. */
+  readonly standby: number;
+  /** JSON: what lists of the organization show of its configuration. */
+  readonly brief: string;
+}
+
+/** The columns of a {@link MachineRow}. */
+export const machineColumns = `id, app, name, region, state, version, private_ip, cordoned, launch, restarts, retried_from,
+  cpu_kind, memory_limit_mb, secret_set, checks, checked_at, created_at, updated_at, destroyed_at, image_ref, metadata`;
+
+/** A version of a Machine. */
+export interface VersionRow {
+  readonly machine: string;
+  readonly version: string;
+  /** Characters of what follows. */
+  readonly size: number;
+  /** JSON: the metadata the version came with. */
+  readonly metadata: string | null;
+  /** JSON, without the metadata. */
+  readonly config: string;
 }
 
 /** Something that happened to a Machine. */

@@ -191,4 +191,125 @@ export const migrations: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX backups_cluster ON backups (cluster, number);
   `,
+  `
+  -- SQLite reads a row without a rowid whole for every key it compares, large values too. Here rows have a rowid, their keys
+  -- lie in indexes, and what may be large stands last in its row or in a table of its own: one client's large values cost
+  -- nobody else anything.
+
+  -- The secrets of an App as they were at a version, sealed, once for all Machines that have them. Those of before were
+  -- sealed for one Machine each, and stay so.
+  CREATE TABLE secret_sets (
+    id INTEGER PRIMARY KEY, app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, version INTEGER, machine TEXT,
+    value BLOB NOT NULL
+  );
+  CREATE UNIQUE INDEX secret_sets_version ON secret_sets (app, version);
+  CREATE INDEX secret_sets_machine ON secret_sets (machine) WHERE machine IS NOT NULL;
+  INSERT INTO secret_sets (app, machine, value)
+    SELECT app, id, secrets FROM machines WHERE secrets IS NOT NULL AND destroyed_at IS NULL;
+
+  CREATE TABLE new_machines (
+    id TEXT PRIMARY KEY NOT NULL, app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE,
+    name TEXT NOT NULL, region TEXT NOT NULL, state TEXT NOT NULL, version TEXT NOT NULL, private_ip TEXT NOT NULL,
+    cordoned INTEGER NOT NULL, launch INTEGER NOT NULL, restarts INTEGER NOT NULL, retried_from INTEGER NOT NULL,
+    cpu_kind TEXT NOT NULL, memory_limit_mb INTEGER, secret_set INTEGER, standby INTEGER NOT NULL,
+    checks TEXT NOT NULL, checked_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, destroyed_at INTEGER,
+    image_ref TEXT NOT NULL, brief TEXT NOT NULL, metadata TEXT
+  );
+  INSERT INTO new_machines SELECT id, app, name, region, state, version, private_ip,
+      cordoned, launch, restarts, retried_from, cpu_kind, memory_limit_mb,
+      (SELECT s.id FROM secret_sets s WHERE s.machine = m.id), instr(config, '"standbys"') > 0,
+      checks, checked_at, created_at, updated_at, destroyed_at, image_ref,
+      iif(json_valid(config),
+        '{"image":' || (config -> '$.image') || coalesce(',"guest":' || (config -> '$.guest'), '') || '}', '{"image":""}'),
+      metadata
+    FROM machines m;
+
+  -- The configuration of a version lies here alone, and apart from the metadata it came with.
+  CREATE TABLE new_machine_versions (
+    machine TEXT NOT NULL REFERENCES machines(id) ON DELETE CASCADE, version TEXT NOT NULL, size INTEGER NOT NULL,
+    metadata TEXT, config TEXT NOT NULL, PRIMARY KEY (machine, version)
+  );
+  INSERT INTO new_machine_versions SELECT machine, version, length(config),
+      iif(json_valid(config), config -> '$.metadata', NULL), iif(json_valid(config), json_remove(config, '$.metadata'), config)
+    FROM machine_versions;
+
+  DROP TABLE machines;
+  ALTER TABLE new_machines RENAME TO machines;
+  DROP TABLE machine_versions;
+  ALTER TABLE new_machine_versions RENAME TO machine_versions;
+  CREATE INDEX machines_app ON machines (app, created_at, id);
+  CREATE UNIQUE INDEX machines_name ON machines (app, name) WHERE destroyed_at IS NULL;
+  CREATE INDEX machines_updated ON machines (updated_at, id);
+  CREATE INDEX machines_standby ON machines (app) WHERE standby = 1;
+  CREATE INDEX machines_secret_set ON machines (secret_set) WHERE secret_set IS NOT NULL;
+  CREATE TRIGGER machine_made AFTER INSERT ON machines BEGIN
+    INSERT INTO region_use VALUES (new.region, new.cpu_kind, 1)
+      ON CONFLICT (region, cpu_kind) DO UPDATE SET machines = machines + 1;
+  END;
+  CREATE TRIGGER machine_destroyed AFTER UPDATE OF destroyed_at ON machines
+    WHEN old.destroyed_at IS NULL AND new.destroyed_at IS NOT NULL
+    BEGIN UPDATE region_use SET machines = machines - 1 WHERE region = new.region AND cpu_kind = new.cpu_kind; END;
+  CREATE TRIGGER machine_resized AFTER UPDATE OF cpu_kind ON machines
+    WHEN new.destroyed_at IS NULL AND old.cpu_kind <> new.cpu_kind BEGIN
+    UPDATE region_use SET machines = machines - 1 WHERE region = old.region AND cpu_kind = old.cpu_kind;
+    INSERT INTO region_use VALUES (new.region, new.cpu_kind, 1)
+      ON CONFLICT (region, cpu_kind) DO UPDATE SET machines = machines + 1;
+  END;
+  CREATE TRIGGER machine_removed AFTER DELETE ON machines WHEN old.destroyed_at IS NULL
+    BEGIN UPDATE region_use SET machines = machines - 1 WHERE region = old.region AND cpu_kind = old.cpu_kind; END;
+
+  CREATE TABLE new_leases (
+    machine TEXT PRIMARY KEY NOT NULL REFERENCES machines(id) ON DELETE CASCADE, nonce TEXT NOT NULL, owner TEXT NOT NULL,
+    version TEXT NOT NULL, expires_at INTEGER NOT NULL, description TEXT NOT NULL
+  );
+  INSERT INTO new_leases SELECT machine, nonce, owner, version, expires_at, description FROM leases;
+  DROP TABLE leases;
+  ALTER TABLE new_leases RENAME TO leases;
+
+  CREATE TABLE new_secrets (
+    app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, name TEXT NOT NULL, digest TEXT NOT NULL,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (app, name)
+  );
+  INSERT INTO new_secrets SELECT app, name, digest, created_at, updated_at, value FROM secrets;
+  DROP TABLE secrets;
+  ALTER TABLE new_secrets RENAME TO secrets;
+  CREATE TABLE new_secret_keys (
+    app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, name TEXT NOT NULL, type TEXT NOT NULL,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, public_key BLOB, value BLOB NOT NULL, PRIMARY KEY (app, name)
+  );
+  INSERT INTO new_secret_keys SELECT app, name, type, created_at, updated_at, public_key, value FROM secret_keys;
+  DROP TABLE secret_keys;
+  ALTER TABLE new_secret_keys RENAME TO secret_keys;
+
+  CREATE TABLE new_hostnames (
+    app TEXT NOT NULL REFERENCES apps(id) ON DELETE CASCADE, hostname TEXT NOT NULL,
+    owner_code TEXT NOT NULL, acme_requested INTEGER NOT NULL, acme_status TEXT, acme_created_at INTEGER,
+    issued_at INTEGER, expires_at INTEGER,
+    custom_status TEXT, custom_created_at INTEGER, custom_expires_at INTEGER, custom_issuer TEXT, custom_type TEXT,
+    dns_seen INTEGER NOT NULL, ownership_seen INTEGER NOT NULL, attempts TEXT NOT NULL,
+    rate_limited_until INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+    problems TEXT NOT NULL, custom_key BLOB, custom_chain TEXT, PRIMARY KEY (app, hostname)
+  );
+  INSERT INTO new_hostnames SELECT app, hostname, owner_code, acme_requested, acme_status, acme_created_at,
+      issued_at, expires_at, custom_status, custom_created_at, custom_expires_at, custom_issuer, custom_type,
+      dns_seen, ownership_seen, attempts, rate_limited_until, created_at, updated_at, problems, custom_key, custom_chain
+    FROM hostnames;
+  DROP TABLE hostnames;
+  ALTER TABLE new_hostnames RENAME TO hostnames;
+
+  CREATE TABLE new_backups (
+    id TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL UNIQUE,
+    cluster TEXT NOT NULL REFERENCES clusters(id) ON DELETE CASCADE, type TEXT NOT NULL, status TEXT NOT NULL,
+    size_bytes INTEGER, started_at INTEGER NOT NULL, finished_at INTEGER, contents TEXT NOT NULL
+  );
+  INSERT INTO new_backups SELECT id, number, cluster, type, status, size_bytes, started_at, finished_at, contents FROM backups;
+  DROP TABLE backups;
+  ALTER TABLE new_backups RENAME TO backups;
+  CREATE INDEX backups_cluster ON backups (cluster, number);
+
+  -- Deleting an App looks for what is its own; without these it would read what is everybody's.
+  CREATE INDEX snapshots_app ON snapshots (app);
+  CREATE INDEX attachments_app ON attachments (app);
+  `,
 ];

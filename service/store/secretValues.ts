@@ -1,5 +1,6 @@
-// The values of an App's secrets, opened. Only what needs them in clear text asks here.
-import type { SecretRow } from "./rows.ts";
+// The values of an App's secrets, opened. Only what needs them in clear text asks here. A Machine keeps those of its last
+// update: all of a version lie sealed in one set, for every Machine that has them.
+import type { AppRow, MachineRow, SecretRow } from "./rows.ts";
 import type { Store } from "./database.ts";
 import type { Vault } from "./vault.ts";
 
@@ -8,20 +9,57 @@ type Values = Readonly<Record<string, string>>;
 /** Name a secret's value is sealed under. */
 export const sealedName = (app: string, name: string): string => `secret/${app}/${name}`;
 
-const machineName = (machine: string): string => `machine/${machine}`;
-
-/** The secrets of an App as they are now, sealed for a Machine that keeps them until its next update; null without any. */
-export function sealFor(
-  { store, vault }: { readonly store: Store; readonly vault: Vault },
-  app: string,
-  machine: string,
-): Uint8Array | null {
-  const rows = store.all<SecretRow>("SELECT * FROM secrets WHERE app = ? ORDER BY name", app);
-  if (rows.length === 0) return null;
-  const values = rows.map(({ name, value }) => [name, vault.open(sealedName(app, name), value).toString()]);
-  return vault.seal(machineName(machine), JSON.stringify(Object.fromEntries(values)));
+interface Access {
+  readonly store: Store;
+  readonly vault: Vault;
 }
 
-/** What was sealed for a Machine, by name. */
-export const openFor = ({ vault }: { readonly vault: Vault }, machine: string, sealed: Uint8Array | null): Values =>
-  sealed === null ? {} : (JSON.parse(vault.open(machineName(machine), sealed).toString()) as Values);
+interface SetRow {
+  readonly version: number | null;
+  readonly value: Uint8Array;
+}
+
+/** Name a set is sealed under: its App and version; one of before, its Machine. */
+const setName = (version: number | null, { app, id }: Pick<MachineRow, "app" | "id">): string =>
+  version === null ? `machine/${id}` : `secrets/${app}/${version}`;
+
+/** The set with the secrets of an App as they are now, made when there is none; null without any secrets. */
+export function currentSet({ store, vault }: Access, { id: app, secrets_version }: AppRow): number | null {
+  if (secrets_version === 0) return null;
+  const sql = "SELECT id FROM secret_sets WHERE app = ? AND version = ?";
+  const there = store.get<{ id: number }>(sql, app, secrets_version);
+  if (there) return there.id;
+  const rows = store.all<Pick<SecretRow, "name" | "value">>(
+    "SELECT name, value FROM secrets WHERE app = ? ORDER BY name",
+    app,
+  );
+  if (rows.length === 0) return null;
+  const values = rows.map(({ name, value }) => [name, vault.open(sealedName(app, name), value).toString()]);
+  const name = setName(secrets_version, { app, id: "" });
+  const value = vault.seal(name, JSON.stringify(Object.fromEntries(values)));
+  store.insert("secret_sets", { app, version: secrets_version, value });
+  return store.get<{ id: number }>(sql, app, secrets_version)?.id ?? null;
+}
+
+/** A Machine has let go of a set: it goes with the last one, unless the next Machine is given it too. */
+export function releaseSet(store: Store, set: number | null): void {
+  if (set === null) return;
+  store.run(
+    `DELETE FROM secret_sets WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM machines WHERE secret_set = ?1)
+       AND NOT EXISTS (SELECT 1 FROM apps a WHERE a.id = secret_sets.app AND a.secrets_version = secret_sets.version)`,
+    set,
+  );
+}
+
+/** The secrets of an App have a new version: the set of the one before goes, unless a Machine has it. */
+export function releaseVersion(store: Store, app: string, version: number): void {
+  const sql = "SELECT id FROM secret_sets WHERE app = ? AND version = ?";
+  releaseSet(store, store.get<{ id: number }>(sql, app, version)?.id ?? null);
+}
+
+/** The values a Machine has, by name. */
+export function secretsOf({ store, vault }: Access, machine: Pick<MachineRow, "app" | "id" | "secret_set">): Values {
+  if (machine.secret_set === null) return {};
+  const set = store.get<SetRow>("SELECT version, value FROM secret_sets WHERE id = ?", machine.secret_set);
+  return set ? (JSON.parse(vault.open(setName(set.version, machine), set.value).toString()) as Values) : {};
+}

@@ -1,8 +1,9 @@
 // The token made at the first start: only the user can read it, and only the file has it in clear text.
-import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Ids } from "../ids.ts";
 import type { Store } from "./database.ts";
+import { keepPrivate, writePrivately } from "./privateFile.ts";
 import { addToken, Tokens } from "./tokens.ts";
 
 /** Path of the token of organization `personal`. */
@@ -11,7 +12,7 @@ export const tokenFile = (folder: string): string => join(folder, "token");
 /** The token of organization `personal`; made at the first start, or when the file was lost. */
 export function ownToken(store: Store, folder: string | undefined, ids: Ids, now: number): string {
   if (folder !== undefined && existsSync(tokenFile(folder))) {
-    chmodSync(tokenFile(folder), 0o600);
+    keepPrivate(tokenFile(folder));
     const token = readFileSync(tokenFile(folder), "utf8").trim();
     if (token !== "" && new Tokens(store).find(token, now)) return token;
   }
@@ -19,11 +20,4 @@ export function ownToken(store: Store, folder: string | undefined, ids: Ids, now
   addToken(store, token, { slug: "personal", name: "first", expiresAt: null }, now);
   if (folder !== undefined) writePrivately(tokenFile(folder), `${token}\n`);
   return token;
-}
-
-/** Writes a file that only the user can read, whole or not at all. */
-export function writePrivately(file: string, text: string): void {
-  const draft = `${file}.${process.pid}`;
-  writeFileSync(draft, text, { mode: 0o600 });
-  renameSync(draft, file);
 }

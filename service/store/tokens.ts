@@ -84,7 +84,7 @@ export const listTokens = (store: Pick<Access, "all">, now: number): ListedToken
   store.all<ListedToken>(
     `SELECT substr(t.hash, 1, ${idLength}) AS id, t.name, o.slug AS org, a.name AS app, t.read_only, t.created_at, t.expires_at
      FROM tokens t JOIN orgs o ON o.id = t.org LEFT JOIN apps a ON a.id = t.app
-     WHERE t.expires_at IS NULL OR t.expires_at > ? ORDER BY t.created_at, id`,
+     WHERE (t.expires_at IS NULL OR t.expires_at > ?) AND (t.app IS NULL OR a.deleting < 2) ORDER BY t.created_at, id`,
     now,
   );
 
@@ -131,7 +131,8 @@ export class Tokens {
     // Found by its hash, which tells nothing of the token by the time it takes; compared in constant time all the same.
     const row = this.#store.get<TokenRow>(
       `SELECT t.hash, t.org, o.slug, t.owner, t.app, t.read_only, t.expires_at AS expiresAt
-       FROM tokens t JOIN orgs o ON o.id = t.org WHERE t.hash = ?`,
+       FROM tokens t JOIN orgs o ON o.id = t.org LEFT JOIN apps a ON a.id = t.app
+       WHERE t.hash = ? AND (t.app IS NULL OR a.deleting < 2)`,
       hashed,
     );
     if (!row || !timingSafeEqual(Buffer.from(row.hash), Buffer.from(hashed))) return undefined;

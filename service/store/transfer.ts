@@ -1,8 +1,8 @@
 // A whole service in one file, and back; and a store begun anew.
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, constants, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { requireStore } from "./beside.ts";
-import { copyStore } from "./copy.ts";
+import { copyStore, removeDrafts } from "./copy.ts";
 import {
   besides,
   damaged,
@@ -14,7 +14,8 @@ import {
   storeFile,
 } from "./database.ts";
 import { lockData } from "./lock.ts";
-import { tokenFile, writePrivately } from "./tokenFile.ts";
+import { keepPrivate, syncFile, syncFolder, writePrivately } from "./privateFile.ts";
+import { tokenFile } from "./tokenFile.ts";
 import { addToken } from "./tokens.ts";
 import { keyFile } from "./vault.ts";
 
@@ -83,17 +84,20 @@ export function importStore(folder: string, file: string): void {
   try {
     if (existsSync(store))
       throw new StoreError(`${store} is there already; choose another --data folder, or move it away first`);
-    copyFileSync(file, draft);
-    chmodSync(draft, 0o600);
+    removeDrafts(store, /^\.\d+(-journal)?$/); // of imports that were killed
+    copyFileSync(file, draft, constants.COPYFILE_EXCL);
+    keepPrivate(draft);
     const { key, token } = unpack(draft, file);
     const there = readIfThere(keyFile(folder));
     if (there !== null && there !== key)
       throw new StoreError(`${keyFile(folder)} belongs to other data; move it away first`);
+    syncFile(draft);
     if (key !== null) writePrivately(keyFile(folder), `${key}\n`);
     if (token !== null) writePrivately(tokenFile(folder), `${token}\n`);
     // A log of writes to another store must not be taken for one of this store.
     for (const beside of besides(store)) rmSync(beside, { force: true });
     renameSync(draft, store);
+    syncFolder(store);
   } catch (error) {
     throw fileProblem(error, file, "imported");
   } finally {

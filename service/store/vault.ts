@@ -1,11 +1,11 @@
 // Secrets at rest: values are sealed with a key that lies in a file of its own beside the data, so that a copy of the
 // database alone gives nothing away.
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
-import { chmodSync, existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RandomBytes } from "../ids.ts";
 import { StoreError } from "./database.ts";
-import { writePrivately } from "./tokenFile.ts";
+import { keepPrivate, writePrivately } from "./privateFile.ts";
 
 /** Path of the key. */
 export const keyFile = (folder: string): string => join(folder, "key");
@@ -13,6 +13,9 @@ export const keyFile = (folder: string): string => join(folder, "key");
 const algorithm = "aes-256-gcm";
 const nonceLength = 12;
 const tagLength = 16;
+
+/** Bytes by which a sealed value is longer than the value. */
+export const sealedMore = nonceLength + tagLength;
 
 /** Seals and opens values. */
 export class Vault {
@@ -57,7 +60,7 @@ export function openVault(folder: string | undefined, random: RandomBytes, seale
   if (folder === undefined) return new Vault(() => random(32), random);
   const file = keyFile(folder);
   if (existsSync(file)) {
-    chmodSync(file, 0o600);
+    keepPrivate(file);
     const key = Buffer.from(readFileSync(file, "utf8").trim(), "base64");
     if (key.length !== 32) throw new StoreError(`${file} is damaged. Put a backup in its place.`);
     return new Vault(() => key, random);

@@ -23,6 +23,8 @@ function dice(seed: string): (sides: number) => number {
   };
 }
 
+const ofNow = "machine_versions c ON c.machine = m.id AND c.version = m.version";
+
 // Every query finds what must not be.
 const contradictions = {
   "a transient state nothing leads out of": `SELECT id, state FROM machines m WHERE state IN (${Object.keys(steps)
@@ -37,16 +39,18 @@ const contradictions = {
     "SELECT id FROM machines m WHERE NOT EXISTS (SELECT 1 FROM machine_versions v WHERE v.machine = m.id AND v.version = m.version)",
   "a destroyed Machine that holds something":
     "SELECT id FROM machines m WHERE state = 'destroyed' AND EXISTS (SELECT 1 FROM leases l WHERE l.machine = m.id)",
-  "a volume held by a Machine that does not mount it":
-    "SELECT v.id FROM volumes v JOIN machines m ON m.id = v.machine WHERE m.destroyed_at IS NULL AND instr(m.config, v.id) = 0",
-  "a mount whose volume is not held":
-    "SELECT m.id FROM machines m, volumes v WHERE m.destroyed_at IS NULL AND instr(m.config, v.id) > 0 AND v.machine IS NOT m.id",
+  "a volume held by a Machine that does not mount it": `SELECT v.id FROM volumes v JOIN machines m ON m.id = v.machine JOIN ${ofNow} WHERE m.destroyed_at IS NULL AND instr(c.config, v.id) = 0`,
+  "a mount whose volume is not held": `SELECT m.id FROM machines m JOIN ${ofNow}, volumes v WHERE m.destroyed_at IS NULL AND instr(c.config, v.id) > 0 AND v.machine IS NOT m.id`,
   "a bound volume on its way out":
     "SELECT id FROM volumes WHERE machine IS NOT NULL AND state IN ('scheduling_destroy', 'pending_destroy')",
   "two snapshots being written":
     "SELECT volume FROM snapshots WHERE status = 'pending' GROUP BY volume HAVING count(*) > 1",
   "a region whose use is miscounted":
     "SELECT region FROM region_use u WHERE machines <> (SELECT count(*) FROM machines m WHERE m.region = u.region AND m.cpu_kind = u.cpu_kind AND destroyed_at IS NULL)",
+  "secrets that are not there":
+    "SELECT id FROM machines WHERE secret_set IS NOT NULL AND secret_set NOT IN (SELECT id FROM secret_sets)",
+  "secrets that nobody has":
+    "SELECT s.id FROM secret_sets s JOIN apps a ON a.id = s.app WHERE s.version <> a.secrets_version AND s.id NOT IN (SELECT secret_set FROM machines WHERE secret_set IS NOT NULL)",
 } as const;
 
 test.each(seeds)("nothing contradicts itself in the life %s", async (seed) => {

@@ -1,6 +1,6 @@
 // What the service says about itself without an interface: whether it is well, and its figures.
 import { expect, test } from "vitest";
-import { withApp } from "./client.ts";
+import { withApp, withStillClock } from "./client.ts";
 
 /** The figures by name and labels. */
 async function figures({ url, token }: { url: string; token: string }): Promise<ReadonlyMap<string, number>> {
@@ -24,7 +24,8 @@ async function figures({ url, token }: { url: string; token: string }): Promise<
 }
 
 test("requests, Machines, waits, the store, limits and faults are counted", async () => {
-  const scene = await withApp({ rateLimits: "documented", delays: "believable" });
+  // The clock stands still: the Machine is where it was made however long the requests take.
+  const scene = await withStillClock({ rateLimits: "documented" });
   const { call, fail, machine, machines } = scene;
   const { id } = await machine({}, { skip_launch: true });
   fail({ operation: "apps.get", status: "reset" }, { operation: "apps.get", nth: 2, status: 500 });

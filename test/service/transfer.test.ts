@@ -1,11 +1,23 @@
 // The data as a whole: begun anew, copied into one file and back, brought up to date, and refused when it is damaged.
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createService, startLocal, type Service } from "../../service/index.ts";
 import { lockData } from "../../service/store/lock.ts";
 import { migrations } from "../../service/store/schema.ts";
+import { exportStore, importStore } from "../../service/store/transfer.ts";
 import { caller } from "./client.ts";
 import { command, folder, foreground, start } from "./command.ts";
 
@@ -264,4 +276,65 @@ test("an export in the place of a damaged store brings everything back, secrets 
   for (const end of ["", "-wal", "-shm"]) rmSync(join(data, `service.db${end}`), { force: true });
   expect(await command(["import", file, "--data", data])).toMatchObject({ code: 0, err: "" });
   expect(await held(data)).toEqual({ token, value: secret, machine: "one" });
+});
+
+test("F46 a store whose log is lost is refused with a sentence, not begun anew without a word", async () => {
+  for (const lose of ["removed", "cut"]) {
+    const data = folder();
+    const running = createService({ data, delays: "none" });
+    await ask(running, "POST", "/apps", { name: "web", org_slug: "personal" });
+    const copied = folder();
+    mkdirSync(copied, { recursive: true });
+    for (const name of ["service.db", "key", "token"]) copyFileSync(join(data, name), join(copied, name));
+    if (lose === "cut") writeFileSync(join(copied, "service.db-wal"), "");
+    await running.close();
+    const { code, err } = await command(["start", "--data", copied, "--listen", "127.0.0.1:0"]);
+    expect([lose, code, err.trim().split("\n").length]).toEqual([lose, 1, 1]);
+    expect(err).toContain("service.db is empty, and the key and the token beside it are not: service.db-wal");
+    expect(err).toContain("to begin anew, move service.db away");
+    for (const name of readdirSync(copied)) if (name.startsWith("service.db")) rmSync(join(copied, name));
+    await createService({ data: copied }).close();
+  }
+});
+
+test("F46 a lock with other content is refused with a sentence", async () => {
+  const data = folder();
+  mkdirSync(data, { recursive: true });
+  writeFileSync(join(data, "service.lock"), "this is no lock, and long enough to be read as a database ".repeat(50));
+  const { code, err } = await command(["start", "--data", data, "--listen", "127.0.0.1:0"]);
+  expect([code, err]).toEqual([
+    1,
+    `machines-service: ${join(data, "service.lock")} cannot be used as a lock: it holds something else. Move it away; it is made anew.\n`,
+  ]);
+});
+
+test("F46 a link in a data folder is not followed to change who may read what it leads to, nor to write a draft", async () => {
+  const data = folder();
+  await filled(data);
+  const elsewhere = join(data, "../elsewhere");
+  writeFileSync(elsewhere, readFileSync(join(data, "token")), { mode: 0o644 });
+  chmodSync(elsewhere, 0o644);
+  rmSync(join(data, "token"));
+  symlinkSync(elsewhere, join(data, "token"));
+  await createService({ data }).close();
+  expect(statSync(elsewhere).mode & 0o777).toBe(0o644);
+  const target = join(data, "../target");
+  writeFileSync(target, "precious");
+  symlinkSync(target, join(data, `../all.machines.${process.pid}`));
+  exportStore(data, join(data, "../all.machines"));
+  expect(readFileSync(target, "utf8")).toBe("precious");
+});
+
+test("F46 what a killed upgrade or import left half-written goes with the next one", async () => {
+  const data = folder();
+  oldStore(data);
+  writeFileSync(join(data, "service.db.backup-1.4242"), "half");
+  await createService({ data }).close();
+  expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual(["service.db.backup-1"]);
+  const [whole, other] = [join(data, "../whole.machines"), folder()];
+  exportStore(data, whole);
+  mkdirSync(other, { recursive: true });
+  writeFileSync(join(other, "service.db.4242"), "half");
+  importStore(other, whole);
+  expect(readdirSync(other).filter((name) => /\d/.test(name))).toEqual([]);
 });

@@ -1,0 +1,113 @@
+// Deleting what may have very many parts: some of them at a time, each time in a transaction of its own, so that nobody waits
+// for all of them. What is being removed is found by nobody any more, and the timer in the store goes on after a kill.
+import { releaseSet } from "../store/secretValues.ts";
+import { touch, type World } from "../world.ts";
+import { findMachine, subjectOf } from "./machines.ts";
+
+/** Rows and pages of the store that are given up in one transaction: some 10 ms. */
+export const unitsAtOnce = 1000;
+
+const rowsAtOnce = 200;
+
+interface Part {
+  readonly table: string;
+  /** The column that tells those of one owner apart. */
+  readonly key: string;
+  /** What its timers are for, in SQL; none when left out. */
+  readonly subject?: string;
+  /** Rows and pages that go with it, in SQL. */
+  readonly units: string;
+  /** What else goes with it. */
+  readonly with?: (world: World, key: string) => void;
+}
+
+interface Found {
+  readonly key: string;
+  readonly subject: string | null;
+  readonly units: number;
+}
+
+/** Ends what runs: its timers are deleted after this, those that it makes now too. */
+function endMachine(world: World, id: string): void {
+  const machine = findMachine(world, id);
+  if (machine?.destroyed_at === null) world.runtime.destroy(subjectOf(world, machine));
+  touch(world, id);
+}
+
+const partsOfApp: readonly Part[] = [
+  {
+    table: "machines",
+    key: "id",
+    subject: "id",
+    units: `5 + (SELECT count(*) + coalesce(sum(size), 0) / 4096 FROM machine_versions v WHERE v.machine = t.id)
+      + (SELECT count(*) FROM events e WHERE e.machine = t.id)`,
+    with: endMachine,
+  },
+  { table: "volumes", key: "id", subject: "id", units: "2", with: touch },
+  { table: "snapshots", key: "id", subject: "id", units: "2" },
+  {
+    table: "hostnames",
+    key: "hostname",
+    subject: "t.app || '/' || hostname",
+    units: "2 + coalesce(octet_length(custom_chain), 0) / 4096",
+  },
+  { table: "ips", key: "number", units: "1" },
+  { table: "secrets", key: "name", units: "1 + octet_length(value) / 4096" },
+  { table: "secret_keys", key: "name", units: "1 + octet_length(value) / 4096" },
+  { table: "secret_sets", key: "id", units: "1 + octet_length(value) / 4096" },
+  { table: "attachments", key: "cluster", units: "1" },
+  { table: "tokens", key: "hash", units: "1" },
+];
+
+const partsOfCluster: readonly Part[] = [
+  { table: "attachments", key: "app", units: "1" },
+  {
+    table: "databases",
+    key: "name",
+    units: "1 + (SELECT count(*) FROM extensions e WHERE e.cluster = t.cluster AND e.database = t.name)",
+  },
+  { table: "database_users", key: "name", units: "1" },
+  { table: "backups", key: "id", subject: "id", units: "1 + octet_length(contents) / 4096" },
+];
+
+/** Removes parts until there are none, or until it is enough for once. True when there are none. */
+function removeSome(world: World, owner: "app" | "cluster", id: string, parts: readonly Part[]): boolean {
+  const { store } = world;
+  let units = 0;
+  for (const { table, key, subject = "NULL", units: size, with: more } of parts) {
+    const sql = `SELECT ${key} AS key, ${subject} AS subject, ${size} AS units FROM ${table} t WHERE ${owner} = ? LIMIT ${rowsAtOnce}`;
+    for (let some = store.all<Found>(sql, id); some.length > 0; some = store.all<Found>(sql, id))
+      for (const found of some) {
+        if (units >= unitsAtOnce) return false;
+        units += found.units;
+        more?.(world, found.key);
+        if (found.subject !== null) store.run("DELETE FROM timers WHERE subject = ?", found.subject);
+        store.run(`DELETE FROM ${table} WHERE ${owner} = ? AND ${key} = ?`, id, found.key);
+      }
+  }
+  return true;
+}
+
+/** An App goes with everything in it (bodies 3). From the beginning on nobody finds it, and its name is free. */
+export function removeApp(world: World, id: string): void {
+  const { store, timers } = world;
+  const app = store.get<{ name: string; deleting: number }>("SELECT name, deleting FROM apps WHERE id = ?", id);
+  if (!app) return;
+  if (app.deleting < 2) store.update("apps", "id", id, { deleting: 2, name: `${app.name}/${id}` });
+  touch(world, id);
+  if (removeSome(world, "app", id, partsOfApp)) store.run("DELETE FROM apps WHERE id = ?", id);
+  else timers.goOn("app.remove", id);
+}
+
+/** What was in a cluster that is gone goes too. */
+export function clearCluster(world: World, id: string): void {
+  if (!removeSome(world, "cluster", id, partsOfCluster)) world.timers.goOn("cluster.clear", id);
+}
+
+/** A Machine that was destroyed is no longer shown to anybody. */
+export function forgetMachine(world: World, id: string): void {
+  const set = findMachine(world, id)?.secret_set ?? null;
+  world.store.run("DELETE FROM machines WHERE id = ?", id);
+  releaseSet(world.store, set);
+  touch(world, id);
+}

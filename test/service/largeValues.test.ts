@@ -1,0 +1,153 @@
+// What is large in one App costs no other anything: where it lies, how often, and how much of it there may be (F46).
+import { expect, test } from "vitest";
+import { touch } from "../../service/world.ts";
+import { withApp } from "./client.ts";
+
+const mi = 2 ** 20;
+
+test("F46 no table whose values a client makes as long as it likes is read whole for every key that is compared", async () => {
+  const { service } = await withApp();
+  const { store } = service.world;
+  const withoutRowid = store
+    .all<{ name: string; sql: string }>("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
+    .filter(({ sql }) => /WITHOUT ROWID/i.test(sql))
+    .map(({ name }) => name);
+  for (const table of ["machines", "machine_versions", "secrets", "secret_sets", "secret_keys", "hostnames", "leases"])
+    expect(withoutRowid).not.toContain(table);
+  expect(withoutRowid).not.toContain("backups");
+  const machines = store.all<{ name: string }>("SELECT name FROM pragma_table_info('machines')");
+  expect(machines.map(({ name }) => name)).not.toEqual(expect.arrayContaining(["config"]));
+});
+
+test("F46 the secrets of a version lie sealed once, for as long as a Machine has them or the next one is given them", async () => {
+  const { call, machines, machine, service } = await withApp();
+  const sets = () => service.world.store.all("SELECT version FROM secret_sets ORDER BY version");
+  const env = async (id: string) =>
+    (await call("POST", `${machines}/${id}/exec`, { command: ["env"] })).body.stdout
+      .split("\n")
+      .filter((line: string) => line.startsWith("ONE="));
+  await call("POST", "/apps/web/secrets/ONE", { value: "1" });
+  const [a, b] = [(await machine()).id, (await machine()).id];
+  expect(sets()).toEqual([{ version: 1 }]);
+  await call("POST", "/apps/web/secrets/ONE", { value: "2" });
+  expect(sets()).toEqual([{ version: 1 }]);
+  await call("POST", `${machines}/${b}`, { config: { image: "nginx" } });
+  expect(sets()).toEqual([{ version: 1 }, { version: 2 }]);
+  expect([await env(a), await env(b)]).toEqual([["ONE=1"], ["ONE=2"]]);
+  await call("DELETE", `${machines}/${a}?force=true`);
+  expect(sets()).toEqual([{ version: 2 }]);
+  await call("DELETE", `${machines}/${b}?force=true`);
+  expect(sets()).toEqual([{ version: 2 }]); // the next Machine is given it
+  await call("POST", "/apps/web/secrets/ONE", { value: "3" });
+  expect(sets()).toEqual([]);
+  const without = (await call("POST", machines, { config: { image: "nginx" }, skip_secrets: true })).body;
+  expect([await env(without.id), sets()]).toEqual([[], []]);
+  await machine();
+  await call("DELETE", "/apps/web");
+  expect(sets()).toEqual([]);
+});
+
+test("F46 an update that is refused leaves the secrets a Machine has", async () => {
+  const { call, machines, machine, service } = await withApp();
+  await call("POST", "/apps/web/secrets/ONE", { value: "1" });
+  const { id } = await machine();
+  await call("POST", "/apps/web/secrets/ONE", { value: "2" });
+  // The lease comes last; by then the row has been written.
+  const refused = await call("POST", `${machines}/${id}`, { config: { image: "nginx" }, lease_ttl: 9999 });
+  expect(refused.status).toBe(400);
+  expect(service.world.store.all("SELECT version FROM secret_sets")).toEqual([{ version: 1 }]);
+  const { stdout } = (await call("POST", `${machines}/${id}/exec`, { command: ["env"] })).body;
+  expect(stdout).toContain("ONE=1");
+});
+
+test("F46 a configuration has at most 1 Mi characters, and versions at most 8 Mi together", async () => {
+  const { call, machines, machine, service } = await withApp();
+  const config = (length: number) => ({
+    image: "nginx",
+    env: { A: "x".repeat(length - '{"image":"nginx","env":{"A":""}}'.length) },
+  });
+  const { id } = await machine();
+  for (const path of [machines, `${machines}/${id}`]) {
+    const { status, body } = await call("POST", path, { config: config(mi + 1) });
+    expect([status, body.error]).toEqual([400, "invalid config, got 1048577 characters, must be at most 1048576"]);
+  }
+  for (let i = 0; i < 10; i++)
+    expect((await call("POST", `${machines}/${id}`, { config: config(mi) })).status).toBe(200);
+  expect(service.world.store.all("SELECT sum(size) AS sum, count(*) AS n FROM machine_versions")).toEqual([
+    { sum: 8 * mi, n: 8 },
+  ]);
+  expect((await call("GET", `${machines}/${id}`)).body.config).toEqual(config(mi));
+});
+
+test("F46 metadata that comes with a configuration has the same end as any other", async () => {
+  const { call, machines } = await withApp();
+  const made = await call("POST", machines, { config: { image: "nginx", metadata: { a: "x".repeat(70_000) } } });
+  expect([made.status, made.body.error]).toEqual([
+    400,
+    "invalid metadata, got 70008 characters in all, must be at most 65536",
+  ]);
+});
+
+test("F46 all secrets of an App have at most 2 MiB together; what is there already stays", async () => {
+  const { call } = await withApp();
+  const value = "x".repeat(65_536);
+  const values = Object.fromEntries(Array.from({ length: 32 }, (_, i) => [`S${i}`, value]));
+  expect((await call("POST", "/apps/web/secrets", { values })).status).toBe(200);
+  for (const [path, body] of [
+    ["/apps/web/secrets/MORE", { value: "1" }],
+    ["/apps/web/secrets", { values: { MORE: "1" } }],
+  ] as const) {
+    const more = await call("POST", path, body);
+    expect([more.status, more.body.error]).toEqual([
+      400,
+      "invalid values, got 2097153 bytes in all the app's secrets, must be at most 2097152",
+    ]);
+  }
+  expect((await call("GET", "/apps/web/secrets")).body.secrets).toHaveLength(32);
+  expect((await call("POST", "/apps/web/secrets/S0", { value: "1" })).status).toBe(201);
+});
+
+test("F46 pages of an organization end early where Machines are large, and together they are complete", async () => {
+  const { call, machines } = await withApp();
+  const metadata = { a: "x".repeat(65_000) };
+  for (let i = 0; i < 150; i++) await call("POST", machines, { config: { image: "nginx", metadata } });
+  const ids = new Set<string>();
+  let [cursor, pages] = ["", 0];
+  do {
+    const { body } = await call("GET", `/orgs/personal/machines?limit=1000&cursor=${cursor}`);
+    for (const { id } of body.machines) ids.add(id);
+    cursor = body.next_cursor;
+    pages++;
+  } while (cursor !== "");
+  expect([ids.size, pages]).toEqual([150, 3]);
+});
+
+test("F46 a list that is longer than memory should hold is sent in pieces, complete and while others change it", async () => {
+  // A strict service looks at every answer as a whole.
+  const { call, machines, url, token, service } = await withApp({ strict: false });
+  const body = { config: { image: "nginx", env: { A: "x".repeat(mi - 100) } } };
+  const ids: string[] = [];
+  for (let i = 0; i < 12; i++) ids.push((await call("POST", machines, body)).body.id);
+  const answer = await fetch(`${url}/v1${machines}`, { headers: { authorization: `Bearer ${token}` } });
+  expect([answer.status, answer.headers.get("content-length")]).toEqual([200, null]);
+  const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  const read = async (): Promise<boolean> => {
+    const { value, done } = await reader.read();
+    if (value) text += decoder.decode(value, { stream: true });
+    return !done;
+  };
+  await read();
+  const gone = ids.pop() ?? "";
+  // Far behind what the network holds.
+  await service.world.store.write(() => {
+    service.world.store.run("DELETE FROM machines WHERE id = ?", gone);
+    touch(service.world, gone);
+  });
+  while (await read());
+  const found: string[] = JSON.parse(text).map(({ id }: { id: string }) => id);
+  expect(found.filter((id) => id !== gone)).toEqual(ids);
+  const short = await fetch(`${url}/v1${machines}?summary=true`, { headers: { authorization: `Bearer ${token}` } });
+  expect(((await short.json()) as object[]).length).toBe(11);
+});

@@ -1,0 +1,46 @@
+// A process of its own for migration.test.ts: opens a data folder that an older service left, and ends itself with SIGKILL
+// just before or just after the nth statement. Arguments: data folder, n, before|after.
+import { writeSync } from "node:fs";
+import { DatabaseSync, StatementSync, type SQLInputValue } from "node:sqlite";
+import { createService } from "../../service/index.ts";
+
+const [data = "", count = "0", when = "before"] = process.argv.slice(2);
+const fatal = Number(count);
+let statements = 0;
+
+function counted<T>(act: () => T): T {
+  statements++;
+  if (when === "before" && statements === fatal) process.kill(process.pid, "SIGKILL");
+  const result = act();
+  if (statements === fatal) process.kill(process.pid, "SIGKILL");
+  return result;
+}
+
+const run = StatementSync.prototype.run;
+StatementSync.prototype.run = function (this: StatementSync, ...values: SQLInputValue[]) {
+  return counted(() => run.apply(this, values as never));
+} as typeof run;
+
+// A step is many statements in one text. Whatever does not compile yet is the beginning of one.
+const exec = DatabaseSync.prototype.exec;
+DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {
+  let text = "";
+  for (const part of sql.split(/(?<=;)/)) {
+    text += part;
+    try {
+      this.prepare(text);
+    } catch (error) {
+      if (/incomplete input|no statements/.test(String(error))) continue; // the latter: a comment with a semicolon
+      throw error;
+    }
+    const whole = text;
+    text = "";
+    counted(() => exec.call(this, whole));
+  }
+  if (text.trim() !== "") counted(() => exec.call(this, text));
+};
+
+void (async () => {
+  await createService({ data, delays: "none" }).close();
+  writeSync(1, `${statements}\n`);
+})();

@@ -1,0 +1,102 @@
+// A data folder of before is brought up to date with everything in it, also when that is cut short (F28, F46). KILL_STRIDE=1
+// tries every statement; the test takes a few of them.
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, expect, test } from "vitest";
+import { createService } from "../../service/index.ts";
+import { wholeTest } from "../support/patience.mts";
+import { held, writeOldFolder } from "./oldFolder.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "machines-migration-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const at = `/apps/web/machines/${held.machine}`;
+
+/** Looks through a service whether everything of the old folder is there. */
+async function verify(data: string): Promise<void> {
+  const service = createService({ data, delays: "none", strict: true });
+  try {
+    const call = async (method: "GET" | "POST", path: string, payload?: object, nonce = "n") => {
+      const headers = { authorization: `Bearer ${service.token}`, "svc-machine-lease-nonce": nonce };
+      const answer = await service.app.inject({ method, url: `/v1${path}`, headers, ...(payload ? { payload } : {}) });
+      return { status: answer.statusCode, body: answer.body === "" ? undefined : answer.json() };
+    };
+    const env = async () => (await call("POST", `${at}/exec`, { command: ["env"] })).body.stdout.split("\n");
+    const machine = (await call("GET", `${at}?include_leases=true`)).body;
+    expect(machine).toMatchObject({ state: "started", version: held.versions[1], lease: { description: "mine" } });
+    expect(machine.config).toEqual({ ...held.config, metadata: held.metadata });
+    expect((await call("GET", `${at}/versions`)).body).toEqual([
+      { version: held.versions[1], user_config: { ...held.config, metadata: { role: "new" } } },
+      { version: held.versions[0], user_config: { image: "nginx:1", metadata: { role: "old" } } },
+    ]);
+    expect((await call("GET", "/orgs/personal/machines")).body.machines).toMatchObject([
+      { id: held.machine, config: { image: "nginx:2", guest: held.config.guest, metadata: held.metadata } },
+      { id: "00000000000002", config: { image: "nginx" } },
+    ]);
+    expect((await call("GET", "/apps/web/secrets?show_secrets=true")).body.secrets).toMatchObject(
+      Object.entries(held.secrets).map(([name, value]) => ({ name, value })),
+    );
+    expect((await call("GET", "/apps/web/certificates")).body.certificates).toMatchObject([
+      { hostname: "www.example.com" },
+    ]);
+    // Sealed for this Machine alone, and without `TWO`.
+    expect(await env()).toContain("ONE=older");
+    expect((await env()).filter((line: string) => line.startsWith("TWO="))).toEqual([]);
+    expect((await call("POST", at, { config: held.config })).status).toBe(200);
+    expect(await env()).toEqual(expect.arrayContaining(["ONE=first", "TWO=second"]));
+    const { store } = service.world;
+    expect(store.all("SELECT version, machine FROM secret_sets")).toEqual([{ version: 3, machine: null }]);
+    expect(store.all("SELECT cpu_kind, machines FROM region_use")).toEqual([{ cpu_kind: "shared", machines: 2 }]);
+    expect(store.all("SELECT id FROM machines WHERE standby = 1")).toEqual([{ id: "00000000000002" }]);
+    expect(store.all("PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
+    expect(store.all("PRAGMA foreign_key_check")).toEqual([]);
+    expect(store.get("PRAGMA foreign_keys")).toEqual({ foreign_keys: 1 });
+  } finally {
+    await service.close();
+  }
+}
+
+test("F46 a data folder with large values inside its rows opens with everything in it, and is kept as it was", async () => {
+  const data = join(folder, "whole");
+  writeOldFolder(data);
+  await verify(data);
+  const backup = new DatabaseSync(join(data, "service.db.backup-2"), { readOnly: true });
+  expect(backup.prepare("SELECT count(*) AS n FROM machines WHERE secrets IS NOT NULL").get()).toEqual({ n: 1 });
+  backup.close();
+});
+
+test(
+  "F28 F46 killed at a statement of it, the folder opens with everything in it and nothing lies about",
+  { timeout: process.env["KILL_STRIDE"] === undefined ? wholeTest : 24 * wholeTest },
+  async () => {
+    const old = join(folder, "old");
+    writeOldFolder(old);
+    const program = join(__dirname, "migratedRun.ts");
+    const command = (data: string, ...more: string[]): string[] => [
+      "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
+      program,
+      data,
+      ...more,
+    ];
+    const copy = (name: string): string => {
+      const data = join(folder, name);
+      cpSync(old, data, { recursive: true });
+      return data;
+    };
+    const statements = Number(execFileSync(process.execPath, command(copy("counted")), { encoding: "utf8" }));
+    expect(statements).toBeGreaterThan(50);
+    const stride = Number(process.env["KILL_STRIDE"] ?? Math.floor(statements / 9) + 1);
+    for (let nth = 1 + (stride > 1 ? 4 : 0); nth <= statements; nth += stride) {
+      const when = nth % 2 === 0 ? "before" : "after";
+      const data = copy(`${nth}`);
+      const { signal } = spawnSync(process.execPath, command(data, String(nth), when), { encoding: "utf8" });
+      expect([nth, when, signal]).toEqual([nth, when, "SIGKILL"]);
+      await verify(data);
+      expect(readdirSync(data).filter((name) => /\d/.test(name))).toEqual(["service.db.backup-2"]);
+      rmSync(data, { recursive: true, force: true });
+    }
+  },
+);

@@ -1,0 +1,151 @@
+// Deleting what has very many parts goes piece by piece, and nobody finds it from the first piece on (F46).
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test, vi } from "vitest";
+import { createService, type Service } from "../../service/index.ts";
+import { unitsAtOnce } from "../../service/lifecycle/removal.ts";
+import { callerWith, withApp } from "./client.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "machines-removal-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Copies the App's one Machine and volume many times, by SQL. */
+function fill({ world: { store } }: Pick<Service, "world">, count: number): Promise<void> {
+  const names = (table: string) =>
+    store.all<{ name: string }>("SELECT name FROM pragma_table_info(?)", table).map(({ name }) => name);
+  const copy = (table: string, replaced: Record<string, string>): string =>
+    `INSERT INTO ${table} SELECT ${names(table)
+      .map((name) => replaced[name] ?? name)
+      .join(", ")} FROM ${table} LIMIT 1`;
+  const id = "printf('%014x', ?1)";
+  const all = [
+    copy("machines", { id, name: "printf('copy-%d', ?1)" }),
+    copy("machine_versions", { machine: id }),
+    copy("events", { machine: id }),
+    copy("volumes", { id: "printf('vol_%d', ?1)", machine: "NULL" }),
+    "INSERT INTO timers (due, kind, subject, data) VALUES (9e14, 'volume.backup', printf('vol_%d', ?1), '')",
+  ];
+  return store.write(() => {
+    for (let i = 1; i <= count; i++) for (const sql of all) store.run(sql, i);
+  });
+}
+
+const counted = ["machines", "machine_versions", "events", "volumes", "secrets", "secret_sets", "tokens", "timers"];
+const rows = ({ world }: Pick<Service, "world">): number[] =>
+  counted.map((table) => world.store.get<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)?.n ?? -1);
+
+async function filled(options: Parameters<typeof withApp>[0] = {}, count = 3000) {
+  const app = await withApp(options);
+  await app.call("POST", "/apps/web/secrets/ONE", { value: "1" });
+  await app.call("POST", "/apps", { name: "other", org_slug: "personal" });
+  const before = rows(app.service);
+  before[counted.indexOf("secrets")] = 0;
+  const deploy = (await app.call("POST", "/apps/web/deploy_token", {})).body.token as string;
+  await app.machine();
+  await app.volume();
+  await fill(app.service, count);
+  return { ...app, before, deploy };
+}
+
+const patient = { timeout: 60_000, interval: 10 };
+const isGone = ({ world }: Pick<Service, "world">): Promise<void> =>
+  vi.waitFor(() => expect(world.store.all("SELECT 1 FROM apps WHERE deleting > 0")).toEqual([]), patient);
+
+/** Lets nothing go on after a commit until it is told to. */
+function held({ world: { store, waits } }: Pick<Service, "world">): { goOn(): Promise<void> } {
+  const { hooks } = store;
+  store.hooks = { ...hooks, afterCommit: (touched) => waits.wake(touched) };
+  return {
+    goOn() {
+      store.hooks = hooks;
+      return store.write(() => {});
+    },
+  };
+}
+
+/** Notes how many rows each commit removes. */
+function watched({ world: { store } }: Pick<Service, "world">): { readonly removed: number[] } {
+  const total = () =>
+    counted.reduce((n, table) => n + (store.get<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)?.n ?? 0), 0);
+  const removed: number[] = [];
+  let last = total();
+  const { hooks } = store;
+  store.hooks = {
+    ...hooks,
+    afterCommit(touched) {
+      const now = total();
+      removed.push(last - now);
+      last = now;
+      hooks.afterCommit(touched);
+    },
+  };
+  return { removed };
+}
+
+test("F46 an App with very many parts is gone for everybody at once, and goes in pieces", async () => {
+  const { service, call, machines, url, deploy, before } = await filled();
+  const [{ id }] = service.world.store.all<{ id: string }>("SELECT id FROM machines LIMIT 1") as [{ id: string }];
+  const { removed } = watched(service);
+  const still = held(service);
+  expect((await call("DELETE", "/apps/web")).status).toBe(202);
+  expect(rows(service)[0]).toBeGreaterThan(0);
+  expect((await call("GET", "/apps/web")).status).toBe(404);
+  expect((await call("GET", `${machines}/${id}`)).status).toBe(404);
+  expect((await call("GET", "/apps?org_slug=personal")).body).toMatchObject({
+    total_apps: 1,
+    apps: [{ name: "other" }],
+  });
+  expect((await call("GET", "/orgs/personal/machines")).body.machines).toEqual([]);
+  expect((await call("GET", "/orgs/personal/volumes")).body.volumes).toEqual([]);
+  const late = callerWith({ url, service }, "late", { app: undefined });
+  expect((await late("GET", "/apps/web")).status).toBe(404);
+  expect([401, 404]).toContain(
+    (await fetch(`${url}/v1/apps/web`, { headers: { authorization: `Bearer ${deploy}` } })).status,
+  );
+  expect((await call("POST", "/apps", { name: "web", org_slug: "personal" })).status).toBe(201); // its name is free
+  await still.goOn();
+  await isGone(service);
+  const left = rows(service);
+  left[counted.indexOf("tokens")] = before[counted.indexOf("tokens")] ?? 0;
+  expect(left).toEqual(before);
+  expect(removed.length).toBeGreaterThan(5);
+  // A piece may end with a Machine that has more rows than were left for it.
+  expect(Math.max(...removed)).toBeLessThan(unitsAtOnce + 300);
+  expect(service.world.store.all("SELECT machines FROM region_use WHERE machines <> 0")).toEqual([]);
+});
+
+test("F46 a removal that was cut short goes on after a start", async () => {
+  const data = join(folder, "data");
+  const { service, call, close } = await filled({ data });
+  held(service);
+  await call("DELETE", "/apps/web");
+  await close();
+  const again = createService({ data, delays: "none" });
+  try {
+    expect(rows(again)[0]).toBeGreaterThan(0);
+    again.world.clock.advance(2000);
+    await isGone(again);
+    expect(rows(again)[0]).toBe(0);
+  } finally {
+    await again.close();
+  }
+});
+
+test("F46 what is in a cluster goes in pieces once it is deleted, and is shown to nobody", async () => {
+  const { service, call } = await withApp();
+  const { data } = (await call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic", name: "db" }))
+    .body;
+  const { store } = service.world;
+  await store.write(() => {
+    for (let i = 0; i < 5000; i++) store.insert("databases", { cluster: data.id, name: `d${i}`, created_at: 0 });
+  });
+  const still = held(service);
+  expect((await call("DELETE", `/postgres/${data.id}`)).status).toBeLessThan(300);
+  const left = () => store.all("SELECT 1 FROM databases").length;
+  expect(left()).toBeGreaterThan(2000);
+  expect((await call("GET", `/postgres/${data.id}/databases`)).status).toBe(410);
+  await still.goOn();
+  await vi.waitFor(() => expect(left()).toBe(0), patient);
+  expect(store.all("SELECT 1 FROM timers WHERE kind = 'cluster.clear'")).toEqual([]);
+});
