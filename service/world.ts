@@ -40,10 +40,15 @@ export interface World {
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
 }
 
+/** Says that something about this Machine changes that its row does not hold. */
+export function touchAnswer(world: World, id: string): void {
+  world.machineTexts.forget(id);
+  world.store.touch(id);
+}
+
 /** Says that something about this Machine, volume or App changes: answers kept for it are void, and waiters look again. */
 export function touch(world: World, id: string): void {
-  world.machineTexts.forget(id);
+  touchAnswer(world, id);
   world.appRows.forget(id);
   world.machineRows.forget(id);
-  world.store.touch(id);
 }

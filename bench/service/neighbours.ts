@@ -1,4 +1,4 @@
-// npm run bench:service:neighbours: how long a client waits at most while another one does what is expensive. The service
+// npm run bench:neighbours: how long a client waits at most while another one does what is expensive. The service
 // runs as a process of its own, with its data on the disk; what is sent is as large as the service takes it.
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";

@@ -2,7 +2,7 @@
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { parseDuration } from "../../api/schema.ts";
 import { machineColumns, type EventRow, type MachineExtras, type MachineRow } from "../store/rows.ts";
-import { touch, type World } from "../world.ts";
+import { touch, touchAnswer, type World } from "../world.ts";
 import type { About, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
 import { releaseSet, secretsOf } from "../store/secretValues.ts";
 import { rfc3339 } from "./clock.ts";
@@ -80,12 +80,17 @@ export function stopRequest({ signal = "SIGINT", timeout }: MachineConfig["stop_
 
 /** Changes a Machine's row; `updated_at` moves with every change. */
 export function changeMachine(world: World, machine: MachineRow, changes: MachineChanges): MachineRow {
-  const all = { ...changes, updated_at: world.clock.now() };
-  world.store.update("machines", "id", machine.id, all);
+  const all: MachineChanges = { ...changes, updated_at: world.clock.now() };
+  const { brief: _brief, standby: _standby, ...seen } = all;
+  const changed = { ...machine, ...seen };
+  // A Machine that was just made enters its first state as it is.
+  const names = Object.keys(all) as (keyof MachineRow)[];
+  if (names.some((name) => all[name] !== machine[name])) world.store.update("machines", "id", machine.id, all);
   touch(world, machine.id);
   if (changes.secret_set !== undefined && changes.secret_set !== machine.secret_set)
     releaseSet(world.store, machine.secret_set);
-  return { ...machine, ...all };
+  world.machineRows.set(machine.id, changed);
+  return changed;
 }
 
 /** Writes an event. ASSUMED: the latest 100 events of a Machine are kept; 50 is the most that can be asked for. */
@@ -103,7 +108,7 @@ export function record(world: World, machine: MachineRow, cause: Cause, moved: b
     moved: moved ? 1 : 0,
   };
   world.store.insert("events", event);
-  touch(world, machine.id);
+  touchAnswer(world, machine.id);
   const old = "SELECT id FROM events WHERE machine = ? ORDER BY id DESC LIMIT 1 OFFSET ?";
   const last = world.store.get<{ id: string }>(old, machine.id, eventsKept);
   if (last) world.store.run("DELETE FROM events WHERE machine = ? AND id <= ?", machine.id, last.id);

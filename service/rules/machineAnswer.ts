@@ -56,12 +56,18 @@ export const leaseMember = (lease: LeaseRow | undefined): object =>
     ? { lease: { description: lease.description, expires_at: Math.ceil(lease.expires_at / 1000), owner: lease.owner } }
     : {};
 
+type ShownEvent = Pick<EventRow, "id" | "type" | "status" | "source" | "timestamp" | "request">;
+
 /** The latest events, newest first. */
-export const latestEvents = (world: World, id: string, limit: number): EventRow[] =>
-  world.store.all<EventRow>("SELECT * FROM events WHERE machine = ? ORDER BY id DESC LIMIT ?", id, limit);
+export const latestEvents = (world: World, id: string, limit: number): ShownEvent[] =>
+  world.store.all<ShownEvent>(
+    "SELECT id, type, status, source, timestamp, request FROM events WHERE machine = ? ORDER BY id DESC LIMIT ?",
+    id,
+    limit,
+  );
 
 /** An event as JSON text. `request` is null where there are no details (bodies 5.1). */
-export function eventText({ id, type, status, source, timestamp, request }: EventRow): string {
+export function eventText({ id, type, status, source, timestamp, request }: ShownEvent): string {
   return `${JSON.stringify({ id, type, status, source, timestamp }).slice(0, -1)},"request":${request ?? "null"}}`;
 }
 

@@ -5,7 +5,7 @@ import { configOf, enter, findMachine, operate, record, schedule } from "../life
 import { refuse } from "../refusal.ts";
 import { type AppRow, type LeaseRow, type MachineExtras, type MachineRow, type VersionRow } from "../store/rows.ts";
 import { currentSet } from "../store/secretValues.ts";
-import type { World } from "../world.ts";
+import { touch, type World } from "../world.ts";
 import { liveMachineOf, machineOf, openAppOf, appOf } from "./find.ts";
 import { inside } from "./inside.ts";
 import { grant, leases, liveLease } from "./leases.ts";
@@ -278,6 +278,7 @@ function cordon(input: Input, cordoned: 0 | 1) {
   const machine = liveMachineOf(input);
   if (machine.cordoned !== cordoned) {
     world.store.update("machines", "id", machine.id, { cordoned, updated_at: world.clock.now() });
+    touch(world, machine.id);
     record(world, machine, { type: cordoned === 1 ? "cordon" : "uncordon", source: "user" }, false);
   }
   return { ok: true };

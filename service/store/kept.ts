@@ -19,13 +19,18 @@ export class Kept<Value> {
     const kept = this.#values.get(key);
     if (kept !== undefined) return kept;
     const value = find();
-    if (value === undefined) return undefined;
+    if (value !== undefined) this.set(key, value);
+    return value;
+  }
+
+  /** What the value of a key is now. */
+  set(key: string, value: Value): void {
+    this.forget(key);
     const weight = this.#weigh(value);
-    if (weight > this.#most / 32) return value; // it would drive out everything else
+    if (weight > this.#most / 32) return; // it would drive out everything else
     if (this.#weight + weight > this.#most) this.clear();
     this.#values.set(key, value);
     this.#weight += weight;
-    return value;
   }
 
   /** Something about that key changes. */
