@@ -6,7 +6,7 @@ const end = "-----END CERTIFICATE-----";
 
 /** The blocks of a text. No pattern: it would look for the end of each beginning anew, in a text that may have thousands. */
 function* blocksIn(text: string): Generator<string> {
-  for (let from = text.indexOf(begin); from >= 0; ) {
+  for (let from = text.indexOf(begin); from >= 0;) {
     const to = text.indexOf(end, from);
     if (to < 0) return;
     yield text.slice(from, to + end.length);

@@ -90,7 +90,8 @@ export function answerError(operation: Operation, url: string, answer: Answer, c
   const requestId = requestIdOf(answer);
   const code: ErrorCode =
     operation.repeat === "once" && (answer.status === 408 || answer.status >= 500) ? "ambiguous" : "api";
-  const location = answer.status >= 300 && answer.status < 400 ? ` to ${quotable(answer.headers["location"] ?? "nowhere", 200)}` : "";
+  const location =
+    answer.status >= 300 && answer.status < 400 ? ` to ${quotable(answer.headers["location"] ?? "nowhere", 200)}` : "";
   const where = `${operation.method} ${url}${requestId === undefined ? "" : `, request ${requestId}`}`;
   return new ApiError({
     status: answer.status,

@@ -206,7 +206,10 @@ export async function waitForChecks(api: Api, key: MachineKey, progress: (messag
     const failing = (live.checks ?? []).filter(({ status }) => status !== "passing");
     if (failing.length === 0 && (live.checks ?? []).length > 0) return live;
     const list = failing
-      .map(({ name, status, output }) => `${name ?? "?"} is ${status ?? "unknown"}${output ? ` (${quotable(output, 200)})` : ""}`)
+      .map(
+        ({ name, status, output }) =>
+          `${name ?? "?"} is ${status ?? "unknown"}${output ? ` (${quotable(output, 200)})` : ""}`,
+      )
       .join("; ");
     if (api.clock.now() + everyCheck >= api.deadline.at) {
       throw new MachinesError(

@@ -79,6 +79,13 @@ export function guardedDiff(resource: Resource, id: string, state: Values, news:
   return found;
 }
 
+/**
+ * A deletion is told the state alone: what guards an object finds it by the owner there, which an alias has moved (R11). The
+ * update that follows rewrites the state and sends nothing.
+ */
+export const isRenamed = ({ losesData }: Resource, olds: Values, news: Values): boolean =>
+  losesData !== undefined && contextOf(olds).owner !== undefined && contextOf(olds).owner !== contextOf(news).owner;
+
 /** The diff of what is gone with what it lay in: it has to be created again. */
 function withLoss(found: Diff, parent: string | undefined): Diff {
   if (parent === undefined || found.replaces.includes(parent)) return found;

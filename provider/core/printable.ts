@@ -8,7 +8,10 @@ const named: Readonly<Record<string, string>> = { "\b": "\\b", "\f": "\\f", "\n"
 /** A character as JSON writes it, so that a text that is JSON stays JSON. */
 const escaped = (character: string): string =>
   named[character] ??
-  Array.from({ length: character.length }, (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, "0")}`).join("");
+  Array.from(
+    { length: character.length },
+    (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, "0")}`,
+  ).join("");
 
 /** A text whose control characters are shown and do nothing; line breaks and tabs stay. */
 export const printable = (text: string): string =>

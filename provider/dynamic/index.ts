@@ -11,6 +11,7 @@ import { toldOf } from "../core/errors.ts";
 import {
   create,
   guardedDiff,
+  isRenamed,
   InitializationFailed,
   read,
   refuseToReplace,
@@ -130,13 +131,6 @@ export function provider(type: string): dynamic.ResourceProvider {
     delete: (id, props: Values) => quietly([props], async (caller) => remove(resource, id, props, await caller())),
   };
 }
-
-/**
- * A deletion is told the state alone: what guards an object finds it by the owner there, which an alias has moved (R11). The
- * update that follows rewrites the state and sends nothing.
- */
-const isRenamed = ({ losesData }: Resource, olds: Values, news: Values): boolean =>
-  losesData !== undefined && contextOf(olds).owner !== undefined && contextOf(olds).owner !== contextOf(news).owner;
 
 /**
  * The state of an object that is there but not as it should be must name its provider too: the host adds that only to the

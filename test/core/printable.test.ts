@@ -49,7 +49,11 @@ describe("F49: text of others", () => {
 });
 
 describe("a secret in it", () => {
-  const secret = fc.string({ minLength: 12, maxLength: 60, unit: fc.constantFrom("a", "B", "\n", "\r", '"', "\\", "7") });
+  const secret = fc.string({
+    minLength: 12,
+    maxLength: 60,
+    unit: fc.constantFrom("a", "B", "\n", "\r", '"', "\\", "7"),
+  });
 
   test("is found where its control characters are shown", () => {
     fc.assert(

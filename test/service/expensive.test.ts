@@ -135,7 +135,10 @@ test("F48 a Machine that an older version let ask for too much runs like any oth
   const { id } = await make({ env: { MACHINES_SIMULATE: "deaf" } });
   const { store, machineRows, machineTexts } = service.world;
   await store.write(() =>
-    store.run(`UPDATE machines SET config = replace(config, 'deaf', '${"deaf,".repeat(700_000)}') WHERE id = ?`, id),
+    store.run(
+      `UPDATE machine_versions SET config = replace(config, 'deaf', '${"deaf,".repeat(700_000)}') WHERE machine = ?`,
+      id,
+    ),
   );
   machineRows.clear();
   machineTexts.clear();

@@ -13,6 +13,7 @@ import { readConfig } from "../../provider/core/config.ts";
 import {
   create,
   guardedDiff,
+  isRenamed,
   read,
   refuseToReplace,
   remove,
@@ -324,7 +325,8 @@ class Process implements ProviderProcess {
         const found = guardedDiff(resource, id, json(state), json(inputs));
         await alive(refuseToReplace(resource, id, json(inputs), found, () => Promise.resolve(caller)));
         const { changes, replaces, deleteBeforeReplace } = found;
-        if (changes.length === 0) return contextOf(state).unfinished === true ? "update" : "same";
+        const isLeft = contextOf(state).unfinished === true || isRenamed(resource, state, inputs);
+        if (changes.length === 0) return isLeft ? "update" : "same";
         return replaces.length === 0 ? "update" : deleteBeforeReplace ? "delete-replace" : "replace";
       },
       changed: (id, state, inputs) => {
