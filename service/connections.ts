@@ -92,14 +92,22 @@ function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLi
     owed.delete(socket);
     socket.destroy();
   };
+  // All before it has been cut, so that nothing is passed over twice: in a flood, looking from the start takes long.
+  let order = waiting.values();
+  const oldest = (): Socket | undefined => {
+    const { value } = order.next();
+    if (value) return value;
+    order = waiting.values();
+    return order.next().value;
+  };
   const wait = (socket: Socket): void => {
     waiting.delete(socket);
     waiting.add(socket);
-    const [oldest] = waiting;
-    if (oldest && waiting.size > mostWaiting) return cut(oldest);
-    if (!oldest || waiting.size + owed.size <= most) return;
+    if (waiting.size <= mostWaiting && waiting.size + owed.size <= most) return;
     // Answers that nobody reads go before somebody new is turned away.
-    cut((oldest === socket ? [...owed.keys()].find(isUnread) : undefined) ?? oldest);
+    const unread = waiting.size === 1 ? [...owed.keys()].find(isUnread) : undefined;
+    const first = unread ?? oldest();
+    if (first) cut(first);
   };
   const take = (socket: Socket): void => {
     socket.once("close", () => {

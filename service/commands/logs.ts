@@ -1,7 +1,7 @@
 // logs: the log of the service in the background.
 import { existsSync, readFileSync, watchFile } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
-import { logFile } from "../local/daemon.ts";
+import { logFile, olderLog } from "../local/log.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { print } from "./print.ts";
@@ -14,7 +14,8 @@ interface LogsFlags {
 
 function logs(_: LogsFlags, command: Command): void {
   const { data, follow, lines } = command.optsWithGlobals<LogsFlags>();
-  const file = logFile(dataFolder(data));
+  const folder = dataFolder(data);
+  const file = logFile(folder);
   if (!existsSync(file)) throw new Problem(`there is no log at ${file} yet`);
   const text = readFileSync(file, "utf8");
   const all = text.split("\n").slice(0, -1);
@@ -23,7 +24,10 @@ function logs(_: LogsFlags, command: Command): void {
   let shown = Buffer.byteLength(text);
   watchFile(file, { interval: 200 }, () => {
     const now = readFileSync(file);
-    process.stdout.write(now.subarray(now.length < shown ? 0 : shown));
+    // It was put aside; what came before that and was not shown is there.
+    const isAnother = now.length < shown;
+    if (isAnother && existsSync(olderLog(folder))) process.stdout.write(readFileSync(olderLog(folder)).subarray(shown));
+    process.stdout.write(now.subarray(isAnother ? 0 : shown));
     shown = now.length;
   });
 }

@@ -4,6 +4,7 @@ import { Option, type Command } from "commander";
 import { delayProfiles } from "../lifecycle/delays.ts";
 import { findRunning, startLocal, stopLocal } from "../local/daemon.ts";
 import { parseListen } from "../local/listen.ts";
+import { keyWarning } from "../local/certificate.ts";
 import { dataFolder, settled, type LocalOptions } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { report, serve } from "../local/serve.ts";
@@ -37,6 +38,8 @@ async function start(_: StartFlags, command: Command): Promise<void> {
   const { allowHost, json = false, detach, report: reported, ...rest } = command.optsWithGlobals<StartFlags>();
   const options = settled({ ...rest, ...(allowHost ? { allowHosts: allowHost } : {}) });
   const listen = options.listen ?? defaultListen;
+  const warning = reported ? undefined : keyWarning(options.tlsKey);
+  if (warning !== undefined) process.stderr.write(`machines-service: ${warning}\n`);
   if (detach) {
     const asked = options.listen;
     if (asked !== undefined) requireSameAddress(findRunning(options.data), asked);

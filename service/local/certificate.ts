@@ -1,5 +1,6 @@
 // The certificate HTTPS is served with, read and judged before anything listens.
 import { createPrivateKey, X509Certificate } from "node:crypto";
+import { statSync } from "node:fs";
 import type { Tls } from "../connections.ts";
 import { readFile } from "./files.ts";
 import { Problem } from "./problem.ts";
@@ -10,6 +11,14 @@ function parsed<T>(option: string, file: string, what: string, parse: () => T): 
   } catch {
     throw new Problem(`${option}: ${file} holds no ${what} in PEM that can be read without a passphrase`);
   }
+}
+
+/** What is wrong with who may read the file of a private key, as a sentence; undefined when nothing is. */
+export function keyWarning(keyFile: string | undefined): string | undefined {
+  if (keyFile === undefined) return undefined;
+  const mode = statSync(keyFile, { throwIfNoEntry: false })?.mode ?? 0;
+  if ((mode & 0o004) === 0) return undefined;
+  return `--tls-key: everybody on this computer can read ${keyFile}; take that away with chmod o-r`;
 }
 
 /** Reads the two files of `--tls-cert` and `--tls-key`; undefined when neither is given. */

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isLocked, readRunning, tryLock, type Held, type Running } from "../store/lock.ts";
 import { tokenFile } from "../store/tokenFile.ts";
 import { mainFile } from "./entry.ts";
+import { largestLog, logFile, olderLog } from "./log.ts";
 import { dataFolder, settled, startArguments, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 
@@ -14,14 +15,9 @@ export interface Local extends Running {
   readonly token: string;
 }
 
-// Bytes of the log at which a start begins another.
-const largestLog = 10_000_000;
 // A start takes half a second; on a busy computer, many times that.
 const patience = 60_000;
 const pause = 10;
-
-/** Log of the service in the background. */
-export const logFile = (folder: string): string => join(folder, "service.log");
 
 /** The service that serves a data folder now. Starts nothing. */
 export function findRunning(folder: string): Running | undefined {
@@ -85,7 +81,7 @@ function openLog(folder: string): number {
   let log = openSync(file, "a", 0o600);
   if (fstatSync(log).size > largestLog) {
     closeSync(log);
-    renameSync(file, `${file}.1`);
+    renameSync(file, olderLog(folder));
     log = openSync(file, "a", 0o600);
   }
   chmodSync(file, 0o600);

@@ -7,26 +7,10 @@ import { createService } from "../service.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
 import { readCertificate } from "./certificate.ts";
 import { hostInUrl, listenProblem, parseListen } from "./listen.ts";
+import { Log } from "./log.ts";
 import { dataFolder, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 import { readRegions } from "./regionsFile.ts";
-
-// One write for all lines of a turn of the event loop: a busy service would spend its time on them. A log that cannot be
-// written (a full disk) is no reason to stop serving.
-let lines: string[] = [];
-function flushLog(): void {
-  const text = lines.join("");
-  lines = [];
-  try {
-    writeSync(2, text);
-  } catch {
-    // There is nowhere left to say it.
-  }
-}
-
-function writeLog(line: string): void {
-  if (lines.push(line) === 1) setImmediate(flushLog);
-}
 
 // Connections the system keeps for us to take. Where there are more, it makes their clients wait a whole second.
 const backlog = 4096;
@@ -44,9 +28,10 @@ export async function serve(options: LocalOptions & { readonly listen: string })
       `${options.listen} can be reached from other computers, and the service speaks plain HTTP; add --tls-cert and --tls-key, or --allow-remote if that is what you want`,
     );
   }
+  const log = new Log(folder);
   const service = createService({
     data: folder,
-    log: { write: writeLog },
+    log,
     delays: options.delays ?? "believable",
     rateLimits: options.rateLimits ?? "off",
     strict: options.strict ?? false,
@@ -61,7 +46,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
     clearRunning(folder);
     void admin?.close(); // its clients are not waited for
     await service.close();
-    flushLog();
+    log.flush();
     process.exit(0); // a client that keeps its connection must not keep the process
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void close(signal));

@@ -47,7 +47,10 @@ function shown(world: World, row: Listed, withValue = false) {
   };
 }
 
-/** ASSUMED: a token that only reads, and one of a single App, see no values. */
+/**
+ * ASSUMED: a token that only reads, and one of a single App, see no values of secrets here. A token of an App may run
+ * commands in its Machines, which are given the values; whoever must not learn them gets a token that only reads.
+ */
 function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): boolean {
   if (asked && (readOnly || app !== null)) throw refuse(403, "unauthorized");
   return asked === true;

@@ -179,6 +179,23 @@ test.skipIf(process.platform !== "linux")(
   },
 );
 
+test("a log that grows large while the service runs is put aside, and nothing of it is lost", async () => {
+  const data = folder();
+  await start(data);
+  await command(["stop", "--data", data]);
+  const log = join(data, "service.log");
+  truncateSync(log, 9_999_500);
+  const { url } = JSON.parse((await start(data, "--json")).out) as { url: string };
+  const asked = 40;
+  for (let i = 0; i < asked; i++) await (await fetch(`${url}/v1/asked-${i}`)).text();
+  await command(["stop", "--data", data]);
+  const [older, newer] = [readFileSync(`${log}.1`, "utf8"), readFileSync(log, "utf8")];
+  expect(statSync(`${log}.1`).mode & 0o777).toBe(0o600);
+  expect(newer.length).toBeLessThan(100_000);
+  const paths = `${older}${newer}`.match(/\/v1\/asked-\d+/g);
+  expect(paths).toEqual(Array.from({ length: asked }, (_, i) => `/v1/asked-${i}`));
+});
+
 test("the log of the background is the user's alone, and a large one is put aside at the next start", async () => {
   const data = folder();
   await start(data);

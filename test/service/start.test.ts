@@ -1,5 +1,5 @@
 // start: its options, each of them also as an environment variable, and how it ends.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { startArguments, type LocalOptions } from "../../service/local/options.t
 import { readRegions } from "../../service/local/regionsFile.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { caller } from "./client.ts";
-import { command, folder, foreground } from "./command.ts";
+import { command, folder, foreground, start } from "./command.ts";
 
 /** Writes a file beside a data folder and gives its path. */
 function beside(data: string, name: string, content: object | string): string {
@@ -147,6 +147,7 @@ function withCertificate(data: string, ...hosts: string[]) {
     until: new Date(Date.now() + 3600_000),
   });
   const [cert, key] = [beside(data, "cert.pem", fullchain), beside(data, "key.pem", private_key)];
+  chmodSync(key, 0o600);
   return { fullchain, cert, key, args: ["--tls-cert", cert, "--tls-key", key] };
 }
 
@@ -181,10 +182,22 @@ test("with a certificate it speaks HTTPS, at any address, and its own commands r
   expect(await command(["seed", seed, "--data", data])).toMatchObject({ code: 0, err: "" });
 });
 
+test("a private key that everybody can read gets a warning, once", async () => {
+  const data = folder();
+  const { key, args } = withCertificate(data, "machines.example");
+  chmodSync(key, 0o644);
+  const { code, err } = await start(data, ...args);
+  expect([code, err]).toEqual([
+    0,
+    `machines-service: --tls-key: everybody on this computer can read ${key}; take that away with chmod o-r\n`,
+  ]);
+});
+
 test("a certificate that cannot be used is one sentence", async () => {
   const data = folder();
   const { cert, key } = withCertificate(data, "machines.example");
   const other = beside(data, "other.pem", makeCertificate({ hosts: ["other.example"] }).private_key);
+  for (const file of [cert, other]) chmodSync(file, 0o600);
   const cases = [
     [["--tls-cert", cert], "--tls-cert needs --tls-key, the file with its private key"],
     [["--tls-key", key], "--tls-key needs --tls-cert, the file with its certificate"],
