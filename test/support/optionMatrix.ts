@@ -100,7 +100,7 @@ function refusal(error: string | undefined): string | undefined {
 /** What became of it, without what an error adds. */
 function change({ before, after, renamed, imported, isThere, isGoneOutside, isForgotten }: Facts): string {
   const now = renamed ?? after;
-  if (before === undefined) return now !== undefined && now.id === imported ? "taken over" : "not made";
+  if (before === undefined) return now !== undefined && now.id === imported ? "imported" : "not created";
   if (now === undefined) {
     if (isThere) return "kept on the service, out of the state";
     return isGoneOutside ? "taken out of the state" : "deleted";
@@ -108,15 +108,15 @@ function change({ before, after, renamed, imported, isThere, isGoneOutside, isFo
   if (renamed !== undefined) {
     if (renamed.id === before.id)
       return renamed.created === before.created ? "moved to the new name" : "given to the new name";
-    return isThere ? "made anew under the new name, original kept" : "deleted, made anew under the new name";
+    return isThere ? "created again under the new name, original kept" : "deleted, created again under the new name";
   }
   if (now.id === imported)
-    return isThere ? "other one taken over, original kept" : "other one taken over, original deleted";
+    return isThere ? "other one imported, original kept" : "other one imported, original deleted";
   if (now.id === before.id && now.created === before.created)
     return now.modified === before.modified ? "unchanged" : "updated in place";
-  if (isGoneOutside) return "made anew";
-  if (isForgotten && now.id === before.id) return "written anew";
-  return isThere && now.id !== before.id ? "made anew, original kept on the service" : "replaced";
+  if (isGoneOutside) return "created again";
+  if (isForgotten && now.id === before.id) return "written again";
+  return isThere && now.id !== before.id ? "created again, original kept on the service" : "replaced";
 }
 
 /** The words of a cell. */

@@ -145,12 +145,18 @@ export const rows: readonly Row[] = [
     ...{ key: "alias", option: "`aliases`", done: "renamed in the program", run: "changes", change: "renamed" },
     later: (kind) => ({ aliases: [{ name: nameOf({ key: "alias" }, kind) }] }),
   },
-  { key: "import", option: "`import`", done: "an object that others made", run: "first", options: imports("import") },
+  {
+    key: "import",
+    option: "`import`",
+    done: "an object that others created",
+    run: "first",
+    options: imports("import"),
+  },
   {
     ...{
       key: "import-dynamic",
       option: "`import`, dynamic binding",
-      done: "an object that others made",
+      done: "an object that others created",
       run: "dynamic",
     },
     options: imports("import-dynamic"),
