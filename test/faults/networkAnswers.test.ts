@@ -1,4 +1,5 @@
-// Answers that are none (F24), too much (F25) or too slow (F26): over a server that sends just these bytes.
+// Answers that are none (F24), too much (F25), too slow (F26) or meant for a terminal (F49): over a server that sends just
+// these bytes.
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
@@ -7,6 +8,7 @@ import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 import { MachinesError, NetworkError } from "../../provider/core/errors.ts";
 import { httpTransport, type Transport } from "../../provider/client/transport.ts";
+import { bindings } from "../support/binding.ts";
 import { jumpingClient, noIntents } from "../support/jumpingClient.ts";
 
 fc.configureGlobal({ seed: 1 });
@@ -300,6 +302,40 @@ describe("F25 answers that are too much", () => {
     expect(asked).toHaveLength(1);
     expect(flooded.taken()).toBeLessThan(16 * MiB);
     await expect.poll(() => open.size).toBe(0);
+  });
+});
+
+describe("F49 answers that would do something to a terminal", () => {
+  const clears = "\u001b[2J\u001b]0;title\u0007\u001b]8;;http://evil.example\u0007click\u001b]8;;\u0007";
+  const foreign = `${clears}\r\nerror: fake line\u202e\u009b31m\u200b ${"x".repeat(3_000_000)}`;
+  const harmful = /[\p{Cc}\p{Cf}]/u;
+  const refusing = (): void => {
+    answer = (socket) =>
+      void socket.write(
+        whole(JSON.stringify({ error: foreign }), { status: "422 No", headers: "svc-request-id: a\u00a0b\u009bm\r\n" }),
+      );
+  };
+
+  test("F49 an error shows what they are, in one line, and quotes the beginning", async () => {
+    refusing();
+    const { message } = await failure(create());
+    expect(message).not.toMatch(harmful);
+    expect(message).toContain("\\u001b[2J\\u001b]0;title\\u0007");
+    expect(message).toContain("click\\u001b]8;;\\u0007\\r\\nerror: fake line\\u202e\\u009b31m\\u200b xxx");
+    expect(message.length).toBeLessThan(1500);
+  });
+
+  test.each(bindings)("F49 the $name binding hands none of it to the engine", async ({ start }) => {
+    refusing();
+    const { bound, close } = await start("App", { url, token });
+    try {
+      const { inputs } = await bound.check({}, { name: "shop" });
+      const error = await bound.create(inputs).catch((reason: unknown) => reason);
+      expect(String(error)).toContain("fake line");
+      expect(String(error)).not.toMatch(harmful);
+    } finally {
+      await close();
+    }
   });
 });
 

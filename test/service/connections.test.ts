@@ -65,7 +65,7 @@ test.each(unfinished)(
   },
 );
 
-test("F47 half of a body with a token is given up too, and nothing is made of it", async () => {
+test("F27, F47: half of a body with a token is given up too, and nothing is made of it", async () => {
   const { url, token, call, service } = await withApp({ connections: { checkMs: 10 } });
   const { server } = service.app;
   const head = `POST /v1/apps HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Length: 1000\r\n\r\n`;
@@ -110,7 +110,7 @@ test("F47 answers that nobody reads are given up", async () => {
   await expect.poll(() => socket.destroyed).toBe(true);
 });
 
-test("F47 whoever opens connections up to the limit closes their own oldest ones, and keeps nobody out", async () => {
+test("F27, F47: whoever opens connections up to the limit closes their own oldest ones, and keeps nobody out", async () => {
   const { url, token, service } = await withApp({ connections: { most: 200, waiting: 100 } });
   const silent = await stubbornOnes(1, url);
   const closed = new Set<Socket>();
