@@ -1,4 +1,4 @@
-// What one client can do to the others: `node bench/service/attacks.ts [--service MAIN] [--only WORDS]`. Plays each attack
+// What one client can do to the others: `npm run bench:attacks [-- --service MAIN] [--only WORDS]`. Plays each attack
 // on a service of its own, and prints how long another client had to wait, and what memory and descriptors it took. With
 // `--service` another version is attacked, by its service/main.ts.
 import { spawn, type ChildProcess } from "node:child_process";

@@ -140,7 +140,8 @@ describe("a failure after the object was made", () => {
     const wire = await wireTo(plugin.port, (answered) => headersIn(answered).length === 0);
     try {
       const machine = fresh();
-      const inputs = await machine.checked(wanted({ env: { BIG: "x".repeat(400_000), MACHINES_SIMULATE: "crash" } }));
+      const big = Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`BIG_${i}`, "x".repeat(50_000)]));
+      const inputs = await machine.checked(wanted({ env: { ...big, MACHINES_SIMULATE: "crash" } }));
       const creating = drive(wire.client, machine.urn).create(inputs);
       await expect.poll(() => headersIn(wire.answered()).at(-1)?.endsHeaders).toBe(true);
       const sizes = headersIn(wire.answered()).map(({ length }) => length);
