@@ -4,7 +4,7 @@ import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
 const begin = "-----BEGIN CERTIFICATE-----";
 const end = "-----END CERTIFICATE-----";
 
-/** The blocks of a text. No pattern: it would look for the end of each beginning anew, in a text that may have thousands. */
+/** The PEM blocks of a text. A pattern would search for an end after every beginning, and a text may have thousands. */
 function* blocksIn(text: string): Generator<string> {
   for (let from = text.indexOf(begin); from >= 0;) {
     const to = text.indexOf(end, from);

@@ -130,7 +130,7 @@ export function createServer({ log, requestId, tls, limits = connectionLimits() 
     try {
       done(null, readBody(body));
     } catch (error) {
-      done(error instanceof Error ? error : refuse(400, "invalid body"));
+      done(error as Error);
     }
   });
   return app;
@@ -354,7 +354,7 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 // What is not HTTP, or is beyond all measure, never becomes a request. ASSUMED: a path beyond 16 KiB is 414, headers beyond
 // that are 431.
 function badConnection(this: FastifyInstance, error: ConnectionError, socket: Socket): void {
-  // Whoever speaks no TLS where it is spoken, or ends in the middle of it, could not read an answer.
+  // A client whose TLS handshake failed cannot read an answer.
   const isHttp = error.code === "ERR_HTTP_REQUEST_TIMEOUT" || error.code?.startsWith("HPE_");
   if (!isHttp || !socket.writable) return void socket.destroy();
   const status = connectionStatus(error);

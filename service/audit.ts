@@ -40,7 +40,7 @@ export interface Audited {
 /** Entries that are kept. */
 export const auditKept = 100_000;
 
-/** The newest entries, oldest first. It counts from the start, and keeps entries from when it is told to. */
+/** The newest entries, oldest first. Every request is counted; entries are kept only after `keep()`. */
 export class Audit {
   readonly #most: number;
   readonly #entries: Audited[] = [];
@@ -53,7 +53,7 @@ export class Audit {
     this.#most = most;
   }
 
-  /** Keeps entries from now on: most services have nobody who reads them, and would only hold their memory. */
+  /** Keeps entries from now on. Without a reader they would only take memory. */
   keep(): void {
     this.#keeps = true;
   }

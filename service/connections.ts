@@ -1,5 +1,5 @@
-// Connections: how long each may keep the service waiting, how many there may be, and which one goes when there are too
-// many. Nobody needs a token to open one, so nobody may keep the others out by opening many.
+// Limits of connections: their number, how long each may take, and which one is closed first. Opening one takes no token, so
+// a client that opens many must not keep the others out.
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";

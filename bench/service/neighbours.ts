@@ -47,7 +47,7 @@ const timed = async (act: () => Promise<unknown>): Promise<number> => {
   return performance.now() - before;
 };
 
-/** Another client, which creates Machines and reads one until it is told to stop; gives its longest wait. */
+/** Another client: it creates Machines and reads one until it is stopped, and returns its longest wait. */
 function other(local: Local, id: string): { end: () => Promise<{ read: number; write: number }> } {
   const over = new AbortController();
   const longest = async (act: () => Promise<unknown>): Promise<number> => {

@@ -133,6 +133,6 @@ declare()
     // What is not ours is a mistake of ours: then it helps to see where it was made.
     const said =
       error instanceof Error && !(error instanceof MachinesError) ? (error.stack ?? error.message) : messageOf(error);
-    process.stderr.write(`pulumi-machines: ${printable(said)}\n`);
+    streams.err(`pulumi-machines: ${said}`);
     process.exitCode = 2;
   });

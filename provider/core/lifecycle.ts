@@ -80,13 +80,13 @@ export function guardedDiff(resource: Resource, id: string, state: Values, news:
 }
 
 /**
- * A deletion is told the state alone: what guards an object finds it by the owner there, which an alias has moved (R11). The
- * update that follows rewrites the state and sends nothing.
+ * Whether an alias gave the resource another name. A deletion gets the state alone, and its guard reads the owner there (R11).
+ * So an update has to write the new owner into the state; it sends nothing.
  */
 export const isRenamed = ({ losesData }: Resource, olds: Values, news: Values): boolean =>
   losesData !== undefined && contextOf(olds).owner !== undefined && contextOf(olds).owner !== contextOf(news).owner;
 
-/** The diff of what is gone with what it lay in: it has to be created again. */
+/** The diff of an object that was deleted with its parent: it has to be created again. */
 function withLoss(found: Diff, parent: string | undefined): Diff {
   if (parent === undefined || found.replaces.includes(parent)) return found;
   const change = { path: [parent], kind: "update", unknown: false, replaces: true } as const;
@@ -127,8 +127,7 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   const call = callOf(resource, "create", inputs, caller);
   await confirmAnyPlace(call.api, placesInState());
   await reportLeftover(resource, owner, call);
-  const replaces = idInState(owner);
-  const context = withStack({ ...contextOf(inputs), ...(replaces === undefined ? {} : { replaces }) });
+  const context = inStateOf(contextOf(inputs), { replaces: idInState(owner) });
   const make = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, context);
     const id = resource.id.render(state);
@@ -149,8 +148,13 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
 }
 
 /** The context as the state keeps it. Without an owner there is no state. */
-const withStack = (context: Context, stack?: string): Context =>
-  context.owner === undefined ? context : { ...context, stack: stack ?? stackId() };
+const inStateOf = (
+  context: Context,
+  { stack, replaces }: { readonly stack?: string | undefined; readonly replaces?: string | undefined },
+): Context =>
+  context.owner === undefined
+    ? context
+    : { ...context, stack: stack ?? stackId(), ...(replaces === undefined ? {} : { replaces }) };
 
 /** A name or a volume that is taken may be the original's, of which the engine says nothing where it replaces by force. */
 function withForce(resource: Resource, owner: string | undefined, error: unknown): unknown {
@@ -267,8 +271,7 @@ export async function update(
 async function change(resource: Resource, id: string, old: Values, inputs: Values, caller: Caller): Promise<Values> {
   const parts = resource.id.parse(id);
   const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
-  const { stack, replaces } = contextOf(old);
-  const context = withStack({ ...contextOf(inputs), ...(replaces === undefined ? {} : { replaces }) }, stack);
+  const context = inStateOf(contextOf(inputs), contextOf(old));
   const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, context);
   warnOf(resource, old, inputs, caller.warn);
   // What the program says now goes before what the state says of the same: how it is done may be a part of it.

@@ -27,7 +27,7 @@ interface Declared {
   readonly isReplaced: boolean;
   /** Id of what this run created for it. */
   readonly createdId: string | undefined;
-  /** Id of what an earlier run replaced by what the state holds, and may have left to be deleted. */
+  /** Id of the object that an earlier run replaced; its deletion may still be pending. */
   readonly replacedId?: string | undefined;
 }
 

@@ -65,9 +65,9 @@ function page<Row extends ListedMachine | VolumeRow>(
 const lengthOf = (row: ListedMachine | VolumeRow): number =>
   "brief" in row ? row.brief.length + (row.metadata?.length ?? 0) : 0;
 
-const summaryColumns =
-  "t.id, t.name, t.region, t.state, t.private_ip, t.version, t.created_at, t.updated_at, '' AS brief, NULL AS metadata";
-const columns = summaryColumns.replace("'' AS brief, NULL AS metadata", "t.brief, t.metadata");
+const ownColumns = "t.id, t.name, t.region, t.state, t.private_ip, t.version, t.created_at, t.updated_at";
+const summaryColumns = `${ownColumns}, '' AS brief, NULL AS metadata`;
+const columns = `${ownColumns}, t.brief, t.metadata`;
 
 /** The rules of the organization lists. */
 export const orgs: Rules<Group> = {

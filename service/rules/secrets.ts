@@ -48,8 +48,8 @@ function shown(world: World, row: Listed, withValue = false) {
 }
 
 /**
- * ASSUMED: a token that only reads, and one of a single App, see no values of secrets here. A token of an App may run
- * commands in its Machines, which are given the values; whoever must not learn them gets a token that only reads.
+ * ASSUMED: read-only tokens and tokens of one App cannot read secret values here. A token of one App can still run commands
+ * in its Machines, which have the values; only a read-only token keeps them hidden.
  */
 function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): boolean {
   if (asked && (readOnly || app !== null)) throw refuse(403, "unauthorized");

@@ -432,7 +432,7 @@ class Run {
       this.#stale ||= this.#stack.pending.some(({ verb }) => verb === "delete" || verb === "update");
       return undefined;
     }
-    const mayRefuse = [...program, ...this.#stack.resources].some(isGuarded) || this.#mayEngineRefuse(program, asked);
+    const mayRefuse = [...program, ...this.#stack.resources].some(isGuarded) || this.#mayBeRefused(program, asked);
     judgeReport(report, process.said, service, mayRefuse);
     this.#steps += report.length;
     this.#failed += failures(report).length;
@@ -465,7 +465,7 @@ class Run {
           this.#unsure.add(kind);
   }
 
-  #mayEngineRefuse(program: readonly Declared[], asked: Asked = {}): boolean {
+  #mayBeRefused(program: readonly Declared[], asked: Asked = {}): boolean {
     return (
       asked.targets !== undefined ||
       // An App replaced by force may hold a volume that the state has forgotten.
