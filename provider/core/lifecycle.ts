@@ -8,6 +8,8 @@ import { diff, isSent, type Diff } from "./diff.ts";
 import { ApiError, MachinesError, PartialStateError, toldOf } from "./errors.ts";
 import {
   claimantOtherThan,
+  formerOwnersIn,
+  formerOwnersOf,
   holderOf,
   idInState,
   isInState,
@@ -127,7 +129,7 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   const call = callOf(resource, "create", inputs, caller);
   await confirmAnyPlace(call.api, placesInState());
   await reportLeftover(resource, owner, call);
-  const context = inStateOf(contextOf(inputs), { replaces: idInState(owner) });
+  const context = inStateOf(resource, contextOf(inputs), { formerOwners: formerOwnersOf(owner) });
   const make = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, context);
     const id = resource.id.render(state);
@@ -147,14 +149,15 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
   }
 }
 
-/** The context as the state keeps it. Without an owner there is no state. */
+/** The context as the state keeps it. Without an owner there is no state; former owners matter only where data is guarded. */
 const inStateOf = (
+  { losesData }: Resource,
   context: Context,
-  { stack, replaces }: { readonly stack?: string | undefined; readonly replaces?: string | undefined },
+  { stack = stackId(), formerOwners = [] }: Pick<Context, "stack" | "formerOwners">,
 ): Context =>
   context.owner === undefined
     ? context
-    : { ...context, stack: stack ?? stackId(), ...(replaces === undefined ? {} : { replaces }) };
+    : { ...context, stack, ...(losesData !== undefined && formerOwners.length > 0 ? { formerOwners } : {}) };
 
 /** A name or a volume that is taken may be the original's, of which the engine says nothing where it replaces by force. */
 function withForce(resource: Resource, owner: string | undefined, error: unknown): unknown {
@@ -271,7 +274,9 @@ export async function update(
 async function change(resource: Resource, id: string, old: Values, inputs: Values, caller: Caller): Promise<Values> {
   const parts = resource.id.parse(id);
   const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
-  const context = inStateOf(contextOf(inputs), contextOf(old));
+  const { owner } = contextOf(inputs);
+  const kept = { ...contextOf(old), formerOwners: formerOwnersIn(old, owner) };
+  const context = inStateOf(resource, contextOf(inputs), kept);
   const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, context);
   warnOf(resource, old, inputs, caller.warn);
   // What the program says now goes before what the state says of the same: how it is done may be a part of it.
@@ -286,8 +291,8 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
         inputs: forHandler(resource, inputs),
         old: forHandler(resource, old),
         unfinished: contextOf(old).unfinished ?? false,
-        owner: contextOf(inputs).owner,
-        otherClaimant: claimantFor(contextOf(inputs).owner),
+        owner,
+        otherClaimant: claimantFor(owner),
       }),
     );
   } catch (error) {
@@ -346,7 +351,7 @@ function inputsOf(resource: Resource, state: Values): Values {
   for (const name of Object.keys(resource.inputFields)) {
     if (state[name] !== undefined && !left.includes(name)) inputs[name] = state[name];
   }
-  const { stack: _stack, replaces: _replaces, ...context } = contextOf(state);
+  const { stack: _stack, formerOwners: _formerOwners, ...context } = contextOf(state);
   if (Object.keys(context).length > 0) inputs[CONTEXT] = context;
   return inputs;
 }

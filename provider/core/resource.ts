@@ -49,8 +49,8 @@ export interface Context {
   readonly discard?: boolean;
   /** Random identifier of the state a resource is in: stacks of two backends may have the same names. In states alone. */
   readonly stack?: string;
-  /** Id of the object in whose place this one was made; an alias may have given that another name. In states alone. */
-  readonly replaces?: string;
+  /** Owners that the resource had before an alias gave it another name: what it replaced then still has one of them. In states alone. */
+  readonly formerOwners?: readonly string[];
   /** What the service said at preview; judged by check, where it is known which inputs are new. */
   readonly findings?: readonly unknown[];
 }

@@ -27,8 +27,8 @@ interface Declared {
   readonly isReplaced: boolean;
   /** Id of what this run created for it. */
   readonly createdId: string | undefined;
-  /** Id of the object that an earlier run replaced; its deletion may still be pending. */
-  readonly replacedId?: string | undefined;
+  /** Owners it had before an alias gave it another name. The deletion of what it replaced then may still be pending. */
+  readonly formerOwners: readonly string[];
 }
 
 /** What was reported to the engine although something after its creation or change failed. */
@@ -78,10 +78,24 @@ export const isOfThisState = (stack: string): boolean => seenIds.has(stack) || s
 const hasInputs = (values: Values): boolean => Object.keys(values).some((name) => !name.startsWith("__"));
 const ofOwner = (owner: string | undefined): Declared | undefined =>
   owner === undefined ? undefined : declared.get(owner);
-/** The resource of the program that an object of the state belongs to. Under an alias, what it replaces has another owner. */
-const belongingTo = (resource: Resource, id: string, state: Values): Declared | undefined =>
-  ofOwner(contextOf(state).owner) ??
-  [...declared.values()].find((one) => one.resource === resource && (one.id === id || one.replacedId === id));
+/**
+ * The resources of the program that an object of the state may belong to. An alias may have given one of them another name
+ * since, and the program may have given the former name to another one.
+ */
+const belongingTo = (resource: Resource, id: string, state: Values): readonly Declared[] => {
+  const { owner = "" } = contextOf(state);
+  const candidates = [...declared].filter(([, one]) => one.resource === resource);
+  return candidates
+    .filter(([now, one]) => now === owner || one.id === id || one.formerOwners.includes(owner))
+    .map(([, one]) => one);
+};
+
+/** The owners that a state tells of, but for the one that the resource has now. */
+export const formerOwnersIn = (state: Values, owner: string | undefined): readonly string[] => {
+  const { formerOwners = [], owner: last } = contextOf(state);
+  const all = last === undefined ? formerOwners : [...formerOwners, last];
+  return [...new Set(all)].filter((one) => one !== owner);
+};
 
 /** Notes a resource of the program, and what check is told of it as it was. */
 export function remember(resource: Resource, olds: Values, news: Values): void {
@@ -96,6 +110,7 @@ export function remember(resource: Resource, olds: Values, news: Values): void {
     id: known?.id,
     isReplaced: isAgain,
     createdId: known?.createdId,
+    formerOwners: known?.formerOwners ?? [],
   };
   declared.set(owner, next);
   if (isAgain) noteReplaced(resource, next.id ?? idFrom(resource, next.before));
@@ -106,8 +121,8 @@ export function rememberDiff(resource: Resource, id: string, state: Values, news
   const { owner } = contextOf(news);
   const known = ofOwner(owner);
   if (owner === undefined || !known) return;
-  const { replaces: replacedId } = contextOf(state);
-  declared.set(owner, { ...known, id, replacedId, isReplaced: known.isReplaced || isReplaced });
+  const formerOwners = formerOwnersIn(state, owner);
+  declared.set(owner, { ...known, id, formerOwners, isReplaced: known.isReplaced || isReplaced });
   if (isReplaced) noteReplaced(resource, id);
 }
 
@@ -158,6 +173,9 @@ export const isInState = (owner: string | undefined): boolean => ofOwner(owner)?
 
 /** The id an owner's object has in the state, as far as this run was told. */
 export const idInState = (owner: string | undefined): string | undefined => ofOwner(owner)?.id;
+
+/** The owners that an owner's resource had before an alias gave it another name, as far as this run was told. */
+export const formerOwnersOf = (owner: string | undefined): readonly string[] => ofOwner(owner)?.formerOwners ?? [];
 
 /** The name an owner's object has in the state. */
 export function nameInState(owner: string | undefined): unknown {
@@ -236,9 +254,9 @@ export function refuseLoss(resource: Resource, state: Values, id: string): void 
   if (isParent(resource)) refuseLossWithin(resource, id);
   // Of a replacement that was given up the user was asked, and of nothing that the program has put into it.
   if (resource.losesData === undefined || contextOf(state).discard === true) return;
-  if (known === undefined) {
+  if (known.length === 0) {
     if (isProtected(resource) && !mayLoseData(resource, state)) throw protectedFrom(resource, id);
-  } else if (!mayLoseData(resource, known.inputs)) throw unseenReplacement(resource, id);
+  } else if (known.some(({ inputs }) => !mayLoseData(resource, inputs))) throw unseenReplacement(resource, id);
 }
 
 /**
@@ -272,7 +290,7 @@ function refuseLossWithin({ name, within: { kind } }: Resource, id: string): voi
 
 /** The state of what is to be deleted, steered by what the program says now where it still has the resource (R11). */
 export function steeredByProgram(resource: Resource, id: string, state: Values): Values {
-  const known = belongingTo(resource, id, state);
+  const [known] = belongingTo(resource, id, state);
   if (!known) return state;
   const behaviour = Object.entries(resource.inputFields).filter(([, field]) => kindOf(field) === "behaviour");
   const said = behaviour.map(([name, field]) => [name, known.inputs[name] ?? field.default] as const);

@@ -24,6 +24,7 @@ import {
 import {
   asSeenInRun,
   forgetAll,
+  formerOwnersIn,
   inputsInState,
   isInState,
   nameInState,
@@ -35,7 +36,7 @@ import { nearest } from "../core/nearest.ts";
 import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { askAll } from "../core/questions.ts";
-import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
+import { CONTEXT, contextOf, type Context, type Resource, type Values } from "../core/resource.ts";
 import { pathText } from "../core/values.ts";
 import { callFunction, type MachinesFunction } from "../core/function.ts";
 import { functions } from "../functions/index.ts";
@@ -107,6 +108,12 @@ export function createProvider({ engine, schema }: Host): Provider {
     ...values,
     [CONTEXT]: { ...contextOf(values), ...(hasState ? { owner: ownerOf(urn) } : {}), name },
   });
+  /** A state as core wants it: an alias may have given the resource another name since it was written. */
+  const ownedState = (state: Values, urn: string, name: string): Values => {
+    const formerOwners = hasState ? formerOwnersIn(state, ownerOf(urn)) : [];
+    const { [CONTEXT]: context, ...rest } = owned(state, urn, name);
+    return { ...rest, [CONTEXT]: { ...(context as Context), ...(formerOwners.length > 0 ? { formerOwners } : {}) } };
+  };
   const caller = (request: Telling & { getUrn(): string }, timeoutSeconds: number): Caller => {
     const urn = request.getUrn();
     const warn = (message: string) => engine.warn(urn, withoutSecretsOf(request, message));
@@ -226,7 +233,7 @@ export function createProvider({ engine, schema }: Host): Provider {
         isSecret: (path) => isSecretAt(news.marks, path),
       });
       const response = new proto.CheckResponse();
-      response.setInputs(encoded(resource, inputs, marksOver(olds, news)));
+      response.setInputs(encodedInputs(resource, inputs, marksOver(olds, news)));
       response.setFailuresList(problems.map((problem) => failure(withoutSecretsOf(request, problem))));
       return response;
     },
@@ -235,7 +242,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       const { resource, urn, name } = about(request);
       if (hasMoved) await confirmStillThere(resource, request.getId(), caller(request, 0));
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
-      const state = owned(olds.values, urn, name);
+      const state = ownedState(olds.values, urn, name);
       const wanted = owned(news.values, urn, name);
       const found = guardedDiff(resource, request.getId(), state, wanted);
       await refuseToReplace(resource, request.getId(), wanted, found, () => Promise.resolve(caller(request, 0)));
@@ -282,7 +289,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       const [properties, asked] = [decode(request.getProperties()), decode(request.getInputs())];
       // A refresh brings the state; an import and a get bring the id alone.
       const known = Object.keys(properties.values).some((key) => properties.values[key] !== undefined);
-      const state = known ? owned(properties.values, urn, name) : undefined;
+      const state = known ? ownedState(properties.values, urn, name) : undefined;
       const id = request.getId();
       const found = await read(resource, id, state, caller(request, request.getTimeout()));
       const response = new proto.ReadResponse();
@@ -296,14 +303,14 @@ export function createProvider({ engine, schema }: Host): Provider {
       const marks = mergedMarks(properties.marks, asked.marks);
       response.setId(found.id);
       response.setProperties(encoded(resource, found.state, marks));
-      response.setInputs(encoded(resource, found.inputs, marks));
+      response.setInputs(encodedInputs(resource, found.inputs, marks));
       return response;
     },
 
     async update(request) {
       const { resource, urn, name } = about(request);
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
-      const [old, inputs] = [owned(olds.values, urn, name), owned(news.values, urn, name)];
+      const [old, inputs] = [ownedState(olds.values, urn, name), owned(news.values, urn, name)];
       const marks = marksOver(olds, news);
       const response = new proto.UpdateResponse();
       if (request.getPreview()) {
@@ -323,7 +330,7 @@ export function createProvider({ engine, schema }: Host): Provider {
 
     async delete(request) {
       const { resource, urn, name } = about(request);
-      const state = owned(decode(request.getProperties()).values, urn, name);
+      const state = ownedState(decode(request.getProperties()).values, urn, name);
       await remove(resource, request.getId(), state, caller(request, request.getTimeout()));
       return undefined;
     },
@@ -380,10 +387,17 @@ function functionOf(token: string): MachinesFunction {
   );
 }
 
-/** Values as the engine keeps them: it knows itself what was added to their context. */
+/** Inputs as the engine keeps them: it knows itself what was added to their context. */
+function encodedInputs(resource: Resource, inputs: Values, marks: Marks | undefined): ReturnType<typeof encode> {
+  const { owner: _, ...context } = contextOf(inputs);
+  return encoded(resource, { ...inputs, [CONTEXT]: context }, marks);
+}
+
+/** A state as the engine keeps it. Where data is guarded it names the owner, which tells of an alias later (R11). */
 function encoded(resource: Resource, values: Values, marks: Marks | undefined): ReturnType<typeof encode> {
   const { [CONTEXT]: _, ...rest } = values;
-  const { owner: _owner, name: _name, ...context } = contextOf(values);
+  const { owner, name: _name, ...others } = contextOf(values);
+  const context = resource.losesData === undefined || owner === undefined ? others : { ...others, owner };
   const repeating = Object.entries(resource.repeats).filter(([, paths]) =>
     [paths].flat().some((path) => holdsSecretAt(marks, path.split("."))),
   );

@@ -70,7 +70,7 @@ describe("what is guarded (R11)", () => {
     expect(() => refuseLoss(cluster, old, "c1")).toThrow(/protected/);
     remember(cluster, allowed, allowed);
     const { __context } = allowed;
-    const made = { ...allowed, __context: { ...(__context as object), replaces: "c1" } };
+    const made = { ...allowed, __context: { ...(__context as object), formerOwners: ["owner-db"] } };
     rememberDiff(cluster, "c2", made, allowed, false);
     expect(() => refuseLoss(cluster, old, "c1")).not.toThrow();
     remember(cluster, allowed, as("database", { name: "db" }));

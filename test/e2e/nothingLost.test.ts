@@ -31,7 +31,9 @@ const guarded = `
 import * as machines from "pulumi-machines";
 const allowDataLoss = process.env["LOSE"] ? true : undefined;
 const app = new machines.App("shop", { name: process.env["APP"] ?? "shop" });
-const data = new machines.Volume("data", { app: app.id, region: "ams", sizeGb: 1, allowDataLoss });
+const name = process.env["NAME"];
+const aliases = name === undefined ? undefined : [{ name: "data" }];
+new machines.Volume(name ?? "data", { app: app.id, region: "ams", sizeGb: 1, allowDataLoss }, { aliases });
 const db = new machines.PostgresCluster("db", { region: "fra", plan: "basic", deletionProtection: process.env["LOSE"] ? false : undefined });
 const other = new machines.PostgresCluster("other", { name: "other", region: "fra", plan: process.env["PLAN"] ?? "basic", deletionProtection: false });
 new machines.PostgresDatabase("orders", { cluster: other.id, name: "orders", allowDataLoss });
@@ -180,16 +182,24 @@ describe.each(bindings)("nothing is lost over several runs, %s", (binding) => {
       expect(data.map(({ name }) => name)).toContain("orders");
     });
 
-    test("F40: stays guarded in every run after a replacement by force, until the program allows the loss", async () => {
+    test("F40: stays guarded in every run after a replacement by force, under another name too, until the program allows the loss", async () => {
       const urns = [stack.urn("Volume", "data"), stack.urn("PostgresCluster", "db")];
-      for (const args of [urns.flatMap((urn) => ["--replace", urn]), [], []]) {
-        const { code, output } = await run({}, "up", "--yes", "--skip-preview", ...args);
+      const renamed = { NAME: "renamed" };
+      const runs = [
+        { env: {}, args: urns.flatMap((urn) => ["--replace", urn]) },
+        { env: {}, args: [] },
+        { env: renamed, args: [] },
+        { env: { ...renamed, ...homes() }, args: ["--stack", "dev"] },
+      ];
+      for (const { env, args } of runs) {
+        const { code, output } = await run(env, "up", "--yes", "--skip-preview", ...args);
         expect(code, output).not.toBe(0);
         expect(output).toMatch(/is guarded: the program still has it.*undo-replacement.*set allowDataLoss: true/);
         expect(await originals()).toEqual(["created", "ready"]);
       }
-      const { code, output } = await run({ LOSE: "1" }, "up", "--yes", "--skip-preview");
+      const { code, output } = await run({ LOSE: "1", ...renamed }, "up", "--yes", "--skip-preview");
       expect(code, output).toBe(0);
+      await expect(originals()).rejects.toThrow(/410.*has been deleted/);
     });
   });
 

@@ -66,6 +66,21 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
     story([slot("Volume", { isGuarded: true })], up(), same({ force }, 1), same(), same()),
     story([slot("PostgresCluster", { pick: 2, isGuarded: true })], up(), same({ force }, 1), same(), same()),
   ]),
+  "a replacement by force that did not finish, and then another name under an alias": (
+    ["replace", "taint"] as const
+  ).flatMap((force) =>
+    [slot("Volume", { isGuarded: true }), slot("PostgresCluster", { pick: 2, isGuarded: true })].map((guarded) =>
+      story(
+        [{ ...guarded, renames: [null, "alias", "alias", null] }],
+        up(),
+        same({ force, sibling: true }, 1),
+        up(),
+        same({ elsewhere: true }),
+        up(),
+        same(),
+      ),
+    ),
+  ),
   "another name of an App that holds volumes": [
     { ...story([slot("Volume", { isGuarded: true })], up(), up(), same()), apps: [false, true, false, false] },
   ],
