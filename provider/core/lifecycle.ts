@@ -339,10 +339,7 @@ export async function remove(resource: Resource, id: string, stored: Values, cal
   }
 }
 
-const claimantFor =
-  (owner: string | undefined) =>
-  (claim: string): string | undefined =>
-    claimantOtherThan(claim, owner);
+const claimantFor = (owner: string | undefined) => (claim: string) => claimantOtherThan(claim, owner);
 
 /** The inputs a state stands for: what the program wrote, and what drifted from it. */
 function inputsOf(resource: Resource, state: Values): Values {

@@ -94,11 +94,23 @@ export interface Call {
   readonly warn: (message: string) => void;
 }
 
+/** A resource of this program that claims something (R12). */
+export interface Claimant {
+  /** Its name in the program. */
+  readonly name: string;
+  readonly owner: string;
+  /** The value it says; undefined where that is not among its inputs. */
+  readonly value: string | undefined;
+}
+
 /** What a handler gets that gives something up. */
 export interface GivingUp {
-  /** The name of another resource of this program that claims the same (R12). */
-  readonly otherClaimant: (claim: string) => string | undefined;
+  /** Another resource of this program that claims the same (R12). */
+  readonly otherClaimant: (claim: string) => Claimant | undefined;
 }
+
+/** What a resource claims, with the value it gives it where its inputs say that. */
+export type Claims = Readonly<Record<string, string | undefined>>;
 
 /**
  * What a handler found: outputs, and the inputs that can be read back, as the service tells them. `undefined` means not told,
@@ -135,7 +147,7 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
    * What the resource claims by name and others can claim too (R12): `secret shop/KEY`. A claim that another resource of the
    * program has is not given up with this one.
    */
-  readonly claims?: (inputs: Partial<z.output<I>>) => readonly string[];
+  readonly claims?: (inputs: Partial<z.output<I>>) => Claims;
   /** Inputs that together must be unique in the service; when all of them stay, a replacement deletes first (R4). */
   readonly uniqueBy?: readonly Path<I>[];
   /**
@@ -220,7 +232,7 @@ export interface Resource {
   readonly replaceOn: readonly string[];
   readonly replaceWhen: ((state: Values, next: Values) => string | undefined) | undefined;
   readonly namedAs: string | undefined;
-  readonly claims: ((inputs: Values) => readonly string[]) | undefined;
+  readonly claims: ((inputs: Values) => Claims) | undefined;
   readonly uniqueBy: readonly string[];
   readonly moves: Readonly<Record<string, "any" | readonly string[]>>;
   readonly repeats: Readonly<Record<string, string | readonly string[]>>;

@@ -9,7 +9,7 @@ import {
   protectedFrom,
   unseenReplacement,
 } from "./dataLoss.ts";
-import { contextOf, kindOf, type Problem, type Resource, type Values } from "./resource.ts";
+import { contextOf, kindOf, type Claimant, type Problem, type Resource, type Values } from "./resource.ts";
 import { bareId, UNKNOWN } from "./values.ts";
 
 /** A resource that the program declares in this run: the engine has had its inputs checked. */
@@ -236,14 +236,17 @@ export const holderOf = (resource: Resource, id: string): string | undefined =>
   )?.name;
 
 /**
- * R12: the name of the resource that claims something (`secret shop/KEY`) which another one gives up: it is another one of the
- * program, or what took this one's place.
+ * R12: the resource that claims something (`secret shop/KEY`) which another one gives up: it is another one of the program, or
+ * what took this one's place.
  */
-export const claimantOtherThan = (claim: string, owner: string | undefined): string | undefined =>
-  [...declared].find(
-    ([one, { resource, inputs, isReplaced, createdId }]) =>
-      (one !== owner || createdId !== undefined || !isReplaced) && (resource.claims?.(inputs) ?? []).includes(claim),
-  )?.[1].name;
+export function claimantOtherThan(claim: string, owner: string | undefined): Claimant | undefined {
+  for (const [one, { resource, name = "", inputs, isReplaced, createdId }] of declared) {
+    const claims = resource.claims?.(inputs) ?? {};
+    const isOther = one !== owner || createdId !== undefined || !isReplaced;
+    if (isOther && Object.hasOwn(claims, claim)) return { name, owner: one, value: claims[claim] };
+  }
+  return undefined;
+}
 
 /**
  * R11: the deletion of what the program still has is a replacement, whichever run began it; the program's word of now counts.

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";
-import { defineResource } from "../core/resource.ts";
-import { isAsWritten, keptNames, secretClaim, secretsByName, takenOver, writeSecrets } from "./secretDigests.ts";
+import { defineResource, type Claims } from "../core/resource.ts";
+import { givingUp, isAsWritten, secretClaim, secretsByName, takenOver, writeSecrets } from "./secretDigests.ts";
 
 const inputs = z.object({
   app: required(appName, "App that gets the secrets: the `id` of an App. Changing it replaces the AppSecrets.", {
@@ -41,13 +41,14 @@ export const appSecrets = defineResource({
   description:
     "Every change is one request, whatever it sets and unsets. Machines get new values with their next update. " +
     "Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. " +
-    "A name that exists already is overwritten, with a warning. One that this resource no longer lists stays set, with a warning, where another resource of the program claims it or something else has written it since. An import knows the App alone: the next up writes all values.",
+    "A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.",
   inputs,
   outputs,
   id: pathId("app"),
   replaceOn: ["app"],
   uniqueBy: ["app"],
-  claims: ({ app, values = {} }) => Object.keys(values).flatMap((name) => secretClaim(app, name)),
+  claims: ({ app, values = {} }) =>
+    Object.assign({}, ...Object.entries(values).map(([name, value]) => secretClaim(app, name, value))) as Claims,
   moves: { version: ["values"], digests: ["values"], updatedAt: ["values"] },
 
   async create({ inputs: { app, values }, api, warn }) {
@@ -72,23 +73,19 @@ export const appSecrets = defineResource({
     const live = added.length + dropped.length > 0 ? await secretsByName(api, id.app) : new Map<string, never>();
     const taken = added.filter((name) => live.has(name));
     if (taken.length > 0) warn(takenOver(id.app, taken));
-    const left = keptNames(
-      { app: id.app, names: dropped, live, written: { digests: old.digests, updatedAt: old.updatedAt } },
-      { warn, otherClaimant },
-    );
-    const unset = dropped.filter((name) => !left.includes(name)).map((name) => [name, null] as const);
+    const given = givingUp({ app: id.app, names: dropped, live, written: old }, { warn, otherClaimant });
     // What stays as it is stays out of the request: it would only get a newer time of change.
     const changed = Object.entries(values).filter(([name, value]) => old.values[name] !== value);
     const { version, updatedAt } = old;
     const written =
-      changed.length + unset.length > 0
-        ? await writeSecrets(api, id.app, Object.fromEntries([...changed, ...unset]))
+      changed.length + Object.keys(given).length > 0
+        ? await writeSecrets(api, id.app, { ...Object.fromEntries(changed), ...given })
         : { version, updatedAt, digests: {} };
-    const kept = Object.entries(old.digests).filter(([name]) => Object.hasOwn(values, name));
+    const digests = Object.entries({ ...old.digests, ...written.digests });
     return {
       version: written.version,
       updatedAt: written.updatedAt ?? updatedAt,
-      digests: { ...Object.fromEntries(kept), ...written.digests },
+      digests: Object.fromEntries(digests.filter(([name]) => Object.hasOwn(values, name))),
     };
   },
 
@@ -96,9 +93,8 @@ export const appSecrets = defineResource({
     const names = ownedNames(state);
     if (names.length === 0) return;
     const live = await secretsByName(api, id.app);
-    const written = { digests: state.digests ?? {}, updatedAt: state.updatedAt };
-    const left = keptNames({ app: id.app, names, live, written }, call);
-    const gone = names.filter((name) => !left.includes(name));
-    if (gone.length > 0) await writeSecrets(api, id.app, Object.fromEntries(gone.map((name) => [name, null])));
+    const { digests = {}, values = {}, updatedAt } = state;
+    const given = givingUp({ app: id.app, names, live, written: { digests, values, updatedAt } }, call);
+    if (Object.keys(given).length > 0) await writeSecrets(api, id.app, given);
   },
 });

@@ -55,7 +55,8 @@ export const machineMetadata = defineResource({
   id: pathId("app", "machineId"),
   replaceOn: ["app", "machine"],
   uniqueBy: ["app", "machine"],
-  claims: ({ app = "", machine = "", values = {} }) => Object.keys(values).map((key) => keyClaim(app, machine, key)),
+  claims: ({ app = "", machine = "", values = {} }) =>
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [keyClaim(app, machine, key), value])),
   validate: ({ values = {} }) => [...metadataProblems(values, ["values"]), ...platformKeys(values)],
 
   async create({ inputs: { app, machine, values, adopt }, owner, ...call }) {
@@ -133,38 +134,37 @@ async function write(call: Writing, key: MachineKey, wanted: Wanted): Promise<vo
 
 type Writing = Pick<Call, "api" | "warn"> & Partial<GivingUp>;
 
-/** Keys to set, and those to remove (null): not what another resource claims, or others have changed since (R12). */
+/**
+ * Keys to set, and those to remove (null): not what another resource claims, or others have changed since (R12). A claimant
+ * whose value this resource overwrote gets it back.
+ */
 function changesTo(
   there: Values,
   { appName, machineId }: MachineKey,
   { values, owned, owner }: Wanted,
   { warn, otherClaimant }: Writing,
 ): Record<string, string | null> {
-  const removed = Object.keys(owned).filter((name) => {
-    if (Object.hasOwn(values, name) || !Object.hasOwn(there, name)) return false;
+  const given = Object.keys(owned).filter((name) => !Object.hasOwn(values, name) && Object.hasOwn(there, name));
+  const changes = given.map((name): Readonly<Record<string, string | null>> => {
     const claimant = otherClaimant?.(keyClaim(appName, machineId, name));
     const holder = there[holderKey(name)];
-    const isKept = claimant !== undefined || (holder !== undefined && holder !== owner) || there[name] !== owned[name];
-    if (isKept)
-      warn(
-        `${JSON.stringify(name)} of Machine ${appName}/${machineId} stays: ` +
-          (claimant === undefined
-            ? "something else has set it since."
-            : `${JSON.stringify(claimant)} of this program sets it.`),
-      );
-    return !isKept;
+    const isForeign = (holder !== undefined && holder !== owner) || there[name] !== owned[name];
+    if (claimant === undefined && !isForeign)
+      return { [name]: null, ...(holder === undefined ? {} : { [holderKey(name)]: null }) };
+    const stays = `${JSON.stringify(name)} of Machine ${appName}/${machineId} stays: `;
+    const by = claimant === undefined ? undefined : `${JSON.stringify(claimant.name)} of this program sets it`;
+    // Its own state says that it is written.
+    const isReturned = !isForeign && claimant?.value !== undefined && claimant.value !== there[name];
+    warn(`${stays}${by ?? "something else has set it since"}${isReturned ? ", and gets its value back." : "."}`);
+    return isReturned ? { [name]: claimant.value, [holderKey(name)]: claimant.owner } : {};
   });
   const taken = Object.keys(values).filter((name) => !Object.hasOwn(owned, name) && Object.hasOwn(there, name));
   return {
-    ...Object.fromEntries(
-      removed.flatMap((name) => [name, ...known(there, holderKey(name))].map((key) => [key, null])),
-    ),
+    ...(Object.assign({}, ...changes) as Record<string, string | null>),
     ...values,
     ...(owner === undefined ? {} : Object.fromEntries(taken.map((name) => [holderKey(name), owner]))),
   };
 }
-
-const known = (there: Values, key: string): string[] => (Object.hasOwn(there, key) ? [key] : []);
 
 /** A value that somebody else gave a key is not ours to replace, unless the program says so. */
 function requireOurs({ appName: app, machineId: id }: MachineKey, live: Machine, wanted: Wanted): void {

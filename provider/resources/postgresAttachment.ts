@@ -10,7 +10,7 @@ import { idOrName, pathId } from "../core/ids.ts";
 import { defineResource, type Call, type GivingUp, type Problem } from "../core/resource.ts";
 import { bareId } from "../core/values.ts";
 import { credentialsOf, firstDatabase, firstUser, poolerUri } from "./postgresCredentials.ts";
-import { keptNames, secretClaim, secretsByName, takenOver } from "./secretDigests.ts";
+import { givingUp, secretClaim, secretsByName, takenOver } from "./secretDigests.ts";
 
 const inputs = z.object({
   cluster: required(
@@ -70,7 +70,10 @@ export const postgresAttachment = defineResource({
   replaceOn: ["cluster", "app"],
   // Deleting the old one unsets the secret: the new one must not have set it by then.
   uniqueBy: ["app", "secretName"],
-  claims: ({ cluster = "", app = "", secretName: name }) => [attachmentClaim(cluster, app), ...secretClaim(app, name)],
+  claims: ({ cluster = "", app = "", secretName: name, uri }) => ({
+    [attachmentClaim(cluster, app)]: undefined,
+    ...secretClaim(app, name, uri),
+  }),
   moves: { secretDigest: "any", secretUpdatedAt: "any", secretsVersion: "any" },
   validate: problemsOf,
 
@@ -79,7 +82,7 @@ export const postgresAttachment = defineResource({
     const { data } = await call.api.postgres.attach({ postgresClusterId: cluster, body: { appName: app } });
     const live = { cluster, app, attachedAt: data.attachedAt, secretsVersion: 0 };
     try {
-      return { ...live, ...(await written(call, wanted, { unset: undefined, isNew: true })) };
+      return { ...live, ...(await written(call, wanted, { given: {}, isNew: true })) };
     } catch (error) {
       // The state is without the secret, so that the next up sets it.
       throw new PartialStateError({ ...live, secretName: null }, error);
@@ -100,8 +103,8 @@ export const postgresAttachment = defineResource({
   async update({ id, inputs: wanted, old, ...call }) {
     const { api } = call;
     const { data } = await api.postgres.attach({ postgresClusterId: id.cluster, body: { appName: id.app } });
-    const unset = old.secretName === wanted.secretName ? undefined : await givenUp(call, id.app, old);
-    const told = await written(call, wanted, { unset, isNew: old.secretName !== wanted.secretName });
+    const given = old.secretName === wanted.secretName ? {} : await givenUp(call, id.app, old);
+    const told = await written(call, wanted, { given, isNew: old.secretName !== wanted.secretName });
     const nothing = { secretDigest: undefined, secretUpdatedAt: undefined, secretsVersion: 0 };
     return { ...id, attachedAt: data.attachedAt, ...nothing, ...told };
   },
@@ -109,11 +112,12 @@ export const postgresAttachment = defineResource({
   async delete({ id, state, ...call }) {
     const { api, warn, otherClaimant } = call;
     const kept = await unlessGone(api, appOf(id.app), async () => {
-      const name = await givenUp(call, id.app, state);
-      if (name !== undefined) await api.secrets.update({ appName: id.app, body: { values: { [name]: null } } });
-      return name === undefined ? state.secretName : undefined;
+      const given = await givenUp(call, id.app, state);
+      if (Object.keys(given).length > 0) await api.secrets.update({ appName: id.app, body: { values: { ...given } } });
+      const { secretName: name } = state;
+      return name !== undefined && given[name] === null ? undefined : name;
     });
-    const claimant = otherClaimant(attachmentClaim(id.cluster, id.app));
+    const claimant = otherClaimant(attachmentClaim(id.cluster, id.app))?.name;
     // An attachment tells nobody's name: who has set its secret since goes on using it.
     const by =
       claimant === undefined ? kept && `what has set ${kept} since` : `${JSON.stringify(claimant)} of this program`;
@@ -139,31 +143,33 @@ interface Stored {
   readonly secretName?: string | undefined;
   readonly secretDigest?: string | undefined;
   readonly secretUpdatedAt?: string | undefined;
+  readonly uri?: string | undefined;
 }
 
-/** The secret that a state set, where it can be unset: nothing else claims it or has written it since (R12). */
+/** What to write for the secret that a state set, and that this resource gives up (R12). */
 async function givenUp(
   { api, ...call }: Call & GivingUp,
   app: string,
-  { secretName: name, secretDigest, secretUpdatedAt: updatedAt }: Stored,
-): Promise<string | undefined> {
-  if (name === undefined) return undefined;
+  { secretName: name, secretDigest, secretUpdatedAt: updatedAt, uri = "" }: Stored,
+): Promise<Readonly<Record<string, string | null>>> {
+  if (name === undefined) return {};
   const live = await secretsByName(api, app);
-  const written = { digests: { [name]: secretDigest }, updatedAt };
-  return keptNames({ app, names: [name], live, written }, call).length > 0 ? undefined : name;
+  // No state has a URI that was made here. None is empty, so that it differs from every other value.
+  const written = { digests: { [name]: secretDigest }, values: { [name]: uri }, updatedAt };
+  return givingUp({ app, names: [name], live, written }, call);
 }
 
 interface Change {
-  /** Secret of before that goes. */
-  readonly unset: string | undefined;
+  /** What to write for the secret of before. */
+  readonly given: Readonly<Record<string, string | null>>;
   /** Whether the name is one that this resource has not set so far. */
   readonly isNew: boolean;
 }
 
-/** Sets the secret, and unsets the one of before, in one request. */
-async function written(call: Call, wanted: Settings, { unset, isNew }: Change) {
+/** Sets the secret, and gives up the one of before, in one request. */
+async function written(call: Call, wanted: Settings, { given, isNew }: Change) {
   const { app, secretName: name } = wanted;
-  const values: Record<string, string | null> = unset === undefined ? {} : { [unset]: null };
+  const values: Record<string, string | null> = { ...given };
   if (name !== undefined) values[name] = await uriOf(call, wanted);
   if (Object.keys(values).length === 0) return {};
   if (name !== undefined && isNew) await warnOfTaking(call, app, name);

@@ -6,7 +6,7 @@ import type { Api } from "../client/api.ts";
 import { ifThere } from "../client/absence.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { isAsWritten, keptNames, secretClaim, takenOver, type ShownSecret } from "./secretDigests.ts";
+import { givingUp, isAsWritten, secretClaim, takenOver, type ShownSecret } from "./secretDigests.ts";
 
 const inputs = z.object({
   app: required(appName, "App that gets the secret: the `id` of an App. Changing it replaces the secret.", {
@@ -45,13 +45,13 @@ export const secret = defineResource({
   description:
     "For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. " +
     "The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. " +
-    "A secret of the name that exists already is overwritten, with a warning. It stays set when this resource is deleted, with a warning, where another resource of the program claims it or something else has written it since.",
+    "A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.",
   inputs,
   outputs,
   id: pathId("app", "name"),
   replaceOn: ["app", "name"],
   uniqueBy: ["app", "name"],
-  claims: ({ app, name }) => secretClaim(app, name),
+  claims: ({ app, name, value }) => secretClaim(app, name, value),
   moves: { digest: ["value"], version: ["value"], updatedAt: ["value"] },
 
   async create({ inputs: { app, name, value }, api, warn }) {
@@ -72,7 +72,10 @@ export const secret = defineResource({
   async delete({ id: { app, name }, state, api, ...call }) {
     const key = { appName: app, secretName: name };
     const live = new Map([[name, await api.secrets.get(key)]]);
-    const written = { digests: { [name]: state.digest }, updatedAt: state.updatedAt };
-    if (keptNames({ app, names: [name], live, written }, call).length === 0) await api.secrets.delete(key);
+    const { digest, value, updatedAt } = state;
+    const written = { digests: { [name]: digest }, values: { [name]: value }, updatedAt };
+    const writes = givingUp({ app, names: [name], live, written }, call);
+    if (writes[name] === null) await api.secrets.delete(key);
+    else if (writes[name] !== undefined) await set(api, app, name, writes[name]);
   },
 });

@@ -1,6 +1,6 @@
 // What is known of secrets whose values no read can find: their digests (spec 4.5, bodies 8).
 import type { AnswerOf, Api } from "../client/api.ts";
-import type { Call, GivingUp } from "../core/resource.ts";
+import type { Call, Claims, GivingUp } from "../core/resource.ts";
 import { bareId } from "../core/values.ts";
 
 /** A secret as the service shows it, without its value. */
@@ -16,15 +16,19 @@ export async function secretsByName(api: Api, appName: string): Promise<Readonly
   return new Map(secrets.map((secret) => [secret.name, secret]));
 }
 
-/** The claim on a secret's name (R12). */
-export const secretClaim = (app: string | undefined, name: string | undefined): string[] =>
-  app === undefined || name === undefined ? [] : [`secret ${bareId(app)}/${name}`];
+/** The claim on a secret's name (R12), with the value it is given where that is known. */
+export const secretClaim = (app: string | undefined, name: string | undefined, value: string | undefined): Claims =>
+  app === undefined || name === undefined ? {} : { [claimTo(app, name)]: value };
+
+const claimTo = (app: string, name: string): string => `secret ${bareId(app)}/${name}`;
 
 /** What a resource knows of its own last write. */
 export interface WrittenHere {
   readonly digests: Readonly<Record<string, string | undefined>>;
+  /** The values, as far as they are known here. */
+  readonly values: Readonly<Record<string, string | undefined>>;
   /** RFC 3339 time of it; absent in states of older versions. */
-  readonly updatedAt: string | undefined;
+  readonly updatedAt?: string | undefined;
 }
 
 /** Names that a resource gives up. */
@@ -37,27 +41,42 @@ interface GivenUp {
 }
 
 /**
- * R12: the names that stay set although a resource gives them up, because another resource of the program claims them, or
- * because something has written them since. The engine checks only what it is to work on (`--target`): then the time of the
- * write is all that tells. The user is warned of each.
+ * R12: what to write for names that a resource gives up. Null unsets a name. A name is left out, and stays set, where another
+ * resource of the program claims it, or where something has written it since. The engine checks only what it is to work on
+ * (`--target`): then the time of the write is all that tells. The user is warned of each.
+ *
+ * A claimant whose value this resource overwrote gets it back: its own state says that it is written.
  */
-export function keptNames(
+export function givingUp(
   { app, names, live, written }: GivenUp,
   { warn, otherClaimant }: Pick<Call, "warn"> & GivingUp,
-): string[] {
-  return names.filter((name) => {
-    const [claim = ""] = secretClaim(app, name);
-    const claimant = otherClaimant(claim);
+): Readonly<Record<string, string | null>> {
+  const writes = names.map((name): readonly [name: string, value: string | null] | undefined => {
+    const claimant = otherClaimant(claimTo(app, name));
     const shown = live.get(name);
     const isForeign = shown !== undefined && isWrittenSince(shown, written, name);
-    if (claimant !== undefined)
-      warn(`${name} of App ${app} stays set: ${JSON.stringify(claimant)} of this program sets it.`);
-    else if (isForeign)
+    if (claimant === undefined && !isForeign) return [name, null];
+    const stays = `${name} of App ${app} stays set: `;
+    if (claimant === undefined) {
       warn(
-        `${name} of App ${app} stays set: something else has written it since this resource did. If nothing needs it, delete the secret through the service.`,
+        `${stays}something else has written it since this resource did. If nothing needs it, delete the secret through the service.`,
       );
-    return claimant !== undefined || isForeign;
+      return undefined;
+    }
+    const by = `${JSON.stringify(claimant.name)} of this program sets it`;
+    const before = written.values[name];
+    if (isForeign || before === undefined || before === claimant.value) {
+      warn(`${stays}${by}.`);
+      return undefined;
+    }
+    if (claimant.value !== undefined) {
+      warn(`${stays}${by}, and gets its value back.`);
+      return [name, claimant.value];
+    }
+    warn(`${stays}${by}. It may still have the value of this resource: pulumi refresh tells, and up writes it again.`);
+    return undefined;
   });
+  return Object.fromEntries(writes.filter((write) => write !== undefined));
 }
 
 function isWrittenSince({ updatedAt, digest }: ShownSecret, written: WrittenHere, name: string): boolean {

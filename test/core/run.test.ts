@@ -111,18 +111,19 @@ describe("what several resources claim (R12)", () => {
 
   test("a claim of another resource of the program holds, whatever became of the one that gives it up", () => {
     remember(key, {}, as("new", { ...values, app: "shop" }));
-    expect(claimantOtherThan("secret shop/KEY", "owner-old")).toBe("new");
+    const claimant = { name: "new", owner: "owner-new", value: "v" };
+    expect(claimantOtherThan("secret shop/KEY", "owner-old")).toEqual(claimant);
     expect(claimantOtherThan("secret shop/OTHER", "owner-old")).toBeUndefined();
     expect(claimantOtherThan("secret else/KEY", "owner-old")).toBeUndefined();
   });
 
   test("its own claim holds against what was left over, not against its replacement that is yet to come", () => {
     remember(key, values, as("one", values));
-    expect(claimantOtherThan("secret shop/KEY", "owner-one")).toBe("one");
+    expect(claimantOtherThan("secret shop/KEY", "owner-one")?.name).toBe("one");
     remember(key, {}, as("one", values));
     expect(claimantOtherThan("secret shop/KEY", "owner-one")).toBeUndefined();
     rememberCreated("shop/KEY", "owner-one");
-    expect(claimantOtherThan("secret shop/KEY", "owner-one")).toBe("one");
+    expect(claimantOtherThan("secret shop/KEY", "owner-one")?.name).toBe("one");
   });
 
   test("an object is held by whoever the engine has named it to, until it replaces that", () => {

@@ -13,14 +13,15 @@ const image = "registry.example.com/web:1";
 const renames = `
 import * as machines from "pulumi-machines";
 const name = process.env["NAME"] ?? "old";
+const value = process.env["VALUE"] ?? "v";
 const app = new machines.App("shop", { name: "shop", forceDestroy: true });
 const web = new machines.Machine("web", { app: app.id, config: { image: "${image}" } });
 const db = new machines.PostgresCluster("db", { region: "fra", plan: "basic", deletionProtection: false });
 const parts = [
-  new machines.Secret(name + "-secret", { app: app.id, name: "KEY", value: "v" }),
-  new machines.AppSecrets(name + "-secrets", { app: app.id, values: { A: "1", B: "2" } }),
+  new machines.Secret(name + "-secret", { app: app.id, name: "KEY", value }),
+  new machines.AppSecrets(name + "-secrets", { app: app.id, values: { A: value, B: "2" } }),
   new machines.PostgresAttachment(name + "-attachment", { cluster: db.id, app: app.id, secretName: "DATABASE_URL" }),
-  new machines.MachineMetadata(name + "-metadata", { app: app.id, machine: web.id, values: { team: "a" } }),
+  new machines.MachineMetadata(name + "-metadata", { app: app.id, machine: web.id, values: { team: value }, adopt: true }),
 ];
 if (process.env["FAILS"]) new machines.Volume("sibling", { app: app.id, region: "nowhere" }, { dependsOn: parts });
 export const machine = web.machineId;
@@ -86,22 +87,24 @@ describe.each(bindings)("nothing is lost over several runs, %s", (binding) => {
 
     const there = async () => {
       const [{ secrets }, metadata, found] = await Promise.all([
-        send<{ secrets: { name: string }[] }>(service, "GET", "/v1/apps/shop/secrets"),
+        send<{ secrets: { name: string; digest: string }[] }>(service, "GET", "/v1/apps/shop/secrets"),
         send<{ team?: string }>(service, "GET", `/v1/apps/shop/machines/${machine}/metadata`),
         send<{ data: { attached_apps: { name: string }[] } }>(service, "GET", `/v1/postgres/${cluster}`),
       ]);
       return {
-        secrets: secrets.map(({ name }) => name).sort(),
+        secrets: Object.fromEntries(secrets.map(({ name, digest }) => [name, digest])),
         team: metadata.team,
         attached: found.data.attached_apps.map(({ name }) => name),
       };
     };
-    const all = { secrets: ["A", "B", "DATABASE_URL", "KEY"], team: "a", attached: ["shop"] };
+    let all: Awaited<ReturnType<typeof there>>;
     const up = (env: Readonly<Record<string, string>>, ...args: string[]) =>
       stack.run(["up", "--yes", "--skip-preview", ...args], { env });
 
     test("the later deletion of the old resources takes nothing along that the new ones claim, on another computer", async () => {
-      expect(await there()).toEqual(all);
+      all = await there();
+      expect(Object.keys(all.secrets).sort()).toEqual(["A", "B", "DATABASE_URL", "KEY"]);
+      expect(all).toMatchObject({ team: "v", attached: ["shop"] });
       const failed = await up({ NAME: "new", FAILS: "1" });
       expect(failed.code, failed.output).not.toBe(0);
       expect(Object.keys(await stack.state())).toEqual(expect.arrayContaining(["old-secret", "new-secret"]));
@@ -129,6 +132,21 @@ describe.each(bindings)("nothing is lost over several runs, %s", (binding) => {
       expect(await there()).toEqual(all);
       const again = await up({ NAME: "third" });
       expect(counts(again.output), again.output).toEqual({ unchanged: 8 });
+    });
+
+    test("one with other values that is taken back gives the values back", async () => {
+      const failed = await up({ NAME: "fourth", VALUE: "w", FAILS: "1" });
+      expect(failed.code, failed.output).not.toBe(0);
+      expect(await there()).toMatchObject({ team: "w" });
+      const back = await up({ NAME: "third" });
+      expect(back.code, back.output).toBe(0);
+      expect(back.output).toMatch(
+        /KEY of App shop stays set: "third-secret" of this program sets it, and gets its value back/,
+      );
+      expect(counts(back.output).deleted).toBe(4);
+      expect(await there()).toEqual(all);
+      const refreshed = await stack.run(["refresh", "--yes", "--skip-preview"], { env: { NAME: "third" } });
+      expect(counts(refreshed.output), refreshed.output).toEqual({ unchanged: 8 });
       await stack.destroy();
       expect(await stack.state()).toEqual({});
     });

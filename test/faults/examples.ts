@@ -46,6 +46,14 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
     ),
     parallel: 1,
   })),
+  "a rename with another value that is refused, and taken back": ["Secret", "AppSecrets"].map((kind) =>
+    story(
+      [slot(kind, { ...renamed, life: [0, 1, 1, 1] }), slot("Volume", { isGuarded: true, life: [0, 10, 10, 10] })],
+      up(),
+      up(),
+      same(),
+    ),
+  ),
   "a secret that moves to another type": [
     story(
       [slot("Secret", { life: [0, null, null, null] }), slot("AppSecrets", { renames: [null, null, null, null] })],
