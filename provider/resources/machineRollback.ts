@@ -1,7 +1,7 @@
 // Going back to the configuration of before when a new version of a Machine fails, as `onUpdateFailure: "rollback"` asks.
 import { formatDuration } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
-import { settledByLooking } from "../client/doubt.ts";
+import { retryUnlessApplied } from "../client/retryUnlessApplied.ts";
 import { isLost, withLease, type Lease } from "../client/lease.ts";
 import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
@@ -109,7 +109,7 @@ async function postBefore({ call, key, lease, wanted, old, before }: Attempt, fa
     skipLaunch: target === "stopped" || undefined,
     skipServiceRegistration: before.cordoned || undefined,
   };
-  const back = await settledByLooking(call.api, {
+  const back = await retryUnlessApplied(call.api, {
     send: () => machines.update({ ...key, leaseNonce: lease.nonce(), body }),
     look: async () => {
       const live = await machines.get(key);

@@ -1,6 +1,6 @@
 // One update of a Machine under its lease: a new version only when the versioned part changed, metadata, cordon and power
 // on their own, and never over the head of somebody who changed the Machine since we last looked.
-import { settledByLooking } from "../client/doubt.ts";
+import { retryUnlessApplied } from "../client/retryUnlessApplied.ts";
 import type { Lease } from "../client/lease.ts";
 import { latestExit, shown, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
@@ -113,7 +113,7 @@ async function newVersion({ call, key, lease, wanted, old, before, changing }: S
   };
   const { api } = call;
   try {
-    const live = await settledByLooking(api, {
+    const live = await retryUnlessApplied(api, {
       // A second one is refused once the first was applied: the version that it was made for is in it.
       send: () => api.machines.update({ ...key, leaseNonce: lease.nonce(), body }),
       look: async () => {

@@ -1,7 +1,7 @@
 // What takes more than one request to do to a volume (bodies 7.1).
 import type { Api } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
-import { settledByLooking } from "../client/doubt.ts";
+import { retryUnlessApplied } from "../client/retryUnlessApplied.ts";
 import type { Volume } from "../client/inventory.ts";
 import { withLease } from "../client/lease.ts";
 import { ifThere } from "../client/absence.ts";
@@ -80,7 +80,7 @@ export async function bringToSize(
 
 /** Grows the volume; answers whether its Machine needs a restart. A lost answer is settled by looking. */
 const extend = (api: Api, key: VolumeKey, sizeGb: number): Promise<boolean> =>
-  settledByLooking(api, {
+  retryUnlessApplied(api, {
     send: async () => (await api.volumes.extend({ ...key, body: { sizeGb } })).needsRestart ?? false,
     look: async () => {
       const live = await api.volumes.get(key);

@@ -6,14 +6,14 @@ import { growingPause } from "./clock.ts";
 const attempts = 3;
 
 /** A change, and how to tell that it was made. */
-export interface Doubtful<T> {
+export interface VerifiableRequest<T> {
   readonly send: () => Promise<T>;
   /** What the change has come to; undefined while it is not made. */
   readonly look: () => Promise<T | undefined>;
 }
 
 /** Makes the change, and sends it again only after a look that does not show it (F19). */
-export async function settledByLooking<T>(api: Api, { send, look }: Doubtful<T>): Promise<T> {
+export async function retryUnlessApplied<T>(api: Api, { send, look }: VerifiableRequest<T>): Promise<T> {
   const pause = growingPause(100, 2000);
   for (let attempt = 1; ; attempt++) {
     try {
