@@ -6,13 +6,13 @@ import type { Operation } from "../../api/operation.ts";
 import { isObject, tidy } from "../../api/schema.ts";
 import type { Config } from "../core/config.ts";
 import { MachinesError } from "../core/errors.ts";
-import { answerError, unreachable, unreadable } from "./answers.ts";
+import { answerError, unreachable, unreadable } from "./errorMessages.ts";
 import type { Clock, Deadline } from "./clock.ts";
-import type { Intents } from "./intents.ts";
-import { Outage, type Attempting } from "./outage.ts";
-import { Pace } from "./pace.ts";
+import type { Journal } from "./journal.ts";
+import { CircuitBreaker, type Attempting } from "./circuitBreaker.ts";
+import { RateLimiter } from "./rateLimiter.ts";
 import { judge } from "./retry.ts";
-import { Versions } from "./versions.ts";
+import { StaleReads } from "./staleReads.ts";
 import type { Outcome, Transport } from "./transport.ts";
 
 type Contract = typeof contract;
@@ -59,16 +59,16 @@ export interface Shared {
   readonly deleted: Set<string>;
   /** How many deletions are under way in an App or a cluster, its own included. */
   readonly deletions: Map<string, number>;
-  /** Lists that reads are served from, by key; see inventory.ts. */
+  /** Lists that reads are served from, by key; see listCache.ts. */
   readonly lists: Map<string, { readonly asked: number; served: number; readonly list: Promise<readonly unknown[]> }>;
   /** Rate limits the service has shown. */
-  readonly pace: Pace;
+  readonly rateLimiter: RateLimiter;
   /** Versions of Machines that writes have answered with. */
-  readonly versions: Versions;
+  readonly staleReads: StaleReads;
   /** Whether the service answers at all. */
-  readonly outage: Outage;
+  readonly circuitBreaker: CircuitBreaker;
   /** Creates that were begun, on disk. */
-  readonly intents: Intents;
+  readonly journal: Journal;
   /** Why questions of a preview could not be asked: each is said once. */
   readonly unasked: Set<string>;
   /** Answers that do not change during a run, by question. */
@@ -82,7 +82,7 @@ export interface ClientParts {
   readonly connect: () => Promise<{ readonly url: string; readonly token: string }>;
   readonly transport: Transport;
   readonly clock: Clock;
-  readonly intents: Intents;
+  readonly journal: Journal;
   /** Called once per request sent; for counting and for the log. Never gets headers or bodies. */
   readonly onRequest?: (event: {
     operation: string;
@@ -100,10 +100,10 @@ export function createApi(parts: ClientParts): Api {
     deleted: new Set(),
     deletions: new Map(),
     lists: new Map(),
-    pace: new Pace(parts.clock),
-    versions: new Versions(),
-    outage: new Outage(parts.clock),
-    intents: parts.intents,
+    rateLimiter: new RateLimiter(parts.clock),
+    staleReads: new StaleReads(),
+    circuitBreaker: new CircuitBreaker(parts.clock),
+    journal: parts.journal,
     unasked: new Set(),
     facts: new Map(),
   };
@@ -164,7 +164,7 @@ async function call(
   try {
     return await attempts(parts, shared, deadline, operation, args, attempting);
   } finally {
-    shared.outage.ended(attempting);
+    shared.circuitBreaker.ended(attempting);
   }
 }
 
@@ -181,16 +181,16 @@ async function attempts(
   const path = pathOf(operation, args);
   const body = bodyOf(operation, args);
   if (operation.repeat !== "read") forgetLists(shared, args);
-  const lane = Pace.key(operation, args);
-  const ticket = shared.pace.ticket();
+  const lane = RateLimiter.key(operation, args);
+  const ticket = shared.rateLimiter.ticket();
   let behindSince: number | undefined;
   // The token that is sent, wherever it came from: no message may quote it.
   const known = { ...config, token };
   let garbled = false;
   for (let attempt = 0; ; attempt++) {
-    if (clock.now() + shared.pace.delay(lane) >= deadline.at && clock.now() < deadline.at)
+    if (clock.now() + shared.rateLimiter.delay(lane) >= deadline.at && clock.now() < deadline.at)
       throw noTurn(operation, lane, deadline, attempt);
-    await shared.pace.turn(lane, deadline, ticket);
+    await shared.rateLimiter.turn(lane, deadline, ticket);
     // What is cancelled sends nothing more; what was sent is heard out, unless it is a read.
     deadline.signal?.throwIfAborted();
     const left = deadline.at - clock.now();
@@ -223,14 +223,14 @@ async function attempts(
       random: () => clock.random(),
       now: () => clock.now(),
     });
-    if (outcome.kind === "answer" && (outcome.status < 500 || outcome.status === 501)) shared.outage.answered();
-    else if (!operation.held && !(outcome.kind !== "answer" && outcome.lasting)) shared.outage.failed();
+    if (outcome.kind === "answer" && (outcome.status < 500 || outcome.status === 501)) shared.circuitBreaker.answered();
+    else if (!operation.held && !(outcome.kind !== "answer" && outcome.lasting)) shared.circuitBreaker.failed();
     if (verdict.kind === "limited") {
-      shared.pace.hold(lane, operation, verdict.afterMs);
+      shared.rateLimiter.hold(lane, operation, verdict.afterMs);
       if (clock.now() + verdict.afterMs < deadline.at) continue;
     }
     if (verdict.kind === "again" && clock.now() + verdict.afterMs < deadline.at)
-      if (await shared.outage.mayRepeat(attempting, verdict.afterMs, deadline)) continue;
+      if (await shared.circuitBreaker.mayRepeat(attempting, verdict.afterMs, deadline)) continue;
     if (operation.repeat !== "read") forgetLists(shared, args);
     if (outcome.kind !== "answer")
       throw unreachable(operation, url + path, outcome, verdict.kind === "ambiguous", deadline);
@@ -251,8 +251,8 @@ async function attempts(
     const isRead = operation.repeat === "read";
     // Who asks for a version by name gets that one.
     if (args["version"] !== undefined) return answer;
-    if (!isRead) shared.versions.note(machine.id, machine.version);
-    if (!isRead || !shared.versions.isBehind(machine.id, machine.version)) return answer;
+    if (!isRead) shared.staleReads.note(machine.id, machine.version);
+    if (!isRead || !shared.staleReads.isStale(machine.id, machine.version)) return answer;
     behindSince ??= clock.now();
     if (clock.now() - behindSince >= behindAtMost)
       throw new MachinesError(

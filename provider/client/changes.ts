@@ -3,7 +3,7 @@
 import { MachinesError } from "../core/errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { orgMachinePages, orgVolumePages } from "./pages.ts";
-import { apiOf, type Client } from "./script.ts";
+import { apiOf, type Client } from "./publicClient.ts";
 
 type OrgMachine = AnswerOf<"orgs", "machines">["machines"][number];
 type OrgVolume = AnswerOf<"orgs", "volumes">["volumes"][number];

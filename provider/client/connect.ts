@@ -7,14 +7,14 @@ import type { Config } from "../core/config.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
 import { createApi, type Api, type ClientParts } from "./api.ts";
 import { systemClock } from "./clock.ts";
-import { openIntents, type Intents } from "./intents.ts";
+import { openJournal, type Journal } from "./journal.ts";
 import { httpTransport } from "./transport.ts";
 
 const clients = new Map<string, Api>();
-let opened: Intents | undefined;
+let opened: Journal | undefined;
 
 /** The intents of this process; read from the disk when they are first asked for. `warn` hears when that is impossible. */
-export const intents = (warn: (message: string) => void): Intents => (opened ??= openIntents(warn));
+export const journal = (warn: (message: string) => void): Journal => (opened ??= openJournal(warn));
 
 /** The client for a configuration. Nothing is sent, and `local` is not started, before the first request. */
 export function clientFor(config: Config, warn: (message: string) => void): Api {
@@ -26,7 +26,7 @@ export function clientFor(config: Config, warn: (message: string) => void): Api 
       connect: connector(config),
       transport: httpTransport(),
       clock: systemClock,
-      intents: intents(warn),
+      journal: journal(warn),
     });
     clients.set(key, client);
   }

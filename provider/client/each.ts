@@ -1,7 +1,7 @@
 // Lists that come in pages, item by item: the next page is asked for when the one before has been used up.
 import type { Api, AnswerOf } from "./api.ts";
 import { appPages, certificatePages, orgMachinePages, orgVolumePages } from "./pages.ts";
-import { apiOf, type Client } from "./script.ts";
+import { apiOf, type Client } from "./publicClient.ts";
 
 type Args<Pages extends (api: Api, args: never) => unknown> = Parameters<Pages>[1];
 /** Arguments of an operation on an organization, the client's own when left out. */

@@ -3,9 +3,9 @@ import type { Lease } from "./lease.ts";
 import { withLease as leased } from "./lease.ts";
 import { reached, type Reached, type WaitState } from "./wait.ts";
 import { bareId } from "../core/values.ts";
-import { apiOf, type Client, type Limits } from "./script.ts";
+import { apiOf, type Client, type Limits } from "./publicClient.ts";
 
-export { createClient, type Client, type ClientOptions, type Limits } from "./script.ts";
+export { createClient, type Client, type ClientOptions, type Limits } from "./publicClient.ts";
 export { changesSince, type Changes, type ChangesOptions, type Position } from "./changes.ts";
 export { eachApp, eachCertificate, eachOrgMachine, eachOrgVolume } from "./each.ts";
 export { pages } from "./pages.ts";
@@ -13,7 +13,7 @@ export { ApiError, isNotFound, MachinesError, NetworkError, type ErrorCode } fro
 export type { AnswerOf } from "./api.ts";
 export type { Lease } from "./lease.ts";
 export type { Machine, Reached, WaitState } from "./wait.ts";
-export type { Volume } from "./inventory.ts";
+export type { Volume } from "./listCache.ts";
 
 /** One Machine: the `id` of a resource (`app/machine`) will do for `machine`, too. */
 export interface MachineRef {

@@ -7,7 +7,7 @@ import { everyTenSeconds, growingPause } from "./clock.ts";
 const longestPause = 1000;
 
 /** Sends a request again while it is refused with a 412, until the deadline; then the refusal is the error. */
-export async function oncePossible<T>(
+export async function retryWhilePreconditionFails<T>(
   { api, progress }: { readonly api: Api; readonly progress: (message: string) => void },
   awaited: string,
   send: () => Promise<T>,

@@ -3,7 +3,7 @@ import { ApiError, isNotFound, MachinesError, NetworkError } from "../core/error
 import { quotable } from "../core/printable.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { everyTenSeconds, growingPause } from "./clock.ts";
-import { shownWithin } from "./visibility.ts";
+import { consistencyWindow } from "./poll.ts";
 
 /** A Machine as programs see it. */
 export type Machine = AnswerOf<"machines", "get">;
@@ -75,11 +75,11 @@ export async function reached(
         const answer = await api.machines.wait({ ...key, state: [...states], timeout, version: options.version });
         const version = answer.version || options.version;
         if (answer.state !== undefined) return { state: answer.state, version };
-        const live = await shown(api, key, options);
+        const live = await getFresh(api, key, options);
         return { state: live.state, version: version ?? versionOf(live) };
       } catch (error) {
         if (isNotFound(error)) {
-          const late = options.fresh === true && api.clock.now() - since < shownWithin;
+          const late = options.fresh === true && api.clock.now() - since < consistencyWindow;
           if (!late && states.includes("destroyed")) return { state: "destroyed", version: options.version };
           if (!late) throw error;
         } else if (error instanceof ApiError && error.reason.includes("currently replaced")) {
@@ -103,8 +103,8 @@ export async function reached(
 }
 
 /** The Machine; one that was made just now may show up a little late, also when it was seen before (F13). */
-export async function shown(api: Api, key: MachineKey, { fresh }: Pick<WaitOptions, "fresh">): Promise<Machine> {
-  const until = api.clock.now() + shownWithin;
+export async function getFresh(api: Api, key: MachineKey, { fresh }: Pick<WaitOptions, "fresh">): Promise<Machine> {
+  const until = api.clock.now() + consistencyWindow;
   const pause = growingPause(100, 1000);
   for (;;) {
     try {
@@ -119,7 +119,7 @@ export async function shown(api: Api, key: MachineKey, { fresh }: Pick<WaitOptio
 /** Whether something was made, by whichever run, so short a time ago that the service may not show it yet (F13). */
 export const isJustMade = (createdAt: string | undefined, now: number): boolean =>
   // Times of the service are whole seconds.
-  Math.abs(now - Date.parse(createdAt ?? "")) < shownWithin + 1000;
+  Math.abs(now - Date.parse(createdAt ?? "")) < consistencyWindow + 1000;
 
 /** The Machine as it is, if it answers soon. */
 const lookNow = (api: Api, key: MachineKey): Promise<Machine | undefined> =>

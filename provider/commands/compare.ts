@@ -1,27 +1,27 @@
 // Compares one service and organization with what a state holds there. Reads only.
 import type { Api } from "../client/api.ts";
 import { messageOf } from "../core/errors.ts";
-import { heldKeys, keysOf, secretsHeld } from "./held.ts";
-import { holdersOf, inTurn, ofType, usedBy, type Holder, type Wanted } from "./holders.ts";
+import { heldKeys, keysOf, secretsHeld } from "./stateIds.ts";
+import { scopesOf, fourAtATime, ofType, usedBy, type Scope, type Wanted } from "./scopes.ts";
 import {
-  appKind,
-  clusterKind,
+  listedApps,
+  listedClusters,
   deletionOf,
-  kindsInApp,
-  kindsInCluster,
+  listedInApp,
+  listedInCluster,
   lookAt,
   lookingAt,
   scheduled,
   type Found,
-  type Kind,
+  type ListedType,
   type Look,
-} from "./kinds.ts";
-import { originIn, type Origin, type Origins } from "./origin.ts";
+} from "./listing.ts";
+import { provenanceIn, type Provenance, type Provenances } from "./provenance.ts";
 import type { Held } from "./stackState.ts";
 
 /** An object that no state holds. */
-export interface Orphan extends Origin {
-  readonly kind: Kind;
+export interface Orphan extends Provenance {
+  readonly kind: ListedType;
   /** As `pulumi import` takes it. */
   readonly id: string;
   readonly name: string | undefined;
@@ -49,7 +49,7 @@ export interface Known {
   readonly own: readonly Held[];
   /** All resources, of other states too, whose objects are no orphans here. */
   readonly held: readonly Held[];
-  readonly origins: Origins;
+  readonly origins: Provenances;
 }
 
 /** @throws MachinesError when the place as a whole cannot be looked at */
@@ -60,7 +60,7 @@ export async function compare(api: Api, known: Known, wanted: Wanted): Promise<C
       (wanted.only.length === 0 || wanted.only.includes(kind.type)) &&
       (wanted.hasSnapshots || !scheduled.includes(kind)),
   );
-  const { holders, gone, roots } = await holdersOf(api, known.own, wanted, failures);
+  const { holders, gone, roots } = await scopesOf(api, known.own, wanted, failures);
   const look = { ...lookAt(api), known, keys: heldKeys(known.held) };
   // In what others made may lie what these resources hold; it would go with it.
   const used = usedBy(known.held);
@@ -73,7 +73,7 @@ export async function compare(api: Api, known: Known, wanted: Wanted): Promise<C
       isTold(held) && gone.includes(held.id.split("/")[0] ?? "") && kinds.some(({ type }) => type === held.type),
   );
   const notes: string[] = [];
-  await inTurn(holders, async (holder) => {
+  await fourAtATime(holders, async (holder) => {
     const inside = kinds.filter((kind) => isIn(holder, kind));
     await Promise.all(
       inside.map(async (kind) => {
@@ -98,28 +98,28 @@ interface Comparing extends Look {
   readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-const allKinds: readonly Kind[] = [appKind, clusterKind, ...kindsInApp, ...kindsInCluster];
+const allKinds: readonly ListedType[] = [listedApps, listedClusters, ...listedInApp, ...listedInCluster];
 
 /** Names of the types that can be asked for alone. */
 export const comparedTypes: readonly string[] = allKinds.map(({ type }) => type);
 
 /** Only attachments are told of a cluster that is not ready. */
-const isIn = ({ noun, isReady }: Holder, kind: Kind): boolean =>
+const isIn = ({ noun, isReady }: Scope, kind: ListedType): boolean =>
   noun === "App"
-    ? kindsInApp.includes(kind)
-    : kindsInCluster.includes(kind) && (isReady || kind.type === "PostgresAttachment");
+    ? listedInApp.includes(kind)
+    : listedInCluster.includes(kind) && (isReady || kind.type === "PostgresAttachment");
 
-const isOurs = ({ isWhole }: Holder, { madeBy, urn }: Orphan): boolean =>
-  isWhole || (madeBy !== "namesake" && (["stack", "perhaps"].includes(madeBy) || urn !== undefined));
+const isOurs = ({ isWhole }: Scope, { createdBy, urn }: Orphan): boolean =>
+  isWhole || (createdBy !== "namesake" && (["stack", "perhaps"].includes(createdBy) || urn !== undefined));
 
-const hiddenSecrets = ({ name }: Holder, sealed: readonly Held[]): string =>
+const hiddenSecrets = ({ name }: Scope, sealed: readonly Held[]): string =>
   `The secrets of App ${name} are not compared: the state holds encrypted which of them ${sealed.map(({ urn }) => urn).join(" and ")} sets.`;
 
-const typeOf = (one: { readonly kind: Kind } | { readonly type: string }): string =>
+const typeOf = (one: { readonly kind: ListedType } | { readonly type: string }): string =>
   "kind" in one ? one.kind.type : one.type;
 
 const byTypeAndId = (
-  a: { readonly id: string } & ({ readonly kind: Kind } | { readonly type: string }),
+  a: { readonly id: string } & ({ readonly kind: ListedType } | { readonly type: string }),
   b: typeof a,
 ): number => {
   const [left, right] = [a, b].map((one) => `${typeOf(one)} ${one.id}`) as [string, string];
@@ -133,13 +133,13 @@ function isTold({ id, isExternal, type, inputs, outputs }: Held): boolean {
   return !(type === "Machine" && (autoDestroy === true || outputs["state"] === "destroyed"));
 }
 
-function orphansAmong({ known, keys }: Comparing, kind: Kind, live: readonly Found[]): Orphan[] {
+function orphansAmong({ known, keys }: Comparing, kind: ListedType, live: readonly Found[]): Orphan[] {
   return live.flatMap((found) => {
     const id = kind.id.render(found.parts);
     if (keysOf(kind.type, id).some((key) => keys.get(kind.type)?.has(key))) return [];
     const { name, createdAt } = found;
-    const origin = originIn(known.origins, kind, found);
-    const deletion = origin.madeBy === "stack" ? deletionOf(kind, found.parts) : undefined;
+    const origin = provenanceIn(known.origins, kind, found);
+    const deletion = origin.createdBy === "stack" ? deletionOf(kind, found.parts) : undefined;
     return [{ kind, id, name, createdAt, request: lookingAt(kind, found.parts), deletion, ...origin }];
   });
 }
@@ -147,8 +147,8 @@ function orphansAmong({ known, keys }: Comparing, kind: Kind, live: readonly Fou
 /** What the list of a holder lacks of what the state holds in it, and another look lacks too. */
 async function missingAmong(
   { api, known }: Comparing,
-  kind: Kind,
-  { name: holder }: Holder,
+  kind: ListedType,
+  { name: holder }: Scope,
   live: readonly Found[],
 ): Promise<Held[]> {
   const keysIn = (list: readonly Found[]) =>

@@ -20,7 +20,7 @@ export class Names {
     this.#taken = new Set(resources.filter(({ isPending }) => !isPending).map(({ name }) => name));
   }
 
-  /** How an orphan is imported: in the place in the program that its creation was cut off for, or under its own name. */
+  /** How an orphan is imported: in the place in the program that its interrupted creation was for, or under its own name. */
   importOf({ kind, id, name, pending }: Orphan, provider: ProviderHeld | undefined): Import | undefined {
     if (!kind.isImportable) return undefined;
     const last = id.slice(id.lastIndexOf("/") + 1);

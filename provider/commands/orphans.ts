@@ -1,13 +1,13 @@
 // `pulumi-machines orphans`: what the service has and no state holds. It never changes anything but the file of --import.
 import { readFileSync, writeFileSync } from "node:fs";
-import { clientFor, intents } from "../client/connect.ts";
+import { clientFor, journal } from "../client/connect.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
-import { nearest } from "../core/nearest.ts";
+import { didYouMean } from "../core/didYouMean.ts";
 import { compare, comparedTypes } from "./compare.ts";
-import { requireSomething, type Wanted } from "./holders.ts";
+import { requireSomething, type Wanted } from "./scopes.ts";
 import { importFile, Names } from "./importFile.ts";
-import { originsOf } from "./origin.ts";
-import { placesOf, type Place } from "./places.ts";
+import { provenancesOf } from "./provenance.ts";
+import { targetsOf, type Target } from "./targets.ts";
 import { exportStack, stackConfig } from "./pulumi.ts";
 import { jsonOf, textOf, type Finding } from "./report.ts";
 import { readState, type Held, type StackState } from "./stackState.ts";
@@ -72,7 +72,7 @@ export async function orphans(options: Options, { out, err }: Streams): Promise<
 function wantedOf({ app = [], allApps, snapshots, only = [] }: Options): Wanted {
   for (const type of only) {
     if (comparedTypes.includes(type)) continue;
-    const meant = nearest(type, comparedTypes);
+    const meant = didYouMean(type, comparedTypes);
     throw new MachinesError(
       "invalid-input",
       `--only ${type}: no such type is compared${meant === undefined ? `; there are ${comparedTypes.join(", ")}` : `; did you mean ${meant}?`}`,
@@ -98,15 +98,15 @@ function textIn(file: string): string {
 async function placesFor({ stack, state: file, provider }: Options, state: StackState, wanted: Wanted) {
   const config = file === undefined || stack !== undefined ? await stackConfig(stack) : new Map<string, string>();
   const isAsked = wanted.isAll || wanted.apps.length > 0;
-  return placesOf(state, (key) => config.get(key), process.env, { chosen: provider, isAsked });
+  return targetsOf(state, (key) => config.get(key), process.env, { chosen: provider, isAsked });
 }
 
-const whatIs = ({ stack, project }: StackState, { provider }: Place): string =>
+const whatIs = ({ stack, project }: StackState, { provider }: Target): string =>
   `${stack === undefined ? "the state" : `stack ${stack} of ${project ?? ""}`}${provider ? `, provider ${provider.name},` : ""}`;
 
 interface Looking {
   readonly state: StackState;
-  readonly places: readonly Place[];
+  readonly places: readonly Target[];
   readonly own: readonly Held[];
   readonly besides: readonly Held[];
   readonly wanted: Wanted;
@@ -114,7 +114,10 @@ interface Looking {
   readonly warn: (message: string) => void;
 }
 
-async function lookInto(place: Place, { state, places, own, besides, wanted, names, warn }: Looking): Promise<Finding> {
+async function lookInto(
+  place: Target,
+  { state, places, own, besides, wanted, names, warn }: Looking,
+): Promise<Finding> {
   const { config, provider } = place;
   const api = clientFor(config, warn);
   // What another provider holds at the same service is no orphan; where that is, is not always known.
@@ -122,14 +125,14 @@ async function lookInto(place: Place, { state, places, own, besides, wanted, nam
     places.flatMap((other) => (other.config.endpoint === config.endpoint ? [] : [other.provider?.urn])),
   );
   const held = [...state.resources.filter((one) => !elsewhere.has(one.provider)), ...besides];
-  const origins = originsOf(config.endpoint, own, { all: state.resources, besides }, intents(warn));
+  const origins = provenancesOf(config.endpoint, own, { all: state.resources, besides }, journal(warn));
   try {
     const at = api.clock.now() + longestLook;
     const found = await compare(api.within({ at, allowed: "10m" }), { own, held, origins }, wanted);
     const orphans = found.orphans.map((orphan) => ({
       orphan,
       // What another stack has is not taken from it.
-      asImport: state.isDynamic || orphan.madeBy === "namesake" ? undefined : names.importOf(orphan, provider),
+      asImport: state.isDynamic || orphan.createdBy === "namesake" ? undefined : names.importOf(orphan, provider),
     }));
     return { ...found, place, orphans };
   } finally {

@@ -2,7 +2,7 @@
 import { quotable } from "../core/printable.ts";
 import type { Compared, Orphan } from "./compare.ts";
 import { importCommand, quoted, type Import } from "./importFile.ts";
-import type { Place } from "./places.ts";
+import type { Target } from "./targets.ts";
 import type { Held, StackState } from "./stackState.ts";
 
 /** An orphan and how it is imported; undefined where it cannot be. */
@@ -13,11 +13,11 @@ export interface Told {
 
 /** What was found in one place. */
 export interface Finding extends Omit<Compared, "orphans"> {
-  readonly place: Place;
+  readonly place: Target;
   readonly orphans: readonly Told[];
 }
 
-const words: Readonly<Record<Orphan["madeBy"], string>> = {
+const words: Readonly<Record<Orphan["createdBy"], string>> = {
   stack: "this stack",
   perhaps: "perhaps this stack",
   namesake: "another of its name",
@@ -64,8 +64,8 @@ function headline({ stack, project }: StackState, { place, orphans, missing, fai
 function table(orphans: readonly Told[]): string {
   const rows = [
     ["TYPE", "ID", "NAME", "CREATED", "MADE BY"],
-    ...orphans.map(({ orphan: { kind, id, name, createdAt, madeBy } }) => [
-      ...[kind.type, quotable(id, 200), quotable(name ?? "-", 100), quotable(createdAt ?? "-", 50), words[madeBy]],
+    ...orphans.map(({ orphan: { kind, id, name, createdAt, createdBy } }) => [
+      ...[kind.type, quotable(id, 200), quotable(name ?? "-", 100), quotable(createdAt ?? "-", 50), words[createdBy]],
     ]),
   ];
   const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? [];
@@ -80,7 +80,7 @@ function table(orphans: readonly Told[]): string {
 }
 
 /** What may be somebody's is shown how to look at, and not how to delete. */
-function advice({ config }: Place, { orphan: { kind, id, remark, request, deletion }, asImport }: Told): string {
+function advice({ config }: Target, { orphan: { kind, id, remark, request, deletion }, asImport }: Told): string {
   const way = kind.deletion ? deletion : "nothing deletes it; it expires by itself";
   return [
     `${kind.type} ${id}${remark === undefined ? "" : `: ${remark}`}`,
@@ -137,7 +137,7 @@ const orphanJson = ({ orphan, asImport }: Told) => ({
   id: orphan.id,
   name: orphan.name ?? null,
   createdAt: orphan.createdAt ?? null,
-  madeBy: orphan.madeBy,
+  madeBy: orphan.createdBy,
   urn: orphan.urn ?? null,
   inState: orphan.inState,
   remark: orphan.remark ?? null,

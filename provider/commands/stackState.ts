@@ -1,4 +1,4 @@
-// What `pulumi stack export` says a stack holds: its resources of ours, those whose creation was cut off, its providers.
+// What `pulumi stack export` says a stack holds: its resources of ours, those whose creation was interrupted, its providers.
 // Secrets stay sealed.
 import { isObject } from "../../api/schema.ts";
 import { MachinesError } from "../core/errors.ts";

@@ -1,11 +1,11 @@
 // `pulumi-machines undo-replacement`: an original that is still there becomes its resource's own again. It changes the state
 // alone; what is given up is deleted by the next `pulumi up`.
 import { rmSync, writeFileSync } from "node:fs";
-import { ifThere } from "../client/absence.ts";
+import { orUndefined } from "../client/existence.ts";
 import type { Api } from "../client/api.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
 import type { Streams } from "./orphans.ts";
-import { clientOf } from "./places.ts";
+import { clientOf } from "./targets.ts";
 import { exportStack, pulumi, stackConfig } from "./pulumi.ts";
 import {
   changedBack,
@@ -103,7 +103,7 @@ async function isThere(api: Api, { resource, original }: Replacement, warn: Stre
   const at = api.clock.now() + longestLook;
   const id = resource.id.parse(original.id);
   const call = { api: api.within({ at, allowed: "2m" }), progress: () => undefined, warn };
-  return (await ifThere(() => resource.read({ ...call, id, state: undefined }))) !== undefined;
+  return (await orUndefined(() => resource.read({ ...call, id, state: undefined }))) !== undefined;
 }
 
 /** Writes the state, unless somebody else has meanwhile. Answers the file of the state before. */

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { define, isObject, type Field } from "../../api/schema.ts";
 import { dataLoss, mayLoseData } from "./dataLoss.ts";
-import { nearest } from "./nearest.ts";
+import { didYouMean } from "./didYouMean.ts";
 import { CONTEXT, contextOf, kindOf, type Context, type Problem, type Resource, type Values } from "./resource.ts";
 import { hasUnknown, pathText, same, UNKNOWN, withoutUndefined } from "./values.ts";
 
@@ -224,7 +224,7 @@ const shown = (value: unknown): string => {
 };
 
 function unknownProperty(name: string, names: readonly string[]): string {
-  const meant = nearest(name, names);
+  const meant = didYouMean(name, names);
   return `there is no such property${meant === undefined ? `; known are ${names.join(", ")}` : `; did you mean ${meant}?`}`;
 }
 

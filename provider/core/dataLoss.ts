@@ -15,7 +15,7 @@ export const switchOf = (resource: Resource): string =>
 
 /** The refusal of a replacement that a changed input asks for, with the ways out. */
 export function dataLoss(resource: Resource, input: string): string {
-  const rescue = resource.rescue?.(input);
+  const rescue = resource.keepDataBy?.(input);
   return (
     `changing it replaces the ${resource.name} and destroys ${resource.losesData}; ` +
     (rescue === undefined ? "" : `${rescue}; otherwise `) +

@@ -106,5 +106,5 @@ function mustDeleteFirst(resource: Resource, state: Values, news: Values): boole
     );
   };
   const nameStays = resource.uniqueBy.length > 0 && resource.uniqueBy.every(keeps) && !contextOf(news).autonamed;
-  return nameStays || (resource.holdsOn?.(state, news) ?? false);
+  return nameStays || (resource.sharesWith?.(state, news) ?? false);
 }

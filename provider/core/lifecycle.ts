@@ -1,6 +1,6 @@
 // What happens around every handler, in both bindings: state is made, absence is proved, partial failures keep the id.
 import type { Api } from "../client/api.ts";
-import { confirmAnyPlace, confirmPlaces, ifThere, unlessGone, type Place } from "../client/absence.ts";
+import { confirmAnyPlace, confirmPlaces, orUndefined, ignoreIfDeleted, type Place } from "../client/existence.ts";
 import type { Deadline } from "../client/clock.ts";
 import { formatDuration, parseDuration } from "../../api/schema.ts";
 import { byForce, dataLoss, mayLoseData } from "./dataLoss.ts";
@@ -137,7 +137,7 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
     resource.id.parse(id);
     rememberCreated(id, owner);
     // From here on the engine has the id.
-    call.api.shared.intents.settle(owner, id, context.stack);
+    call.api.shared.journal.settle(owner, id, context.stack);
     return { id, state };
   };
   try {
@@ -162,7 +162,7 @@ const inStateOf = (
 /** A name or a volume that is taken may be the original's, of which the engine says nothing where it replaces by force. */
 function withForce(resource: Resource, owner: string | undefined, error: unknown): unknown {
   const isTaken = error instanceof ApiError && [409, 412, 422].includes(error.status);
-  const mayBeOwn = resource.uniqueBy.length > 0 || resource.holdsOn !== undefined;
+  const mayBeOwn = resource.uniqueBy.length > 0 || resource.sharesWith !== undefined;
   if (!isTaken || !mayBeOwn || isInState(owner)) return error;
   return new MachinesError(error.code, `${error.message} ${byForce}`, { cause: error });
 }
@@ -180,7 +180,7 @@ function reporting(resource: Resource, owner: string | undefined, failed: Initia
  */
 async function reportLeftover(resource: Resource, owner: string | undefined, { api, warn }: Call): Promise<void> {
   if (resource.noImport !== undefined) return;
-  for (const { id, endpoint, stack } of api.shared.intents.handed(owner)) {
+  for (const { id, endpoint, stack } of api.shared.journal.delivered(owner)) {
     const isOfOthers = endpoint !== api.config.endpoint || (stack !== undefined && !isOfThisState(stack));
     if (isOfOthers || id === idInState(owner)) continue;
     // A create must not fail for what is only told; what cannot be asked now is asked by the next one.
@@ -223,7 +223,9 @@ export async function read(
   rememberState(state ?? {});
   // A get or an import has nothing it could forget: a 404 is answer enough.
   const look = () => resource.read({ ...call, id: parts, state });
-  const live = await (state === undefined ? ifThere(look) : unlessGone(call.api, placeOf(resource, parts), look));
+  const live = await (state === undefined
+    ? orUndefined(look)
+    : ignoreIfDeleted(call.api, placeOf(resource, parts), look));
   if (!live) return undefined;
   const found = stateFrom(resource, state ?? {}, live, contextOf(state ?? {}));
   return { id, state: found, inputs: state ? inputsOf(resource, found) : importedInputs(resource, found) };
@@ -331,9 +333,9 @@ export async function remove(resource: Resource, id: string, stored: Values, cal
   try {
     const handed = { id: parts, state: forHandler(resource, state), owner, otherClaimant: claimantFor(owner) };
     const work = () => resource.delete({ ...call, ...handed });
-    await unlessGone(call.api, place, work);
+    await ignoreIfDeleted(call.api, place, work);
     rememberDeleted(resource, id, owner);
-    call.api.shared.intents.forget(owner, id);
+    call.api.shared.journal.forget(owner, id);
   } finally {
     deletions.set(place.name, (deletions.get(place.name) ?? 1) - 1);
   }

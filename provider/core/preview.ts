@@ -33,7 +33,7 @@ export function previewUpdate(resource: Resource, old: Values, inputs: Values): 
   const sent = diff(resource, old, inputs).changes.filter((change) => isSent(resource, change));
   const unfinished = contextOf(old).unfinished === true;
   const moves = (name: string): boolean => {
-    const by = resource.moves[name];
+    const by = resource.dependsOn[name];
     if (by === undefined) return false;
     if (unfinished) return true;
     if (by === "any") return sent.length > 0;

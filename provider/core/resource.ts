@@ -67,7 +67,7 @@ export interface Warning {
 }
 
 /** A question to the service that preview asks when all inputs it needs are known (design: reads only, warn and go on). */
-export interface Question<Inputs = Values> {
+export interface PreviewCheck<Inputs = Values> {
   /** Inputs it needs; the first is the one the answer is about. */
   readonly needs: readonly (keyof Inputs & string)[];
   /** Inputs, or paths into them, that it looks at where they are given. */
@@ -154,16 +154,18 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
    * Outputs that an update may move, with the inputs (or paths into them) whose change moves them; `"any"` is every input
    * that is sent. Preview knows all other outputs.
    */
-  readonly moves?: { readonly [Output in keyof z.output<O>]?: "any" | readonly (Path<I> | `${Path<I>}.${string}`)[] };
+  readonly dependsOn?: {
+    readonly [Output in keyof z.output<O>]?: "any" | readonly (Path<I> | `${Path<I>}.${string}`)[];
+  };
   /**
    * Outputs that repeat what inputs (or paths into them) say: where the program calls one of these, or a part of it, a
    * secret, they are one too.
    */
-  readonly repeats?: {
+  readonly derivedFrom?: {
     readonly [Output in keyof z.output<O>]?: Repeated<I> | readonly Repeated<I>[];
   };
   /** True when old and new would hold on to the same other object (R4). */
-  readonly holdsOn?: (old: Values, next: Values) => boolean;
+  readonly sharesWith?: (old: Values, next: Values) => boolean;
   /** How a name is made when none is given; `random` ends it in random characters (R4). */
   readonly autoname?: {
     readonly property: Path<I>;
@@ -174,7 +176,7 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   /** R9: a replacement destroys data, so check refuses it unless `allowDataLoss` is true; or `deletionProtection` is false, where there is that input, which guards deletion too. */
   readonly losesData?: string;
   /** How to change the input and keep the data all the same, for the refusal (R9). */
-  readonly rescue?: (input: Path<I>) => string | undefined;
+  readonly keepDataBy?: (input: Path<I>) => string | undefined;
   /** R11: why it must not be replaced, as the service has it; asked, by reads alone, when a diff replaces it. */
   readonly refuseToReplace?: (
     id: Record<Parts, string>,
@@ -185,7 +187,7 @@ export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts 
   readonly validate?: (inputs: Partial<z.output<I>>, isMade: boolean) => readonly Problem[];
   /** R3: a change that is refused, with the way out. Both sides are checked inputs. */
   readonly refuse?: (old: Partial<z.output<I>>, next: Partial<z.output<I>>) => Problem | undefined;
-  readonly questions?: readonly Question<z.output<I>>[];
+  readonly previewChecks?: readonly PreviewCheck<z.output<I>>[];
   /** What the user should know of a change, preview included; `old` is the whole state. */
   readonly warnings?: (old: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => readonly string[];
   /** Default deadlines in minutes; 10 where none is given. */
@@ -234,20 +236,20 @@ export interface Resource {
   readonly namedAs: string | undefined;
   readonly claims: ((inputs: Values) => Claims) | undefined;
   readonly uniqueBy: readonly string[];
-  readonly moves: Readonly<Record<string, "any" | readonly string[]>>;
-  readonly repeats: Readonly<Record<string, string | readonly string[]>>;
-  readonly holdsOn: ((old: Values, next: Values) => boolean) | undefined;
+  readonly dependsOn: Readonly<Record<string, "any" | readonly string[]>>;
+  readonly derivedFrom: Readonly<Record<string, string | readonly string[]>>;
+  readonly sharesWith: ((old: Values, next: Values) => boolean) | undefined;
   readonly autoname:
     | { readonly property: string; readonly maxLength: number; readonly separator: string; readonly random: boolean }
     | undefined;
   readonly losesData: string | undefined;
-  readonly rescue: ((input: string) => string | undefined) | undefined;
+  readonly keepDataBy: ((input: string) => string | undefined) | undefined;
   readonly refuseToReplace:
     | ((id: Record<string, string>, next: Values, api: Api) => Promise<string | undefined>)
     | undefined;
   readonly validate: ((inputs: Values, isMade: boolean) => readonly Problem[]) | undefined;
   readonly refuse: ((old: Values, next: Values) => Problem | undefined) | undefined;
-  readonly questions: readonly Question[];
+  readonly previewChecks: readonly PreviewCheck[];
   readonly warnings: ((old: Values, next: Values) => readonly string[]) | undefined;
   readonly minutes: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
   create(args: Call & { inputs: Values; owner: string | undefined }): Promise<Values>;

@@ -82,7 +82,7 @@ const ofOwner = (owner: string | undefined): Declared | undefined =>
  * The resources of the program that an object of the state may belong to. An alias may have given one of them another name
  * since, and the program may have given the former name to another one.
  */
-const belongingTo = (resource: Resource, id: string, state: Values): readonly Declared[] => {
+const candidatesFor = (resource: Resource, id: string, state: Values): readonly Declared[] => {
   const { owner = "" } = contextOf(state);
   const candidates = [...declared].filter(([, one]) => one.resource === resource);
   return candidates
@@ -253,7 +253,7 @@ export function claimantOtherThan(claim: string, owner: string | undefined): Cla
  * What the program no longer has is deleted, unless it is protected.
  */
 export function refuseLoss(resource: Resource, state: Values, id: string): void {
-  const known = belongingTo(resource, id, state);
+  const known = candidatesFor(resource, id, state);
   if (isParent(resource)) refuseLossWithin(resource, id);
   // Of a replacement that was given up the user was asked, and of nothing that the program has put into it.
   if (resource.losesData === undefined || contextOf(state).discard === true) return;
@@ -293,7 +293,7 @@ function refuseLossWithin({ name, within: { kind } }: Resource, id: string): voi
 
 /** The state of what is to be deleted, steered by what the program says now where it still has the resource (R11). */
 export function steeredByProgram(resource: Resource, id: string, state: Values): Values {
-  const [known] = belongingTo(resource, id, state);
+  const [known] = candidatesFor(resource, id, state);
   if (!known) return state;
   const behaviour = Object.entries(resource.inputFields).filter(([, field]) => kindOf(field) === "behaviour");
   const said = behaviour.map(([name, field]) => [name, known.inputs[name] ?? field.default] as const);

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import type * as dynamic from "@pulumi/pulumi/dynamic";
 import type { Field } from "../../api/schema.ts";
-import { clientFor, intents } from "../client/connect.ts";
+import { clientFor, journal } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
 import { toldOf } from "../core/errors.ts";
@@ -19,10 +19,10 @@ import {
   update,
   type Caller,
 } from "../core/lifecycle.ts";
-import { CONTEXT, contextOf, type Question, type Resource, type Values } from "../core/resource.ts";
+import { CONTEXT, contextOf, type PreviewCheck, type Resource, type Values } from "../core/resource.ts";
 import { asSeenInRun, remember } from "../core/run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
-import { ask as askService } from "../core/questions.ts";
+import { runPreviewCheck as askService } from "../core/previewChecks.ts";
 import { printable } from "../core/printable.ts";
 import { hide, withheld } from "../core/redaction.ts";
 import { callFunction } from "../core/function.ts";
@@ -86,7 +86,7 @@ export function provider(type: string): dynamic.ResourceProvider {
       remember(resource, olds, news);
       const { inputs, problems } = check(resource, olds, news, {
         randomHex,
-        nameBegun: (owner) => intents(say).find(owner)?.name,
+        nameBegun: (owner) => journal(say).find(owner)?.name,
         ...asSeenInRun,
         warn: say,
       });
@@ -155,7 +155,8 @@ export interface Finding {
 }
 
 /** The questions of a type that can be asked once all inputs they need are known. */
-export const questionsOf = (type: string): readonly Pick<Question, "needs" | "uses">[] => resourceOf(type).questions;
+export const questionsOf = (type: string): readonly Pick<PreviewCheck, "needs" | "uses">[] =>
+  resourceOf(type).previewChecks;
 
 /**
  * Asks the service one question of a type. A failure to ask is no reason to fail: it is told to `warn`.
@@ -171,7 +172,7 @@ export async function ask(
   warn: (message: string) => void,
 ): Promise<Finding | null> {
   const resource = resourceOf(type);
-  const question = resource.questions[index];
+  const question = resource.previewChecks[index];
   if (!question) return null;
   let config: Config;
   try {

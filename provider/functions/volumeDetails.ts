@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { volume } from "../../api/volumes.ts";
 import { optional, required } from "../../api/schema.ts";
-import type { Volume } from "../client/inventory.ts";
+import type { Volume } from "../client/listCache.ts";
 import { camelObject, withoutNull } from "./fields.ts";
 
 /** A volume in the answers of functions. */

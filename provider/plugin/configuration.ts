@@ -2,7 +2,7 @@
 // or JSON in a string, as SDKs send what is no string.
 import { configKeys, normalEndpoint, readConfig, type Config } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
-import { nearest } from "../core/nearest.ts";
+import { didYouMean } from "../core/didYouMean.ts";
 import type { Values } from "../core/resource.ts";
 import { UNKNOWN } from "../core/values.ts";
 
@@ -29,7 +29,7 @@ export function configurationProblems(values: Values): string[] {
   const problems = given
     .filter((name) => !Object.hasOwn(configKeys, name))
     .map((name) => {
-      const meant = nearest(name, keys);
+      const meant = didYouMean(name, keys);
       return `machines:${name}: there is no such configuration${meant === undefined ? `; known are ${keys.join(", ")}` : `; did you mean machines:${meant}?`}`;
     });
   // Anything that passes stands for what is yet to come.

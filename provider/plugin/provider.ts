@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
-import { clientFor, intents } from "../client/connect.ts";
+import { clientFor, journal } from "../client/connect.ts";
 import { check, type Surroundings } from "../core/check.ts";
 import type { Config } from "../core/config.ts";
 import { matches, type Change } from "../core/diff.ts";
@@ -32,10 +32,10 @@ import {
   remember,
   rememberCreated,
 } from "../core/run.ts";
-import { nearest } from "../core/nearest.ts";
+import { didYouMean } from "../core/didYouMean.ts";
 import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
-import { askAll } from "../core/questions.ts";
+import { runPreviewChecks } from "../core/previewChecks.ts";
 import { CONTEXT, contextOf, type Context, type Resource, type Values } from "../core/resource.ts";
 import { pathText } from "../core/values.ts";
 import { callFunction, type MachinesFunction } from "../core/function.ts";
@@ -134,7 +134,7 @@ export function createProvider({ engine, schema }: Host): Provider {
   ): Promise<void> => {
     const { api, warn, signal } = caller(request, 0);
     const asking = { api: api.within({ ...api.deadline, signal }), warn };
-    const found = await askAll(resource, olds, inputs, nameInState(contextOf(inputs).owner), asking);
+    const found = await runPreviewChecks(resource, olds, inputs, nameInState(contextOf(inputs).owner), asking);
     for (const { path, message } of found.filter(({ isWarning }) => isWarning))
       warn(`${resource.name} ${pathText(path)}: ${message}`);
     const problems = found.filter(({ isWarning }) => !isWarning);
@@ -227,7 +227,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       remember(resource, before, wanted);
       const { inputs, problems } = check(resource, before, wanted, {
         randomHex: seeded(request.getRandomseed_asU8(), urn),
-        nameBegun: (owner) => intents((message) => engine.warn(urn, message)).find(owner)?.name,
+        nameBegun: (owner) => journal((message) => engine.warn(urn, message)).find(owner)?.name,
         ...asSeenInRun,
         proposal: proposalOf(request),
         isSecret: (path) => isSecretAt(news.marks, path),
@@ -366,7 +366,7 @@ function about(request: { getUrn(): string }): { resource: Resource; urn: string
   const type = /^machines:index:(\w+)$/.exec(token)?.[1] ?? "";
   const resource = Object.hasOwn(resources, type) ? resources[type] : undefined;
   if (!resource) {
-    const meant = nearest(type, Object.keys(resources));
+    const meant = didYouMean(type, Object.keys(resources));
     throw new MachinesError(
       "invalid-input",
       `there is no resource type ${JSON.stringify(token)} in this version${meant === undefined ? "" : `; did you mean machines:index:${meant}?`}`,
@@ -380,7 +380,7 @@ function functionOf(token: string): MachinesFunction {
   const name = /^machines:index:(\w+)$/.exec(token)?.[1] ?? "";
   const found = Object.hasOwn(functions, name) ? functions[name] : undefined;
   if (found) return found;
-  const meant = nearest(name, Object.keys(functions));
+  const meant = didYouMean(name, Object.keys(functions));
   throw new MachinesError(
     "invalid-input",
     `there is no function ${JSON.stringify(token)} in this version${meant === undefined ? "" : `; did you mean machines:index:${meant}?`}`,
@@ -398,7 +398,7 @@ function encoded(resource: Resource, values: Values, marks: Marks | undefined): 
   const { [CONTEXT]: _, ...rest } = values;
   const { owner, name: _name, ...others } = contextOf(values);
   const context = resource.losesData === undefined || owner === undefined ? others : { ...others, owner };
-  const repeating = Object.entries(resource.repeats).filter(([, paths]) =>
+  const repeating = Object.entries(resource.derivedFrom).filter(([, paths]) =>
     [paths].flat().some((path) => holdsSecretAt(marks, path.split("."))),
   );
   return encode(

@@ -1,6 +1,6 @@
 // Certificates the platform has issued by ACME (spec 4.3, bodies 7.2).
 import { z } from "zod";
-import { makeOnce } from "../client/once.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { facts, factsOf, holds, ofHostname, ofKind, removeKind, type Detail } from "./hostnameCertificates.ts";
@@ -23,7 +23,7 @@ export const acmeCertificate = defineResource({
   uniqueBy: ["app", "hostname"],
 
   async create({ inputs: { app, hostname }, owner, ...call }) {
-    const made = await makeOnce(call, {
+    const made = await createExactlyOnce(call, {
       ...ofKind(call.api, "AcmeCertificate", { appName: app, hostname }),
       owner,
       send: () => call.api.certificates.createAcme({ appName: app, body: { hostname } }),

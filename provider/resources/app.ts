@@ -4,7 +4,7 @@ import { optional, required } from "../../api/schema.ts";
 import { appName } from "../../api/names.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
-import { makeOnce } from "../client/once.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { ApiError, isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource } from "../core/resource.ts";
@@ -55,7 +55,7 @@ export const app = defineResource({
   replaceOn: ["name", "organization", "network"],
   uniqueBy: ["name"],
   autoname: { property: "name", maxLength: 62, separator: "-", random: true },
-  questions: [{ needs: ["name"], ask: ({ name }, api) => nameProblem(api, name) }],
+  previewChecks: [{ needs: ["name"], ask: ({ name }, api) => nameProblem(api, name) }],
   refuseToReplace: ({ name }, { forceDestroy }, api) =>
     forceDestroy === true ? Promise.resolve(undefined) : volumesProblem(api, name),
 
@@ -63,7 +63,7 @@ export const app = defineResource({
     const { api, progress } = call;
     const appName = name ?? "";
     const orgSlug = organization ?? api.config.organization;
-    await makeOnce(call, {
+    await createExactlyOnce(call, {
       what: `App ${appName}`,
       owner,
       place: `Apps of organization ${orgSlug}`,

@@ -49,7 +49,7 @@ export const appSecrets = defineResource({
   uniqueBy: ["app"],
   claims: ({ app, values = {} }) =>
     Object.assign({}, ...Object.entries(values).map(([name, value]) => secretClaim(app, name, value))) as Claims,
-  moves: { version: ["values"], digests: ["values"], updatedAt: ["values"] },
+  dependsOn: { version: ["values"], digests: ["values"], updatedAt: ["values"] },
 
   async create({ inputs: { app, values }, api, warn }) {
     const there = await secretsByName(api, app);

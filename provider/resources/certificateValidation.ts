@@ -46,7 +46,7 @@ export const certificateValidation = defineResource({
   outputs,
   id: pathId("app", "hostname"),
   replaceOn: ["app", "hostname"],
-  moves: { status: ["triggers"], expiresAt: ["triggers"] },
+  dependsOn: { status: ["triggers"], expiresAt: ["triggers"] },
   minutes: { create: 30, update: 30 },
 
   async create({ inputs: { app, hostname }, ...call }) {

@@ -29,7 +29,7 @@ export const ciphertext = defineResource({
   id: pathId("app", "key", "serial"),
   noImport: keyUseNoImport,
   replaceOn: ["app", "key"],
-  moves: { ciphertext: "any", madeWith: "any" },
+  dependsOn: { ciphertext: "any", madeWith: "any" },
 
   async create({ inputs: { app, key, plaintext, associatedData }, api }) {
     const made = await madeWithKey(api, { app, key }, (at) =>

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { certificatesIn, isFor, namesOf, privateKeyIn } from "../../api/uploadedCertificate.ts";
 import type { Api } from "../client/api.ts";
-import { makeOnce } from "../client/once.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { isAmbiguous } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Problem } from "../core/resource.ts";
@@ -51,23 +51,23 @@ export const customCertificate = defineResource({
   id: pathId("app", "hostname"),
   replaceOn: ["app", "hostname"],
   uniqueBy: ["app", "hostname"],
-  moves: { status: byUpload, expiresAt: byUpload, issuer: byUpload, uploadedAt: byUpload, configured: byUpload },
+  dependsOn: { status: byUpload, expiresAt: byUpload, issuer: byUpload, uploadedAt: byUpload, configured: byUpload },
   validate: uploadProblems,
   // Only what is new is asked about: a certificate that has expired since must not stop every other change.
-  questions: [
+  previewChecks: [
     { needs: ["fullchain"], ask: ({ fullchain }, api) => Promise.resolve(datesProblem(fullchain, api.clock.now())) },
   ],
 
   async create({ inputs: { app, hostname, ...files }, owner, ...call }) {
     const { api } = call;
     const send = () => api.certificates.createCustom({ appName: app, body: { hostname, ...files } });
-    const made = await makeOnce(call, {
+    const made = await createExactlyOnce(call, {
       ...ofKind(api, "CustomCertificate", { appName: app, hostname }),
       createdAt: (found) => entryOf(found, "custom")?.createdAt,
       owner,
       send,
-      // What the run that was cut off has uploaded may have been another one.
-      takeUp: send,
+      // What the interrupted run has uploaded may have been another one.
+      adopt: send,
     });
     return toLive(app, hostname, made);
   },

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { appName, hostname } from "../../api/names.ts";
 import { named, optional, required } from "../../api/schema.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
-import { ifThere } from "../client/absence.ts";
-import type { Making } from "../client/once.ts";
+import { orUndefined } from "../client/existence.ts";
+import type { CreateSpec } from "../client/exactlyOnce.ts";
 import { byForce } from "../core/dataLoss.ts";
 import { MachinesError } from "../core/errors.ts";
 
@@ -82,8 +82,8 @@ function recordsOf({ hostname: host, dnsRequirements = {} }: Detail) {
 
 /** Removes the certificates of one kind, and with the last certificate the hostname. @throws ApiError 404 when nothing is there. */
 export async function removeKind(api: Api, key: Key, kind: Kind): Promise<void> {
-  // An earlier deletion that was cut off may have left the bare hostname.
-  await ifThere<unknown>(() =>
+  // An interrupted deletion may have left the bare hostname.
+  await orUndefined<unknown>(() =>
     kind === "acme" ? api.certificates.deleteAcme(key) : api.certificates.deleteCustom(key),
   );
   // The answer need not tell what is left, and the hostname takes the other kind along: only a look decides.
@@ -96,18 +96,18 @@ export const ofKind = (
   api: Api,
   type: "AcmeCertificate" | "CustomCertificate",
   { appName: app, hostname: host }: Key,
-): Omit<Making<Detail, Detail>, "owner" | "send"> => ({
+): Omit<CreateSpec<Detail, Detail>, "owner" | "send"> => ({
   what: `the ${type} of ${host}`,
   place: `${type}s of App ${app}`,
   name: host,
   unique: true,
   async list() {
-    const found = await ifThere(() => api.certificates.get({ appName: app, hostname: host }));
+    const found = await orUndefined(() => api.certificates.get({ appName: app, hostname: host }));
     return found && holds(found, type === "AcmeCertificate" ? "acme" : "custom") ? [found] : [];
   },
   keyOf: (found) => found.hostname,
   pick: ([found]) => found,
-  taken: () => new MachinesError("refused", isThereAlready(type, app, host)),
+  conflictWith: () => new MachinesError("refused", isThereAlready(type, app, host)),
 });
 
 /** Why a certificate that is there already is not taken over. */

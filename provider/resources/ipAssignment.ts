@@ -5,8 +5,8 @@ import { ipType } from "../../api/ipAssignments.ts";
 import { appName, regionCode } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
-import { askIps, listIps, type Ip } from "../client/inventory.ts";
-import { isFree, makeOnce } from "../client/once.ts";
+import { askIps, listIps, type Ip } from "../client/listCache.ts";
+import { releaseKey, createExactlyOnce } from "../client/exactlyOnce.ts";
 import { isNotFound, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { computed, defineResource, type Call, type Problem } from "../core/resource.ts";
@@ -56,9 +56,9 @@ export const ipAssignment = defineResource({
   id: pathId("app", "ip"),
   replaceOn: ["app", "type", "region", "network", "organization", "serviceName"],
   // An App has one shared address: the old one has to go first.
-  holdsOn: (old, next) => old["type"] === "shared_v4" && next["type"] === "shared_v4" && old["app"] === next["app"],
+  sharesWith: (old, next) => old["type"] === "shared_v4" && next["type"] === "shared_v4" && old["app"] === next["app"],
   validate,
-  questions: [
+  previewChecks: [
     { needs: ["region"], ask: ({ region }, api) => (region === "global" ? noProblem : regionProblem(api, region)) },
     { needs: ["type", "app"], ask: ({ type, app }, api) => sharedProblem(api, type, bareId(app)) },
   ],
@@ -89,7 +89,7 @@ export const ipAssignment = defineResource({
     for (const ip of addresses) {
       try {
         await api.ipAssignments.release({ appName: id.app, ip });
-        isFree(api.shared, placeOf(id.app), ip);
+        releaseKey(api.shared, placeOf(id.app), ip);
       } catch (error) {
         // Half of a pair may be gone already; the other half still has to go.
         if (!isNotFound(error) || addresses.length === 1) throw error;
@@ -142,7 +142,7 @@ function assign(call: Call, owner: string | undefined, wanted: Inputs): Promise<
     (ip.region || "global") === (wanted.region || "global") &&
     (ip.serviceName ?? "") === (wanted.serviceName ?? "") &&
     (wanted.network === undefined || ip.network?.name === wanted.network);
-  return makeOnce<Ip, readonly Ip[]>(call, {
+  return createExactlyOnce<Ip, readonly Ip[]>(call, {
     what: `a ${wanted.type} of App ${appName}`,
     owner,
     place: placeOf(appName),

@@ -1,8 +1,8 @@
 // Machines (spec 4.2): how what a program declares of one is made true.
 import { isObject } from "../../api/schema.ts";
-import { findMachine } from "../client/inventory.ts";
+import { findMachine } from "../client/listCache.ts";
 import { withLease } from "../client/lease.ts";
-import { isJustMade, shown, versionOf, type Machine } from "../client/wait.ts";
+import { isJustMade, getFresh, versionOf, type Machine } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError, PartialStateError } from "../core/errors.ts";
 import { diff } from "../core/diff.ts";
 import { pathId } from "../core/ids.ts";
@@ -12,9 +12,9 @@ import { createOnce } from "./machineCreate.ts";
 import { inputs, outputs, toLive } from "./machineInputs.ts";
 import { configFields, toService, type Config } from "./machineSettings.ts";
 import { keepMemory, memoryOf } from "./machineMemory.ts";
-import { onlyHow } from "./machineNudge.ts";
-import { bringTo, destroyGracefully, liveNow, untilDestroyed } from "./machinePower.ts";
-import { nameProblem, validate, warnings } from "./machineProblems.ts";
+import { onlyOptionsChanged } from "./machineRestart.ts";
+import { waitForTarget, destroyGracefully, currentOr, untilDestroyed } from "./machinePower.ts";
+import { nameProblem, validate, warnings } from "./machineValidation.ts";
 import { applyChanges } from "./machineUpdate.ts";
 import { regionProblem, regionsProblem, roomWarning } from "./region.ts";
 
@@ -37,18 +37,18 @@ export const machine: Resource = defineResource({
   uniqueBy: ["app", "name"],
   // One that destroyed itself, and is to be made again: there is nothing left to be updated.
   replaceWhen: (state, next) => (isDone(state) && next.recreate === true ? "recreate" : undefined),
-  moves: {
+  dependsOn: {
     version: versioned,
     state: [...versioned, "state"],
     // Another version may find another image under the same tag.
     imageRef: versioned,
     updatedAt: "any",
   },
-  repeats: { imageRef: "config.image", placedRegion: "region" },
-  holdsOn: (old, next) => volumesOf(old).some((volume) => volumesOf(next).includes(volume)),
+  derivedFrom: { imageRef: "config.image", placedRegion: "region" },
+  sharesWith: (old, next) => volumesOf(old).some((volume) => volumesOf(next).includes(volume)),
   autoname: { property: "name", maxLength: 63, separator: "-", random: true },
   validate,
-  questions: [
+  previewChecks: [
     { needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) },
     { needs: ["fallbackRegions"], ask: ({ fallbackRegions }, api) => regionsProblem(api, fallbackRegions) },
     {
@@ -81,13 +81,13 @@ export const machine: Resource = defineResource({
     const key = { appName: app, machineId: made.id };
     try {
       const version = versionOf(made);
-      const live = await bringTo(call, key, wanted, { target: state ?? "started", version, fresh: true });
+      const live = await waitForTarget(call, key, wanted, { target: state ?? "started", version, fresh: true });
       return toLive(app, await keepMemory(api, key, live, wanted.memoryLimitMb), wanted);
     } catch (error) {
-      const now = await liveNow(api, key, made);
+      const now = await currentOr(api, key, made);
       // A job that destroyed itself is nothing that could be repaired in place.
       if (now.state !== "destroyed") throw new PartialStateError(toLive(app, now, wanted), error);
-      api.shared.intents.settle(owner);
+      api.shared.journal.settle(owner);
       throw error;
     }
   },
@@ -99,7 +99,7 @@ export const machine: Resource = defineResource({
     try {
       const live = await findMachine(api, id.app, id.machineId).catch((error: unknown) => {
         if (!isNotFound(error) || !isJustMade(state?.createdAt, api.clock.now())) throw error;
-        return shown(api, key, { fresh: true });
+        return getFresh(api, key, { fresh: true });
       });
       if (live.state === "destroyed" && !done) return undefined;
       return { ...toLive(id.app, live, state), memoryLimitMb: await memoryOf(api, key, live, state?.memoryLimitMb) };
@@ -121,7 +121,7 @@ export const machine: Resource = defineResource({
         Object.entries(old).filter(([name]) => !Object.hasOwn(inputs.shape, name)),
       ) as typeof old;
     }
-    if (!unfinished && onlyHow(diff(machine, old, wanted).changes, old, wanted)) {
+    if (!unfinished && onlyOptionsChanged(diff(machine, old, wanted).changes, old, wanted)) {
       const { restart: _restart, reload: _reload, ...kept } = old;
       return kept;
     }
@@ -155,7 +155,7 @@ export const machine: Resource = defineResource({
     try {
       await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
         // Whoever held the lease before us may have started, stopped or destroyed it. What has a lease is there, shown or not.
-        await destroyGracefully(call, key, lease, await shown(api, key, { fresh: true }), options);
+        await destroyGracefully(call, key, lease, await getFresh(api, key, { fresh: true }), options);
         lease.letGo();
       });
     } catch (error) {

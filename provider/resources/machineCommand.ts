@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { duration, optional, parseDuration, required } from "../../api/schema.ts";
-import { findMachine } from "../client/inventory.ts";
+import { findMachine } from "../client/listCache.ts";
 import type { MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
@@ -69,8 +69,8 @@ export const machineCommand = defineResource({
   id: pathId("app", "machineId", "commandId"),
   noImport: "what was run leaves nothing to read; leave the import out, and `create` too if it must not run again",
   replaceOn: ["app", "machine"],
-  moves: { stdout: "any", stderr: "any", exitCode: "any" },
-  repeats: { stdout: said, stderr: said },
+  dependsOn: { stdout: "any", stderr: "any", exitCode: "any" },
+  derivedFrom: { stdout: said, stderr: said },
   validate: ({ timeout }) => timeoutProblems(timeout),
 
   async create({ inputs: wanted, api }) {

@@ -1,12 +1,12 @@
 // Creating a Machine exactly once. The interface has no idempotency key, so every create carries a tag of its own: an
-// answer that was lost is settled by looking for the tag, and a create that was cut off is found again by the next run.
+// answer that was lost is settled by looking for the tag, and an interrupted create is found again by the next run.
 import { randomBytes } from "node:crypto";
 import type { Api } from "../client/api.ts";
-import { ifThere } from "../client/absence.ts";
+import { orUndefined } from "../client/existence.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
-import type { Intent } from "../client/intents.ts";
+import type { Intent } from "../client/journal.ts";
 import { withLease } from "../client/lease.ts";
-import { lookUntil, shownWithin } from "../client/visibility.ts";
+import { pollUntil, consistencyWindow } from "../client/poll.ts";
 import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../core/errors.ts";
 import { idInState, stackId } from "../core/run.ts";
@@ -41,8 +41,8 @@ export async function createOnce(
   wanted: Wanted,
 ): Promise<Machine> {
   const { api } = call;
-  const { intents } = api.shared;
-  const left = intents.find(owner);
+  const { journal } = api.shared;
+  const left = journal.find(owner);
   if (left && left.endpoint === api.config.endpoint) {
     const found = await takeUp(call, left, appName, body, wanted);
     if (found) return found;
@@ -51,7 +51,7 @@ export async function createOnce(
   const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner, [stackTag]: stackId() }) };
   const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
   if (owner !== undefined)
-    await intents.write({
+    await journal.write({
       ...{ owner, op, endpoint: api.config.endpoint, place: appName, name: body.name ?? "" },
       at: api.clock.now(),
     });
@@ -72,7 +72,7 @@ export async function createOnce(
         if (attempt > 1) throw error;
         const next = lacksRoom(error) ? others.shift() : undefined;
         if (next === undefined) {
-          intents.settle(owner);
+          journal.settle(owner);
           throw withRegions(error, regionsOf(body, wanted));
         }
         call.warn(`region ${place ?? "?"} has no room for Machine ${body.name ?? "?"}; trying ${next}`);
@@ -95,7 +95,7 @@ async function onceLetGo<T>({ api, progress }: Call, appName: string, send: () =
     } catch (error) {
       const machineId = claimant(error);
       if (machineId === undefined) throw error;
-      const holder = await ifThere(() => api.machines.get({ appName, machineId }));
+      const holder = await orUndefined(() => api.machines.get({ appName, machineId }));
       const isLeaving = holder === undefined || holder.state === "destroyed" || holder.state === "destroying";
       const wait = pause();
       if (!isLeaving || api.clock.now() + wait >= api.deadline.at) throw error;
@@ -147,7 +147,7 @@ const noneWithoutApp = (error: unknown): Machine[] => {
 /** The Machine with the tag, once it shows; what was begun so long ago shows at once or never. Of several, made by a request that was sent again, the oldest stays. */
 function theOneWith(call: Call, appName: string, op: string, begun: number): Promise<Machine | undefined> {
   const { api, warn } = call;
-  return lookUntil(api, begun + shownWithin, async () => {
+  return pollUntil(api, begun + consistencyWindow, async () => {
     const [first, ...rest] = (await tagged(api, appName, op)).sort((a, b) =>
       (a.createdAt ?? "") < (b.createdAt ?? "") ? -1 : 1,
     );
@@ -177,7 +177,7 @@ function isMadeSo(
 }
 
 /**
- * What a create that was cut off left behind; the engine cannot have its id. The same as wanted: it is the one. Otherwise
+ * What an interrupted create left behind; the engine cannot have its id. The same as wanted: it is the one. Otherwise
  * it is destroyed.
  */
 async function takeUp(
@@ -191,7 +191,7 @@ async function takeUp(
   const found = await theOneWith(call, left.place, left.op, left.at ?? 0);
   // What is in the state was handed over, whatever the note says: a computer that lost its power may have lost the end of it.
   if (!found || idInState(left.owner) === `${left.place}/${found.id}`) {
-    api.shared.intents.settle(left.owner);
+    api.shared.journal.settle(left.owner);
     return undefined;
   }
   const config = found.config && fromService(found.config, wanted.config);
@@ -204,15 +204,15 @@ async function takeUp(
     sameVersion(config, wanted.config) &&
     sameMetadata(config, wanted.config);
   if (fits) {
-    warn(`Machine ${found.id} was made by a run that was cut off; it is taken over`);
+    warn(`Machine ${found.id} was created by an interrupted run; it is adopted`);
     return found;
   }
   warn(
-    `Machine ${left.place}/${found.id} was made by a run that was cut off, and differs from what is wanted now; it is destroyed`,
+    `Machine ${left.place}/${found.id} was created by an interrupted run and differs from what is wanted now; it is destroyed`,
   );
   const key = { appName: left.place, machineId: found.id };
   await discard(call, key);
   await waitForMachine(api, key, ["destroyed"], { progress });
-  api.shared.intents.settle(left.owner);
+  api.shared.journal.settle(left.owner);
   return undefined;
 }

@@ -3,13 +3,13 @@ import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
 import { growingPause } from "../client/clock.ts";
-import { findMachine } from "../client/inventory.ts";
+import { findMachine } from "../client/listCache.ts";
 import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource, type Call, type GivingUp, type Problem } from "../core/resource.ts";
 import { bareId } from "../core/values.ts";
-import { metadataProblems } from "./machineProblems.ts";
+import { metadataProblems } from "./machineValidation.ts";
 import { isForeign, movedKeys } from "./machineSettings.ts";
 
 type Values = Readonly<Record<string, string>>;

@@ -4,7 +4,7 @@ import type { Lease } from "../client/lease.ts";
 import {
   lastEvent,
   latestExit,
-  shown,
+  getFresh,
   waitForChecks,
   versionOf,
   waitForMachine,
@@ -35,7 +35,7 @@ const hasChecks = ({ checks, services }: Config): boolean =>
  * Waits until the Machine is what the program asked for, checks included, and answers it as it is then.
  * @throws MachinesError `machine-failed` at once when it ends otherwise, with the last event as the reason.
  */
-export async function bringTo(
+export async function waitForTarget(
   { api, progress }: Call,
   key: MachineKey,
   wanted: Wanted,
@@ -46,12 +46,12 @@ export async function bringTo(
   if (target === "stopped") {
     const reached = await wait(["stopped", "failed", "destroyed"]);
     if (reached !== "stopped") throw await failed(api, key, reached, target);
-    return shown(api, key, { fresh });
+    return getFresh(api, key, { fresh });
   }
   if (isJob(wanted.config)) return ended(api, key, await wait(["settled", "destroyed"]), fresh);
   const reached = await wait(["started", "failed", "stopped", "destroyed"]);
   if (reached !== "started") throw await failed(api, key, reached, "started");
-  const live = await shown(api, key, { fresh });
+  const live = await getFresh(api, key, { fresh });
   const exit = latestExit(live);
   if (live.state !== "started" || (exit && !exit.requested)) throw await failed(api, key, live.state, "started");
   if (target === "suspended") {
@@ -64,7 +64,7 @@ export async function bringTo(
 }
 
 async function ended(api: Api, key: MachineKey, reached: string, fresh: boolean | undefined): Promise<Machine> {
-  const live = await shown(api, key, { fresh });
+  const live = await getFresh(api, key, { fresh });
   const exit = latestExit(live);
   const well = exit === undefined ? live.state !== "failed" : exit.requested || exit.exitCode === 0;
   if (!well) throw await failed(api, key, reached, "done");
@@ -81,7 +81,7 @@ async function failed(api: Api, key: MachineKey, reached: string, target: string
 }
 
 /** The Machine as it is, or as it was when it cannot be read now. */
-export async function liveNow(api: Api, key: MachineKey, before: Machine): Promise<Machine> {
+export async function currentOr(api: Api, key: MachineKey, before: Machine): Promise<Machine> {
   const grace = api.within({ at: api.clock.now() + 10_000, allowed: "10s" });
   return grace.machines.get(key).catch(() => before);
 }

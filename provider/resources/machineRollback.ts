@@ -7,7 +7,7 @@ import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { keepMemory } from "./machineMemory.ts";
-import { bringTo, type Power, type Wanted } from "./machinePower.ts";
+import { waitForTarget, type Power, type Wanted } from "./machinePower.ts";
 import { fromService, othersMetadata, sameVersion, toService, type Config } from "./machineSettings.ts";
 
 /** A new version failed and the Machine is what it was before: nothing changed but its version. */
@@ -37,9 +37,9 @@ export interface Attempt {
  * Waits for a new version, and goes back to the one before when that fails and the program asks for it.
  * @throws RolledBackError when the one before runs again
  */
-export async function settle(attempt: Attempt, made: Machine, target: Power): Promise<Machine> {
+export async function waitOrRollback(attempt: Attempt, made: Machine, target: Power): Promise<Machine> {
   const { call, key, lease, wanted } = attempt;
-  const wait = (api: Api) => bringTo({ ...call, api }, key, wanted, { target, version: versionOf(made), lease });
+  const wait = (api: Api) => waitForTarget({ ...call, api }, key, wanted, { target, version: versionOf(made), lease });
   if (!mayGoBack(attempt)) return wait(call.api);
   try {
     return await wait(mostOf(call.api));
@@ -120,6 +120,6 @@ async function postBefore({ call, key, lease, wanted, old, before }: Attempt, fa
   if (back.cordoned === true && before.cordoned === false)
     await machines.uncordon({ ...key, leaseNonce: lease.nonce() });
   const { waitForChecks } = wanted;
-  const live = await bringTo(call, key, { config, waitForChecks }, { target, version: versionOf(back), lease });
+  const live = await waitForTarget(call, key, { config, waitForChecks }, { target, version: versionOf(back), lease });
   return keepMemory(call.api, key, live, old.memoryLimitMb);
 }

@@ -2,13 +2,13 @@
 // on their own, and never over the head of somebody who changed the Machine since we last looked.
 import { retryUnlessApplied } from "../client/retryUnlessApplied.ts";
 import type { Lease } from "../client/lease.ts";
-import { latestExit, shown, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import { latestExit, getFresh, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { keepMemory } from "./machineMemory.ts";
-import { nudge, nudgesFor, type Nudges, type Told } from "./machineNudge.ts";
-import { bringTo, liveNow, type Power } from "./machinePower.ts";
-import { RolledBackError, settle, type Attempt } from "./machineRollback.ts";
+import { nudge, nudgesFor, type Nudges, type Callbacks } from "./machineRestart.ts";
+import { waitForTarget, currentOr, type Power } from "./machinePower.ts";
+import { RolledBackError, waitOrRollback, type Attempt } from "./machineRollback.ts";
 import {
   differingFields,
   fromService,
@@ -39,7 +39,7 @@ export async function applyChanges(
 ): Promise<Machine> {
   const { api } = call;
   // What has a lease is there, shown or not.
-  const before = await shown(api, key, { fresh: true });
+  const before = await getFresh(api, key, { fresh: true });
   // With a lease that was lost and taken again, part of the change may be in place already.
   let [changed, nudged] = [lease.isAgain, false];
   if (before.state === "destroyed")
@@ -54,7 +54,7 @@ export async function applyChanges(
     return await keepMemory(api, key, live, wanted.memoryLimitMb);
   } catch (error) {
     if (!changed || error instanceof RolledBackError) throw error;
-    const now = await liveNow(api, key, before);
+    const now = await currentOr(api, key, before);
     throw new PartialStateError({ ...toLive(now), ...notMade(old, before, now, nudged) }, error);
   }
 }
@@ -75,7 +75,7 @@ interface Old extends Nudges {
   readonly unfinished: boolean;
 }
 
-interface Step extends Attempt, Told {
+interface Step extends Attempt, Callbacks {
   readonly wanted: Wanted;
   readonly old: Old;
 }
@@ -93,13 +93,13 @@ async function steps(step: Step): Promise<Machine> {
     changing();
     await call.api.machines[wanted.cordoned ? "cordon" : "uncordon"]({ ...key, leaseNonce: lease.nonce() });
   }
-  if (versioned) return settle(step, live, target);
+  if (versioned) return waitOrRollback(step, live, target);
   if (target !== before.state) return switchPower(step, target);
   const asked = target === "started" ? nudgesFor(old, wanted) : [];
   if (asked.length > 0) return nudge(call, key, { lease, live, wanted, asked }, step);
   // A Machine whose checks failed last time is already what we want in all else: the wait is what is left to do.
   return old.unfinished && target === "started"
-    ? bringTo(call, key, wanted, { target, version: undefined, lease })
+    ? waitForTarget(call, key, wanted, { target, version: undefined, lease })
     : call.api.machines.get(key);
 }
 
@@ -150,7 +150,7 @@ async function switchPower({ call, key, lease, wanted, before, changing }: Step,
       : await waitForMachine(api, key, ["started", "stopped", "suspended", "failed"], { progress });
     if (resting !== "started") await api.machines.start({ ...key, leaseNonce: lease.nonce() });
   }
-  return bringTo(call, key, wanted, { target, version: versionOf(before), lease });
+  return waitForTarget(call, key, wanted, { target, version: versionOf(before), lease });
 }
 
 /** R10: with `state` left out the power stays as it is; a Machine that failed or crashed was not stopped by anybody. */

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { appName, databaseName, secretName, userName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
-import { unlessGone, type Place } from "../client/absence.ts";
+import { ignoreIfDeleted, type Place } from "../client/existence.ts";
 import { untilReady } from "../client/clusters.ts";
 import { MachinesError, PartialStateError } from "../core/errors.ts";
 import { idOrName, pathId } from "../core/ids.ts";
@@ -74,7 +74,7 @@ export const postgresAttachment = defineResource({
     [attachmentClaim(cluster, app)]: undefined,
     ...secretClaim(app, name, uri),
   }),
-  moves: { secretDigest: "any", secretUpdatedAt: "any", secretsVersion: "any" },
+  dependsOn: { secretDigest: "any", secretUpdatedAt: "any", secretsVersion: "any" },
   validate: problemsOf,
 
   async create({ inputs: wanted, ...call }) {
@@ -111,7 +111,7 @@ export const postgresAttachment = defineResource({
 
   async delete({ id, state, ...call }) {
     const { api, warn, otherClaimant } = call;
-    const kept = await unlessGone(api, appOf(id.app), async () => {
+    const kept = await ignoreIfDeleted(api, appOf(id.app), async () => {
       const given = await givenUp(call, id.app, state);
       if (Object.keys(given).length > 0) await api.secrets.update({ appName: id.app, body: { values: { ...given } } });
       const { secretName: name } = state;
@@ -130,7 +130,7 @@ export const postgresAttachment = defineResource({
 const appOf = (name: string): Place => ({ kind: "app", name });
 
 const digestOf = async ({ api, app, name }: { api: Call["api"]; app: string; name: string }) =>
-  (await unlessGone(api, appOf(app), () => api.secrets.get({ appName: app, secretName: name })))?.digest;
+  (await ignoreIfDeleted(api, appOf(app), () => api.secrets.get({ appName: app, secretName: name })))?.digest;
 
 /** Tells the user when the secret is one that something else has set. */
 async function warnOfTaking({ api, warn }: Call, app: string, name: string): Promise<void> {

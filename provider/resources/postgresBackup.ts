@@ -5,7 +5,7 @@ import { optional, required } from "../../api/schema.ts";
 import type { AnswerOf } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { readWithin, whenReady } from "../client/clusters.ts";
-import { makeOnce } from "../client/once.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { ApiError, MachinesError, PartialStateError } from "../core/errors.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { defineResource, type Call } from "../core/resource.ts";
@@ -60,7 +60,7 @@ export const postgresBackup = defineResource({
   id: pathId("cluster", fixed("backup"), "backupId"),
   within: { kind: "cluster", part: "cluster" },
   replaceOn: ["cluster", "type", "triggers"],
-  moves: { status: "any", sizeBytes: "any", finishedAt: "any", expired: "any" },
+  dependsOn: { status: "any", sizeBytes: "any", finishedAt: "any", expired: "any" },
   minutes: { create: 60, update: 60 },
 
   async create({ inputs: { cluster, type }, owner, ...call }) {
@@ -105,7 +105,7 @@ async function begun(
   let unexplained = 0;
   for (;;) {
     try {
-      return await makeOnce<Backup, Backup>(call, {
+      return await createExactlyOnce<Backup, Backup>(call, {
         what: `a ${type} backup of cluster ${cluster}`,
         owner,
         place: `backups of cluster ${cluster}`,

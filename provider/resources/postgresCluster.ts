@@ -5,7 +5,7 @@ import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { isLeaving, untilReady, type Cluster } from "../client/clusters.ts";
-import { makeOnce } from "../client/once.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { MachinesError, PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Call, type Problem } from "../core/resource.ts";
@@ -143,7 +143,7 @@ export const postgresCluster = defineResource({
   within: { kind: "cluster", part: "clusterId" },
   replaceOn: ["name", ...copied, "restore", "fork"],
   uniqueBy: ["name"],
-  moves: {
+  dependsOn: {
     status: "any",
     directHost: "any",
     directPort: "any",
@@ -158,7 +158,7 @@ export const postgresCluster = defineResource({
   losesData: "all its databases",
   minutes: { create: 20, update: 20 },
   validate: problemsOf,
-  questions: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region, "Postgres") }],
+  previewChecks: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region, "Postgres") }],
 
   async create({ inputs: wanted, owner, ...call }) {
     let live = await begin(call, owner, wanted);
@@ -222,7 +222,7 @@ async function begin(call: Call, owner: string | undefined, wanted: Inputs): Pro
   const from = (restore ?? fork)?.cluster;
   const copiedFrom = from === undefined ? undefined : await untilReady(call, from);
   const orgSlug = wanted.organization ?? copiedFrom?.organization?.slug ?? api.config.organization;
-  return makeOnce<Cluster, Cluster>(call, {
+  return createExactlyOnce<Cluster, Cluster>(call, {
     what: `cluster ${name ?? ""}`,
     owner,
     place: `clusters of organization ${orgSlug}`,

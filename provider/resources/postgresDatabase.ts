@@ -3,7 +3,7 @@ import { z } from "zod";
 import { databaseName } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
 import { deleteWithin, readWithin, whenReady, type Waiting } from "../client/clusters.ts";
-import { makeOnce } from "../client/once.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
 
@@ -35,7 +35,7 @@ export const postgresDatabase = defineResource({
   losesData: "what it holds",
 
   async create({ inputs: { cluster, name }, owner, ...call }) {
-    await makeOnce(call, {
+    await createExactlyOnce(call, {
       what: `database ${name} of cluster ${cluster}`,
       owner,
       place: `databases of cluster ${cluster}`,

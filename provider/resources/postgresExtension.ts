@@ -3,7 +3,7 @@ import { z } from "zod";
 import { databaseName, extensionParam } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
 import { deleteWithin, readWithin, whenReady, type Waiting } from "../client/clusters.ts";
-import { makeOnce } from "../client/once.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { ApiError, MachinesError } from "../core/errors.ts";
 import { fixed, idOrName, pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
@@ -46,7 +46,7 @@ export const postgresExtension = defineResource({
   async create({ inputs: { cluster, database, name, schema, createSchema }, owner, ...call }) {
     const key = { cluster, database, name };
     const body = { name, schema, createSchema: createSchema || undefined };
-    await makeOnce(call, {
+    await createExactlyOnce(call, {
       what: `extension ${name} of database ${database} of cluster ${cluster}`,
       owner,
       place: `extensions of database ${database} of cluster ${cluster}`,

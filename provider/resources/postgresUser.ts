@@ -4,7 +4,7 @@ import { userName } from "../../api/names.ts";
 import { postgresRole } from "../../api/postgres.ts";
 import { required } from "../../api/schema.ts";
 import { deleteWithin, readWithin, whenReady } from "../client/clusters.ts";
-import { makeOnce } from "../client/once.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { isAmbiguous, MachinesError, PartialStateError } from "../core/errors.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { behaviour, defineResource, type Call } from "../core/resource.ts";
@@ -45,11 +45,11 @@ export const postgresUser = defineResource({
   within: { kind: "cluster", part: "cluster" },
   replaceOn: ["cluster", "username"],
   uniqueBy: ["cluster", "username"],
-  moves: { password: ["rotationTriggers"] },
+  dependsOn: { password: ["rotationTriggers"] },
 
   async create({ inputs: { cluster, username, role }, owner, ...call }) {
     const key = { postgresClusterId: cluster, username };
-    await makeOnce(call, {
+    await createExactlyOnce(call, {
       what: `user ${username} of cluster ${cluster}`,
       owner,
       place: `users of cluster ${cluster}`,
@@ -60,8 +60,8 @@ export const postgresUser = defineResource({
       send: async () =>
         (await call.api.postgres.createUser({ postgresClusterId: cluster, body: { username, role } })).data,
       pick: (fresh) => fresh.find((user) => user.username === username),
-      // The run that was cut off may have been asked for another role.
-      takeUp: async (user) => {
+      // The interrupted run may have been asked for another role.
+      adopt: async (user) => {
         if (user.role !== role)
           await whenReady(call, cluster, () => call.api.postgres.updateUser({ ...key, body: { role } }));
         return user;

@@ -1,9 +1,9 @@
 // Whether regions exist, have what is wanted and have room, asked of the service once per run.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
-import { fact } from "../client/facts.ts";
+import { cached } from "../client/cached.ts";
 import { ApiError } from "../core/errors.ts";
-import { nearest } from "../core/nearest.ts";
+import { didYouMean } from "../core/didYouMean.ts";
 import type { Warning } from "../core/resource.ts";
 import type { Config } from "./machineSettings.ts";
 
@@ -14,13 +14,13 @@ export async function regionProblem(
   wants: "Machines" | "Postgres" = "Machines",
 ): Promise<string | undefined> {
   if (region === undefined) return undefined;
-  const { regions } = await fact(api, "regions", () => api.platform.regions({}));
+  const { regions } = await cached(api, "regions", () => api.platform.regions({}));
   const open = regions.filter(({ deprecated }) => deprecated !== true);
   const fit = open.filter(({ mpgAvailable }) => wants === "Machines" || mpgAvailable === true).map(({ code }) => code);
   if (fit.includes(region)) return undefined;
   if (open.some(({ code }) => code === region))
     return `the region ${JSON.stringify(region)} does not offer ${wants}; regions that do are ${fit.join(", ")}`;
-  const meant = nearest(region, fit);
+  const meant = didYouMean(region, fit);
   const hint =
     meant === undefined ? `regions are ${fit.join(", ")}` : `did you mean "${meant}"? Regions are ${fit.join(", ")}`;
   return `there is no region ${JSON.stringify(region)}; ${hint}`;
@@ -49,7 +49,7 @@ export async function roomWarning(
   };
   const [first = ""] = regions;
   try {
-    const answer = await fact(api, `room ${JSON.stringify(body)}`, () => api.platform.placements({ body }));
+    const answer = await cached(api, `room ${JSON.stringify(body)}`, () => api.platform.placements({ body }));
     const open = regions.filter((region) => answer.regions.some((placed) => placed.region === region));
     if (open.includes(first)) return undefined;
     return {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
-import { ifThere } from "../client/absence.ts";
+import { orUndefined } from "../client/existence.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { givingUp, isAsWritten, secretClaim, takenOver, type ShownSecret } from "./secretDigests.ts";
@@ -52,11 +52,11 @@ export const secret = defineResource({
   replaceOn: ["app", "name"],
   uniqueBy: ["app", "name"],
   claims: ({ app, name, value }) => secretClaim(app, name, value),
-  moves: { digest: ["value"], version: ["value"], updatedAt: ["value"] },
+  dependsOn: { digest: ["value"], version: ["value"], updatedAt: ["value"] },
 
   async create({ inputs: { app, name, value }, api, warn }) {
     const key = { appName: app, secretName: name };
-    if (await ifThere(() => api.secrets.get(key))) warn(takenOver(app, [name]));
+    if (await orUndefined(() => api.secrets.get(key))) warn(takenOver(app, [name]));
     return set(api, app, name, value);
   },
 

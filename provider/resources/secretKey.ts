@@ -4,8 +4,8 @@ import { appName, secretName } from "../../api/names.ts";
 import { bytes, optional, required } from "../../api/schema.ts";
 import { keyLengthProblem, secretKeyType } from "../../api/secretKeys.ts";
 import type { AnswerOf } from "../client/api.ts";
-import { ifThere } from "../client/absence.ts";
-import { makeOnce } from "../client/once.ts";
+import { orUndefined } from "../client/existence.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { ApiError, MachinesError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
@@ -71,21 +71,21 @@ export const secretKey = defineResource({
       value === undefined
         ? api.secretKeys.generate({ ...key, body: { type } })
         : api.secretKeys.set({ ...key, body: { type, value } });
-    const made = await makeOnce<Live, Live>(call, {
+    const made = await createExactlyOnce<Live, Live>(call, {
       what: `secret key ${name} of App ${app}`,
       owner,
       place: `secret keys of App ${app}`,
       name,
       unique: true,
-      list: async () => [await ifThere(() => api.secretKeys.get(key))].filter((found) => found !== undefined),
+      list: async () => [await orUndefined(() => api.secretKeys.get(key))].filter((found) => found !== undefined),
       keyOf: () => name,
       createdAt: ({ createdAt, updatedAt }) => updatedAt ?? createdAt,
       send,
       pick: ([found]) => (found?.type === type ? found : undefined),
-      taken: () => new MachinesError("refused", isThere(app, name)),
-      // The value that the run that was cut off has set may have been another one. Nobody has used that key.
-      takeUp: (found) => (value === undefined ? Promise.resolve(found) : send()),
-      unclear: mayHaveWorked,
+      conflictWith: () => new MachinesError("refused", isThere(app, name)),
+      // The value that the interrupted run has set may have been another one. Nobody has used that key.
+      adopt: (found) => (value === undefined ? Promise.resolve(found) : send()),
+      isUncertain: mayHaveWorked,
     });
     return toLive(app, made);
   },

@@ -20,7 +20,7 @@ export const signature = defineResource({
   id: pathId("app", "key", "serial"),
   noImport: keyUseNoImport,
   replaceOn: ["app", "key"],
-  moves: { signature: "any", madeWith: "any" },
+  dependsOn: { signature: "any", madeWith: "any" },
 
   async create({ inputs: { app, key, plaintext }, api }) {
     const made = await madeWithKey(api, { app, key }, (at) => api.secretKeys.sign({ ...at, body: { plaintext } }));

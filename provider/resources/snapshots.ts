@@ -1,8 +1,8 @@
 // Taking a snapshot of a volume (bodies 7.1): the service answers nothing and writes one at a time.
 import type { Api, AnswerOf } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
-import { oncePossible } from "../client/refusals.ts";
-import { makeOnce } from "../client/once.ts";
+import { retryWhilePreconditionFails } from "../client/refusals.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 
@@ -43,8 +43,8 @@ export async function snapshotIn(
 
 /** Begins a snapshot, after the one that is being taken already, and answers it. */
 export const takeSnapshot = (call: Call, owner: string | undefined, key: VolumeKey): Promise<Snapshot> =>
-  oncePossible(call, `the snapshot of ${key.volumeId} that is being taken already`, () =>
-    makeOnce<Snapshot, Snapshot>(call, {
+  retryWhilePreconditionFails(call, `the snapshot of ${key.volumeId} that is being taken already`, () =>
+    createExactlyOnce<Snapshot, Snapshot>(call, {
       what: `the snapshot of volume ${key.appName}/${key.volumeId}`,
       owner,
       place: `snapshots of volume ${key.appName}/${key.volumeId}`,

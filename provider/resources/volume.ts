@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName, regionCode, volumeName } from "../../api/names.ts";
-import { findMachine, findVolume, type Volume } from "../client/inventory.ts";
-import { oncePossible } from "../client/refusals.ts";
+import { findMachine, findVolume, type Volume } from "../client/listCache.ts";
+import { retryWhilePreconditionFails } from "../client/refusals.ts";
 import { PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource } from "../core/resource.ts";
@@ -120,10 +120,10 @@ export const volume = defineResource({
   outputs,
   id: pathId("app", "volumeId"),
   replaceOn: replacing,
-  moves: { currentSizeGb: ["sizeGb"], needsRestart: "any", startBeforeGrowth: "any" },
+  dependsOn: { currentSizeGb: ["sizeGb"], needsRestart: "any", startBeforeGrowth: "any" },
   autoname: { property: "name", maxLength: 30, separator: "_", random: false },
   losesData: "what it holds",
-  rescue,
+  keepDataBy,
   validate: ({ snapshotId, sourceVolumeId }) =>
     snapshotId !== undefined && sourceVolumeId !== undefined
       ? [{ path: ["sourceVolumeId"], message: "cannot go together with snapshotId: a volume is made from one of them" }]
@@ -136,7 +136,7 @@ export const volume = defineResource({
           message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB asked for before; a volume grows in place and never shrinks. Keep ${old.sizeGb}, or make a second, smaller volume and copy`,
         }
       : undefined,
-  questions: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) }],
+  previewChecks: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) }],
 
   async create({
     inputs: { app, allowDataLoss: _, restartOnExtend: __, finalSnapshot: ___, ...body },
@@ -192,12 +192,12 @@ export const volume = defineResource({
     const key = { appName: id.app, volumeId: id.volumeId };
     if (state.finalSnapshot === true) await takeFinalSnapshot(call, key);
     // The volume is let go a moment after its Machine is gone (bodies 7.1).
-    await oncePossible(call, "the volume to be let go", () => call.api.volumes.delete(key));
+    await retryWhilePreconditionFails(call, "the volume to be let go", () => call.api.volumes.delete(key));
   },
 });
 
 /** How to make the change and keep the data: the service forks a volume into any region, under any name, into any App. */
-function rescue(input: string): string {
+function keepDataBy(input: string): string {
   if (input === "fstype") return "to keep the data, make a second Volume with a Machine of its own and copy the files";
   const isOrigin = input === "snapshotId" || input === "sourceVolumeId";
   const second = isOrigin

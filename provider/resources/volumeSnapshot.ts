@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
-import { listSnapshots } from "../client/inventory.ts";
+import { listSnapshots } from "../client/listCache.ts";
 import { PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
@@ -54,7 +54,7 @@ export const volumeSnapshot = defineResource({
   outputs,
   id: pathId("app", "volume", "snapshotId"),
   replaceOn: ["app", "volume", "triggers"],
-  moves: { status: "any", size: "any", digest: "any" },
+  dependsOn: { status: "any", size: "any", digest: "any" },
 
   async create({ inputs: { app, volume }, owner, ...call }) {
     const key = { appName: app, volumeId: volume };

@@ -2,11 +2,11 @@
 import type { Api } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { retryUnlessApplied } from "../client/retryUnlessApplied.ts";
-import type { Volume } from "../client/inventory.ts";
+import type { Volume } from "../client/listCache.ts";
 import { withLease } from "../client/lease.ts";
-import { ifThere } from "../client/absence.ts";
-import { oncePossible } from "../client/refusals.ts";
-import { makeOnce } from "../client/once.ts";
+import { orUndefined } from "../client/existence.ts";
+import { retryWhilePreconditionFails } from "../client/refusals.ts";
+import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { waitForMachine, type Machine } from "../client/wait.ts";
 import { isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
@@ -26,8 +26,8 @@ const usable = ["created", "hydrating"];
 export function begin(call: Call, owner: string | undefined, appName: string, body: Body): Promise<Volume> {
   const isCopy = body.snapshotId !== undefined || body.sourceVolumeId !== undefined;
   const asked = isCopy ? { ...body, sizeGb: undefined } : body;
-  return oncePossible(call, "the snapshot to be written", () =>
-    makeOnce<Volume, Volume>(call, {
+  return retryWhilePreconditionFails(call, "the snapshot to be written", () =>
+    createExactlyOnce<Volume, Volume>(call, {
       what: `volume ${body.name ?? ""} in App ${appName}`,
       owner,
       place: `volumes of App ${appName}`,
@@ -124,7 +124,7 @@ export async function unseenGrowth(
   const seen = { needsRestart: false };
   const holder = live.attachedMachineId;
   if (!known.needsRestart || !holder || (known.attachedMachineId ?? holder) !== holder) return seen;
-  const machine = await ifThere(() => find(holder));
+  const machine = await orUndefined(() => find(holder));
   if (!machine || machine.state === "stopped") return seen;
   const start = (machine.events ?? []).find(({ type, status }) => type === "start" && status === "started")?.id ?? "";
   const before = known.startBeforeGrowth ?? start;

@@ -1,7 +1,7 @@
 // What the client does about answers that fail, get lost or make no sense: over the real service with planned faults.
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Outage } from "../../provider/client/outage.ts";
+import { CircuitBreaker } from "../../provider/client/circuitBreaker.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Api } from "../../provider/client/api.ts";
 import { NetworkError } from "../../provider/core/errors.ts";
@@ -80,7 +80,7 @@ describe("failures of the service", () => {
     });
 
     test("ends for who is cancelled while another one tries", async () => {
-      const outage = new Outage(jumpingClock());
+      const outage = new CircuitBreaker(jumpingClock());
       for (const _ of many) outage.failed();
       expect(await outage.mayRepeat({}, 1000, { at: Number.POSITIVE_INFINITY, allowed: "1h" })).toBe(true);
       const cancel = new AbortController();

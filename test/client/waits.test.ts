@@ -36,7 +36,7 @@ describe("waits and leases", () => {
       connect: () => Promise.resolve({ url, token }),
       transport,
       clock: systemClock,
-      intents: noIntents,
+      journal: noIntents,
     });
   };
   const machine = async () => ({ appName: "app", machineId: await makeMachine(service, "app", { config }) });

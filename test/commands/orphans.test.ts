@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { usedBy } from "../../provider/commands/holders.ts";
+import { usedBy } from "../../provider/commands/scopes.ts";
 import { readState } from "../../provider/commands/stackState.ts";
 import { dynamicOwnerOf, ownerOf } from "../../provider/core/owner.ts";
 import { makeApp, makeBackup, makeCluster, makeMachine, makeVolume, send } from "../support/around.ts";
@@ -199,7 +199,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
         madeBy: "stack",
         urn: workerUrn,
         inState: [],
-        remark: `It was made for ${workerUrn}, whose creation was cut off.`,
+        remark: `It was made for ${workerUrn}, whose creation was interrupted.`,
         delete: `DELETE /v1/apps/shop/machines/${begun}`,
       },
       [`shop/${foreign}`]: { madeBy: "pulumi", urn: null, delete: null },
@@ -320,7 +320,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     }
   });
 
-  test("what a creation that was cut off may have made is told with its resource", async () => {
+  test("what an interrupted creation may have created is reported with its resource", async () => {
     await makeApp(service, "shop");
     await makeApp(service, "shop-1a2b3c4");
     const volume = await makeVolume(service, "shop", "ams");
@@ -370,7 +370,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     writeFileSync(join(intents, "4194399-4194398-0.jsonl"), `${JSON.stringify(intent)}\n`);
     const { report } = await look(exportOf(shape, [shop]), [], { env: { PULUMI_HOME: folder } });
     expect(report.orphans).toMatchObject([{ id: `shop/${machine}`, madeBy: "stack", urn: null }]);
-    expect(report.orphans[0]?.remark).toMatch(/^A run on this computer that was cut off made it\. The next up /);
+    expect(report.orphans[0]?.remark).toMatch(/^An interrupted run on this computer created it\. The next up /);
     expect(readFileSync(join(intents, "4194399-4194398-0.jsonl"), "utf8"), "the note is still there").toContain(op);
   });
 

@@ -81,7 +81,7 @@ describe("check", () => {
     expect(told({ b: UNKNOWN })).toEqual(["a: is wrong"]);
   });
 
-  test("a create that was cut off is tried again under the name it was begun with", () => {
+  test("an interrupted create is tried again under the name it was begun with", () => {
     expect(run("App", { __context: { name: "web", owner: "cut-off" } }).inputs["name"]).toBe("begun-1234567");
     expect(run("App", { name: "fixed", __context: { owner: "cut-off" } }).inputs["name"]).toBe("fixed");
   });

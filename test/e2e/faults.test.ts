@@ -38,7 +38,7 @@ describe.each(bindings)("faults on %s", (binding) => {
     stack.program(program(declared));
   };
   const machines = () => send<{ id: string; state: string }[]>(service, "GET", "/v1/apps/faulty-shop/machines");
-  /** What was asked since then, cut off or not. */
+  /** Requests since then, interrupted or not. */
   const asked = (since: number) => service.service.audit.after(since);
 
   test.each([

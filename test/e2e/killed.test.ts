@@ -54,7 +54,7 @@ describe.each(cases)("F18: kill -9 of %s during a create on %s", (what, binding)
     await stack.ok("cancel", "--yes");
     const output = await stack.ok("up", "--yes", "--skip-preview");
     expect(counts(output)).toMatchObject({ created: 1 });
-    expect(output).toMatch(/was made by a run that was cut off; it is taken over/);
+    expect(output).toMatch(/was created by an interrupted run; it is adopted/);
     expect((await machines()).map(({ id, state }) => ({ id, state }))).toEqual([{ id: made?.id, state: "started" }]);
     expect(counts(await stack.up())).toEqual({ unchanged: 4 });
     await stack.ok("destroy", "--yes", "--skip-preview");

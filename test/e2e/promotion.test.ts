@@ -178,7 +178,7 @@ describe("promotion", () => {
     expect(await stopped(args, 10_000, (pid) => process.kill(-pid, "SIGINT"))).toContain(
       "Running the same command again goes on; --rollback goes back.",
     );
-    expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was cut off");
+    expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was interrupted");
     const output = await done(npm("promote", "staging", "prod", "--yes", "--by", "erin"));
     expect(output).toContain("Going on with the promotion from staging to prod");
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("c"), promotedBy: "dave" });
@@ -186,7 +186,7 @@ describe("promotion", () => {
 
   test("a stack goes back to the release before, also when the way back was killed", async () => {
     await stopped(["prod", "--rollback", "--yes"], 20_000, (pid) => kill(family(pid)));
-    expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was cut off");
+    expect(await refused(npm("status", "prod"))).toContain("prod: a promotion to it was interrupted");
     expect(await refused(npm("promote", "prod", "--rollback", "--yes"))).toMatch(
       /When none is running, `pulumi cancel --stack prod` unlocks it\.\nRunning the same command again goes on; a promotion/,
     );

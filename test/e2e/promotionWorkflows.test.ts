@@ -122,7 +122,7 @@ describe("promotion by the workflows", () => {
     expect(await all.apps("dev")).toBe(1);
   });
 
-  test("one that was cut off while it was made is taken away from another computer", async () => {
+  test("one whose creation was interrupted is removed from another computer", async () => {
     const service = all.service;
     const refusals = (): number => service.requests.filter(({ status }) => status === 422).length;
     service.fail({ operation: "machines.create", status: 422, times: 1 });
@@ -136,7 +136,7 @@ describe("promotion by the workflows", () => {
   test("a promotion that another computer began and left is told of, and is gone back from", async () => {
     await stack.ok("stack", "tag", "set", "pulumi-machines:promotion", digest("b"), "--stack", "prod");
     expect(await refused(run("drift.yml", "drift", { "matrix.stack": "prod" }))).toContain(
-      "prod: a promotion to it was cut off",
+      "prod: a promotion to it was interrupted",
     );
     expect(await done(promote("prod", true))).toContain(`prod runs ${image("1.0.0")}@${digest("a")}`);
     await done(run("drift.yml", "drift", { "matrix.stack": "prod" }));

@@ -68,7 +68,7 @@ describe("F09 a wait whose holds end", () => {
         connect: () => Promise.resolve({ url: proxy.url, token: held.token }),
         transport: httpTransport({}),
         clock: { ...systemClock, now: () => clock.now() },
-        intents: noIntents,
+        journal: noIntents,
       });
       let end = "";
       void waitForMachine(bound(api, 150), key, ["suspended"], { progress: silent }).catch(

@@ -60,7 +60,7 @@ const betweenRuns = 1000;
 /** Milliseconds after which nobody holds a lease that he does not renew. */
 const longestLease = 60_000;
 
-/** Kinds that write things by their names, and leave no trace when they are cut off: an up writes the same again. */
+/** Kinds that write things by their names, and leave no trace when they are interrupted: an up writes the same again. */
 const writtenByName: readonly string[] = ["Secret", "AppSecrets", "PostgresAttachment"];
 
 /** Kinds that are not imported: of some a read tells too little to go on from, others protect what they hold until the next up. */
@@ -393,7 +393,7 @@ class Run {
       const report = await this.#run("import", (host) => importResource(this.#stack, lost, host), trouble);
       if (report === undefined) return;
       const [failed] = failures(report);
-      // It may have been deleted meanwhile, by others, by a run that was cut off, or with what it lay in.
+      // It may have been deleted meanwhile, by others, by an interrupted run, or with what it lay in.
       const there = onService(this.#simulation.service.service);
       const isThere = linesOf(lost).some((line) => there.includes(line));
       const isGone = failed?.error instanceof NotThere && (this.#stale || !isThere);
@@ -561,7 +561,7 @@ class Run {
     return report;
   }
 
-  /** Does it, and believes that what was the last App of all is gone, as the error says, where a deletion was cut off. */
+  /** Does it, and believes that what was the last App of all is gone, as the error says, where a deletion was interrupted. */
   async #believing(name: string, work: (host: Host) => Promise<Report>): Promise<void> {
     const report = await this.#calm(name, work);
     if (!isMissing(report) || !this.#stale) return this.#demand(name, report);

@@ -30,7 +30,7 @@ export class Sightings {
     this.#asked = asked;
   }
 
-  /** After a run that was not cut off. */
+  /** After a run that was not interrupted. */
   close(report: Report): void {
     const { resources, orphans } = this.#stack;
     const forgotten = new Set(orphans.map(({ name }) => name));

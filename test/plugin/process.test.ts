@@ -148,7 +148,7 @@ describe("process", () => {
   );
 
   test("an engine that dies takes it along, after what was under way, though nobody listens any more", async () => {
-    // It ends with this process too, should that be cut off.
+    // It ends with this process too, should that be interrupted.
     const engine = spawn(
       process.execPath,
       [

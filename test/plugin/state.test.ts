@@ -141,7 +141,7 @@ describe("the state of a resource", () => {
       expect(notes()).toEqual([]);
     });
 
-    test("one that was cut off is nothing to the next one, which wants something else", async () => {
+    test("an interrupted one does not matter to the next one, which wants something else", async () => {
       const cutOff = await nextRun(ofDo);
       service.fail({ operation: "machines.create", when: "after", delayMs: 60_000 });
       const inputs = await cutOff("Machine", "Machine").checked(machine);

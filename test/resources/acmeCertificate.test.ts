@@ -137,7 +137,7 @@ describe("AcmeCertificate", () => {
     }
   });
 
-  test("a deletion that was cut off before the hostname went is finished by the next", async () => {
+  test("an interrupted deletion before the hostname went is finished by the next", async () => {
     const { id, state } = await make(acme, { hostname: "cut.example.com" });
     await send(service, "DELETE", `${path("cut.example.com")}/acme`);
     expect(await acme.read(id, state)).toBeUndefined();

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { openIntents, type Intents } from "../../provider/client/intents.ts";
+import { openJournal, type Journal } from "../../provider/client/journal.ts";
 import { createOnce } from "../../provider/resources/machineCreate.ts";
 import { makeApp, send } from "../support/around.ts";
 import { jumpingClient } from "../support/jumpingClient.ts";
@@ -31,10 +31,10 @@ describe("creating a Machine exactly once", () => {
   });
 
   /** As a process that was just started: it knows what is on the disk. */
-  const restarted = (): Intents => openIntents((message) => said.push(message), home);
+  const restarted = (): Journal => openJournal((message) => said.push(message), home);
   const create = async (
     options: {
-      intents?: Intents;
+      intents?: Journal;
       owner?: string;
       config?: typeof written;
       name?: string;
@@ -130,7 +130,7 @@ describe("creating a Machine exactly once", () => {
     const { id } = await (await create()).made;
     expect((await (await create()).made).id).toBe(id);
     expect(await machines()).toHaveLength(1);
-    expect(said.join()).toMatch(/was made by a run that was cut off; it is taken over/);
+    expect(said.join()).toMatch(/was created by an interrupted run; it is adopted/);
   });
 
   test("what it made shows late: it is waited for and taken over all the same (F13)", async () => {
@@ -265,7 +265,7 @@ describe("creating a Machine exactly once", () => {
       expect(await machines()).toHaveLength(1);
     });
 
-    test("what a run that was cut off made in another region of the list is taken over", async () => {
+    test("what an interrupted run made in another region of the list is taken over", async () => {
       service.fail(noRoom);
       const { id } = await (await create(regions)).made;
       expect((await (await create(regions)).made).id).toBe(id);
@@ -346,11 +346,11 @@ describe("creating a Machine exactly once", () => {
   });
 
   test("a folder that cannot be written is said once, and the create goes on", async () => {
-    const intents = openIntents((message) => said.push(message), "/dev/null");
+    const intents = openJournal((message) => said.push(message), "/dev/null");
     await (
       await create({ intents })
     ).made;
     expect(said).toHaveLength(1);
-    expect(said[0]).toMatch(/cannot be used, so a create that is cut off now could not be found again/);
+    expect(said[0]).toMatch(/cannot be used, so the object of an interrupted create could not be found again/);
   });
 });

@@ -95,7 +95,7 @@ describe("SecretKey", () => {
     service.fail({ operation: "secretKeys.generate", when: "after", status: "reset" });
     const { state } = await make("LOST", { type: "nacl_sign" });
     expect(state["publicKey"]).toBe((await send(service, "GET", at("LOST")))["public_key"]);
-    // The one that was cut off is not among those that were answered.
+    // The interrupted one is not among those that were answered.
     expect(draws()).toBe(before);
     service.fail({ operation: "secretKeys.generate", when: "before", status: 503 });
     await make("UNMADE", { type: "nacl_sign" });

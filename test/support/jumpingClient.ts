@@ -1,18 +1,18 @@
 // A client whose clock never waits and remembers how long it would have.
 import { createApi, type Api } from "../../provider/client/api.ts";
 import { systemClock, type Clock } from "../../provider/client/clock.ts";
-import type { Intents } from "../../provider/client/intents.ts";
+import type { Journal } from "../../provider/client/journal.ts";
 import { httpTransport, type Sent, type Transport } from "../../provider/client/transport.ts";
 import { readConfig } from "../../provider/core/config.ts";
 
 /** For clients that create nothing they would have to find again. */
-export const noIntents: Intents = {
+export const noIntents: Journal = {
   find: () => undefined,
   write: () => Promise.resolve(),
   settle: () => undefined,
   openIn: () => [],
-  notTheirs: () => undefined,
-  handed: () => [],
+  excludeKeys: () => undefined,
+  delivered: () => [],
   forget: () => undefined,
 };
 
@@ -50,7 +50,7 @@ export interface JumpingOptions {
 /** A client of a service, and what it sent. */
 export function jumpingClient(
   { url, token }: { readonly url: string; readonly token: string },
-  intents: Intents = noIntents,
+  intents: Journal = noIntents,
   { settings: more = {}, transport = direct, dies }: JumpingOptions = {},
 ): { api: Api; clock: ReturnType<typeof jumpingClock>; sent: string[]; bodies: unknown[] } {
   const clock = jumpingClock();
@@ -70,7 +70,7 @@ export function jumpingClient(
       { close: () => transport.close() },
     ),
     clock,
-    intents,
+    journal: intents,
     onRequest: ({ operation, status }) => sent.push(`${operation} ${status ?? "lost"}`),
   });
   return { api, clock, sent, bodies };

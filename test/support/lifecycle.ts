@@ -104,7 +104,7 @@ export function lifecycle(
       state = await bound.update(id, state, next);
       if (!told) return;
       expect(brokenPromises(revealed(told), state)).toEqual([]);
-      const movable = isSent ? Object.keys(resource?.moves ?? {}) : [];
+      const movable = isSent ? Object.keys(resource?.dependsOn ?? {}) : [];
       expect(unknownIn(told).filter((name) => !movable.includes(name))).toEqual([]);
       expect(
         Object.keys(visible(state)).filter((name) => !Object.hasOwn(told, name) && !movable.includes(name)),

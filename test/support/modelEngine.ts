@@ -1,5 +1,5 @@
 // What Pulumi's engine does with a program, in small: check, diff, and then create, update or replace; deletions last and
-// in reverse; state that is saved after every step, so that a run may be cut off at any moment. It drives any binding. The
+// in reverse; state that is saved after every step, so that a run may be interrupted at any moment. It drives any binding. The
 // order of questions and steps is that of the engine's step generator and step executor.
 import { isObject } from "../../api/schema.ts";
 import { CONTEXT, type Values } from "../../provider/core/resource.ts";
@@ -167,7 +167,7 @@ class Run {
     this.#asked = asked;
     this.#slots = new Slots(host.parallel ?? 1);
     this.#previous = stack.resources.map((kept) => ({ kept, name: kept.name, needs: kept.needs }));
-    // What was begun by a run that was cut off is told to the user, and then forgotten.
+    // What was begun by an interrupted run is told to the user, and then forgotten.
     stack.pending = [];
   }
 

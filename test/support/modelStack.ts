@@ -61,7 +61,7 @@ export type Verb = "check" | "same" | "create" | "update" | "delete" | "read" | 
 /** What an engine keeps between runs. */
 export interface Stack {
   resources: Kept[];
-  /** Steps that were begun and did not end: after a run that was cut off, nobody knows what became of them. */
+  /** Steps that were begun and did not end: after an interrupted run, nobody knows what became of them. */
   pending: { readonly verb: Verb; readonly type: string; readonly name: string }[];
   /** What was taken out of the state and left where it is, because somebody said so. */
   orphans: Kept[];

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApi } from "../../provider/client/api.ts";
 import type { Clock } from "../../provider/client/clock.ts";
-import { openIntents, type Intents } from "../../provider/client/intents.ts";
+import { openJournal, type Journal } from "../../provider/client/journal.ts";
 import { httpTransport, type Outcome, type Sent, type Transport } from "../../provider/client/transport.ts";
 import { check } from "../../provider/core/check.ts";
 import { readConfig } from "../../provider/core/config.ts";
@@ -138,8 +138,8 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
     mistakes,
     isOpen(owner) {
       return homes
-        .map((home) => openIntents(() => undefined, home))
-        .some((intents) => intents.find(owner) !== undefined || intents.handed(owner).length > 0);
+        .map((home) => openJournal(() => undefined, home))
+        .some((intents) => intents.find(owner) !== undefined || intents.delivered(owner).length > 0);
     },
     moveAway: () => void homes.push(newHome()),
     wait: (ms) => time.pass(new Promise((done) => void time.after(ms, () => done())), wire.moves, ms),
@@ -272,7 +272,7 @@ class Process implements ProviderProcess {
   readonly configuration: Values;
   isDead = false;
   readonly #parts: ProcessParts;
-  readonly #intents: Intents;
+  readonly #intents: Journal;
   readonly #caller: Caller;
   readonly #random: () => number;
   readonly #held = new AbortController();
@@ -288,13 +288,13 @@ class Process implements ProviderProcess {
     this.#random = () => Buffer.from(bytes(4)).readUInt32BE() / 2 ** 32;
     this.#died = new Promise((died) => (this.#die = () => died("died")));
     const warn = (text: string) => void this.said.push({ kind: "warning", text });
-    this.#intents = this.#mortal(openIntents(warn, parts.home));
+    this.#intents = this.#mortal(openJournal(warn, parts.home));
     const api = createApi({
       config: readConfig((key) => settings[key], {}),
       connect: () => Promise.resolve({ url: settings["endpoint"] ?? "", token: settings["token"] ?? "" }),
       transport: this.#transport(),
       clock: this.#clock(),
-      intents: this.#intents,
+      journal: this.#intents,
       onRequest: ({ operation, status }) => {
         wire.moved();
         watching.getStore()?.requests.push({ operation, status });
@@ -425,7 +425,7 @@ class Process implements ProviderProcess {
   }
 
   /** What a dead process does on the disk no longer happens. */
-  #mortal(intents: Intents): Intents {
+  #mortal(intents: Journal): Journal {
     const { wire } = this.#parts;
     return new Proxy(intents, {
       get: (target, name) => {

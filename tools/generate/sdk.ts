@@ -143,7 +143,7 @@ ${result}}
  * Outputs that repeat one of several inputs. The host of dynamic providers tells nobody which input is a secret, and marks what
  * is made of none: these are always one. One that repeats a single input is left to the program, which knows it.
  */
-const mayRepeat = (name: string, output: string): boolean => Array.isArray(resources[name]?.repeats[output]);
+const mayRepeat = (name: string, output: string): boolean => Array.isArray(resources[name]?.derivedFrom[output]);
 
 function classFile(schema: PackageSpec, name: string, resource: ResourceSpec): string {
   const needsArgs = resource.requiredInputs.length > 0;

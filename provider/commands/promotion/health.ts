@@ -1,7 +1,7 @@
 // Whether the Machines of a release run it, and pass their checks.
 import type { Api } from "../../client/api.ts";
 import { messageOf } from "../../core/errors.ts";
-import { clientOf } from "../places.ts";
+import { clientOf } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
 import { readState } from "../stackState.ts";
 import type { ReleaseRecord, Stack } from "./stacks.ts";

@@ -59,7 +59,7 @@ export async function promote(from: string, to: string, options: PromoteOptions,
     streams.out(`${to} runs the release of ${from} already: ${offered.image}\n`);
     return 0;
   }
-  // A promotion that was cut off has pinned what it was about: that is gone on with, as it was begun.
+  // An interrupted promotion has pinned what it was about: that is gone on with, as it was begun.
   const goesOn = pinned?.pending === true && isSame(pinned, offered);
   const wanted = {
     ...offered,
@@ -76,7 +76,7 @@ export async function promote(from: string, to: string, options: PromoteOptions,
 export async function rollback(to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
   const target = await (await openProject()).stack(to);
   const { current, pinned, history, isUnderWay } = await standingOf(target);
-  // Of a promotion that was cut off it goes back to what was there, whatever of it has been done; another computer may have
+  // Of an interrupted promotion it goes back to what was there, whatever of it has been done; another computer may have
   // begun it, which only the tag tells.
   const left = pinned?.pending === true ? pinned : isUnderWay ? undefined : (current ?? pinned);
   const wanted = pinned?.goingBack === true ? pinned : history.find((one) => !isSame(one, left));

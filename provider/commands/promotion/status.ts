@@ -24,7 +24,7 @@ interface Told {
   readonly promotedFrom?: string | undefined;
   /** When the stack was last deployed. */
   readonly updatedAt?: string | undefined;
-  /** Whether a promotion to it was cut off. */
+  /** Whether a promotion to it was interrupted. */
   readonly pending?: boolean;
   readonly machines?: number;
   /** Why its Machines are not healthy; nothing where they are. */
@@ -35,7 +35,7 @@ interface Told {
 
 /**
  * Tells of stacks, of all but the environments when none are named.
- * @returns 1 when a Machine is not healthy, a resource has drifted or a promotion was cut off, else 0
+ * @returns 1 when a Machine is not healthy, a resource has drifted or a promotion was interrupted, else 0
  */
 export async function status(
   names: readonly string[],
@@ -139,7 +139,7 @@ function tableOf(told: readonly Told[], now: Date): string {
   );
   const notes = told.flatMap(({ stack, problems = [], pending }) => [
     ...problems.map((problem) => `${stack}: ${problem}`),
-    ...(pending ? [`${stack}: a promotion to it was cut off; the same command again goes on`] : []),
+    ...(pending ? [`${stack}: a promotion to it was interrupted; the same command again goes on`] : []),
   ]);
   return `${[...lines, ...notes].join("\n")}\n`;
 }

@@ -1,9 +1,9 @@
 // The kinds of objects that are compared: how the service lists them, and which resource type stands for them.
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
-import { ifThere } from "../client/absence.ts";
+import { orUndefined } from "../client/existence.ts";
 import type { Api } from "../client/api.ts";
-import { askIps } from "../client/inventory.ts";
+import { askIps } from "../client/listCache.ts";
 import { everyCertificate } from "../client/pages.ts";
 import { pathId, type IdFormat } from "../core/ids.ts";
 import { isLeaving } from "../resources/app.ts";
@@ -44,7 +44,7 @@ export function lookAt(api: Api): Look {
 }
 
 /** A kind of object. */
-export interface Kind {
+export interface ListedType {
   /** Name of the resource type; `Hostname` for a bare hostname, which none stands for. */
   readonly type: string;
   readonly id: IdFormat;
@@ -60,9 +60,9 @@ export interface Kind {
   readonly deletion: Operation | undefined;
 }
 
-type Declared = Pick<Kind, "list" | "isThere" | "look" | "deletion">;
+type Declared = Pick<ListedType, "list" | "isThere" | "look" | "deletion">;
 
-function kindOf(type: string, declared: Declared): Kind {
+function listedType(type: string, declared: Declared): ListedType {
   const resource = resources[type];
   if (!resource) throw new Error(`there is no resource type ${type}`);
   return { type, id: resource.id, isImportable: resource.noImport === undefined, ...declared };
@@ -72,20 +72,20 @@ function kindOf(type: string, declared: Declared): Kind {
 const isDestroyed = (state: string | undefined): boolean => state === "destroyed" || state === "destroying";
 
 /** An App itself. */
-export const appKind = kindOf("App", {
+export const listedApps = listedType("App", {
   list: (_, name) => Promise.resolve([{ parts: { name } }]),
   look: contract.apps.get,
   deletion: contract.apps.delete,
 });
 
 /** A cluster itself. */
-export const clusterKind = kindOf("PostgresCluster", {
+export const listedClusters = listedType("PostgresCluster", {
   list: (_, clusterId) => Promise.resolve([{ parts: { clusterId } }]),
   look: contract.postgres.get,
   deletion: contract.postgres.delete,
 });
 
-const machines = kindOf("Machine", {
+const machines = listedType("Machine", {
   list: async ({ api }, appName) =>
     (await api.machines.list({ appName }))
       .filter(({ state }) => !isDestroyed(state))
@@ -96,14 +96,14 @@ const machines = kindOf("Machine", {
         metadata: config?.metadata,
       })),
   isThere: async (api, { app = "", machineId = "" }) => {
-    const live = await ifThere(() => api.machines.get({ appName: app, machineId }));
+    const live = await orUndefined(() => api.machines.get({ appName: app, machineId }));
     return live !== undefined && !isDestroyed(live.state);
   },
   look: contract.machines.get,
   deletion: contract.machines.destroy,
 });
 
-const volumes = kindOf("Volume", {
+const volumes = listedType("Volume", {
   list: async (look, appName) =>
     (await liveVolumes(look, appName)).map(({ id, name, createdAt }) => ({
       parts: { app: appName, volumeId: id },
@@ -111,7 +111,7 @@ const volumes = kindOf("Volume", {
       createdAt,
     })),
   isThere: async (api, { app = "", volumeId = "" }) => {
-    const live = await ifThere(() => api.volumes.get({ appName: app, volumeId }));
+    const live = await orUndefined(() => api.volumes.get({ appName: app, volumeId }));
     return live !== undefined && !isLeaving(live.state);
   },
   look: contract.volumes.get,
@@ -123,7 +123,7 @@ const liveVolumes = ({ api, once }: Look, appName: string) =>
     (await api.volumes.list({ appName })).filter(({ state }) => !isLeaving(state)),
   );
 
-const addresses = kindOf("IpAssignment", {
+const addresses = listedType("IpAssignment", {
   list: async ({ api }, appName) =>
     (await askIps(api, appName)).map(({ ip, createdAt }) => ({ parts: { app: appName, ip }, createdAt })),
   look: contract.ipAssignments.list,
@@ -145,21 +145,21 @@ const hostnames = ({ api, once }: Look, appName: string) =>
     );
   });
 
-const acmeCertificates = kindOf("AcmeCertificate", {
+const acmeCertificates = listedType("AcmeCertificate", {
   list: async (look, appName) => (await hostnames(look, appName)).filter(({ acme }) => acme).map(({ found }) => found),
   look: contract.certificates.get,
   deletion: contract.certificates.deleteAcme,
 });
 
-const customCertificates = kindOf("CustomCertificate", {
+const customCertificates = listedType("CustomCertificate", {
   list: async (look, appName) =>
     (await hostnames(look, appName)).filter(({ custom }) => custom).map(({ found }) => found),
   look: contract.certificates.get,
   deletion: contract.certificates.deleteCustom,
 });
 
-/** A hostname that a deletion which was cut off left without certificates. */
-const bareHostnames: Kind = {
+/** A hostname that a deletion that was interrupted left without certificates. */
+const bareHostnames: ListedType = {
   type: "Hostname",
   id: pathId("app", "hostname"),
   isImportable: false,
@@ -169,7 +169,7 @@ const bareHostnames: Kind = {
   deletion: contract.certificates.delete,
 };
 
-const secrets = kindOf("Secret", {
+const secrets = listedType("Secret", {
   list: async ({ api }, appName) =>
     (await api.secrets.list({ appName })).secrets.map(({ name, createdAt }) => ({
       parts: { app: appName, name },
@@ -179,7 +179,7 @@ const secrets = kindOf("Secret", {
   deletion: contract.secrets.delete,
 });
 
-const secretKeys = kindOf("SecretKey", {
+const secretKeys = listedType("SecretKey", {
   list: async ({ api }, appName) =>
     (await api.secretKeys.list({ appName })).secretKeys.map(({ name, createdAt }) => ({
       parts: { app: appName, name },
@@ -189,7 +189,7 @@ const secretKeys = kindOf("SecretKey", {
   deletion: contract.secretKeys.delete,
 });
 
-const volumeSnapshots = kindOf("VolumeSnapshot", {
+const volumeSnapshots = listedType("VolumeSnapshot", {
   list: async (look, appName) => {
     const all = await liveVolumes(look, appName);
     const lists = all.map(async ({ id: volumeId }) =>
@@ -212,7 +212,7 @@ const databaseNames = ({ api, once }: Look, cluster: string): Promise<readonly s
     (await api.postgres.listDatabases({ postgresClusterId: cluster })).data.map(({ name }) => name),
   );
 
-const databases = kindOf("PostgresDatabase", {
+const databases = listedType("PostgresDatabase", {
   list: async (look, cluster) =>
     (await databaseNames(look, cluster))
       .filter((name) => !platformsDatabases.includes(name))
@@ -221,7 +221,7 @@ const databases = kindOf("PostgresDatabase", {
   deletion: contract.postgres.deleteDatabase,
 });
 
-const users = kindOf("PostgresUser", {
+const users = listedType("PostgresUser", {
   list: async ({ api }, cluster) =>
     (await api.postgres.listUsers({ postgresClusterId: cluster })).data
       .filter(({ username }) => !platformsUsers.includes(username))
@@ -230,7 +230,7 @@ const users = kindOf("PostgresUser", {
   deletion: contract.postgres.deleteUser,
 });
 
-const extensions = kindOf("PostgresExtension", {
+const extensions = listedType("PostgresExtension", {
   list: async (look, cluster) => {
     const lists = (await databaseNames(look, cluster)).map(async (database) =>
       (await look.api.postgres.listExtensions({ postgresClusterId: cluster, database })).data
@@ -243,7 +243,7 @@ const extensions = kindOf("PostgresExtension", {
   deletion: contract.postgres.removeExtension,
 });
 
-const attachments = kindOf("PostgresAttachment", {
+const attachments = listedType("PostgresAttachment", {
   list: async ({ api }, cluster) =>
     ((await api.postgres.get({ postgresClusterId: cluster })).data.attachedApps ?? []).flatMap(({ name }) =>
       name === undefined ? [] : [{ parts: { cluster, app: name } }],
@@ -252,7 +252,7 @@ const attachments = kindOf("PostgresAttachment", {
   deletion: contract.postgres.detach,
 });
 
-const backups = kindOf("PostgresBackup", {
+const backups = listedType("PostgresBackup", {
   list: async ({ api }, cluster) =>
     (await api.postgres.listBackups({ postgresClusterId: cluster })).data.map(({ id, startedAt }) => ({
       parts: { cluster, backupId: id },
@@ -263,7 +263,7 @@ const backups = kindOf("PostgresBackup", {
 });
 
 /** What is in an App. */
-export const kindsInApp: readonly Kind[] = [
+export const listedInApp: readonly ListedType[] = [
   machines,
   volumes,
   addresses,
@@ -276,18 +276,18 @@ export const kindsInApp: readonly Kind[] = [
 ];
 
 /** What is in a cluster; only attachments are told before it is ready. */
-export const kindsInCluster: readonly Kind[] = [attachments, databases, users, extensions, backups];
+export const listedInCluster: readonly ListedType[] = [attachments, databases, users, extensions, backups];
 
 /** What is mostly made by the platform's own schedule, and compared only when that is asked for. */
-export const scheduled: readonly Kind[] = [volumeSnapshots, backups];
+export const scheduled: readonly ListedType[] = [volumeSnapshots, backups];
 
 type Parts = Readonly<Record<string, string>>;
 
 /** The request that shows an object: `GET /v1/apps/shop/machines/3d8d413b29d089`. */
-export const lookingAt = ({ look, id }: Kind, parts: Parts): string => requestOf(look, id, parts);
+export const lookingAt = ({ look, id }: ListedType, parts: Parts): string => requestOf(look, id, parts);
 
 /** The request that deletes an object: `DELETE /v1/apps/shop/machines/3d8d413b29d089`. */
-export const deletionOf = ({ deletion, id }: Kind, parts: Parts): string | undefined =>
+export const deletionOf = ({ deletion, id }: ListedType, parts: Parts): string | undefined =>
   deletion && requestOf(deletion, id, parts);
 
 function requestOf({ method, path }: Operation, id: IdFormat, parts: Parts): string {

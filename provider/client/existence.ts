@@ -1,7 +1,7 @@
 // R8: gone is proved. A 404 alone may come from a wrong endpoint, a wrong organization or a list that is late.
 import { ApiError, isNotFound, MachinesError } from "../core/errors.ts";
 import type { Api } from "./api.ts";
-import { fact } from "./facts.ts";
+import { cached } from "./cached.ts";
 import { everyApp } from "./pages.ts";
 
 /** How long a read whose App or cluster is missing waits for another one of the run to answer. */
@@ -14,7 +14,7 @@ export interface Place {
 }
 
 /** What comes of a look; undefined where the answer is that there is nothing. What rests on that being true is `unlessGone`. */
-export async function ifThere<T>(look: () => Promise<T>): Promise<T | undefined> {
+export async function orUndefined<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
     return await look();
   } catch (error) {
@@ -24,12 +24,12 @@ export async function ifThere<T>(look: () => Promise<T>): Promise<T | undefined>
 }
 
 /** What comes of the work; undefined where what it is about is proved to be gone with, or from, what holds it. */
-export async function unlessGone<T>(api: Api, place: Place, work: () => Promise<T>): Promise<T | undefined> {
+export async function ignoreIfDeleted<T>(api: Api, place: Place, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    await proveGone(api, place);
+    await confirmDeleted(api, place);
     return undefined;
   }
 }
@@ -38,7 +38,7 @@ export async function unlessGone<T>(api: Api, place: Place, work: () => Promise<
  * Returns when a 404 for something in the App or the cluster is proof that it is gone.
  * @throws MachinesError `missing-apps` when every App and cluster of the run looks gone: then endpoint or organization is likely wrong.
  */
-export async function proveGone(api: Api, place: Place): Promise<void> {
+export async function confirmDeleted(api: Api, place: Place): Promise<void> {
   if (api.shared.deleted.has(place.name)) return;
   try {
     await look(api, place);
@@ -98,7 +98,7 @@ export async function confirmAnyPlace(api: Api, places: readonly Place[]): Promi
 export async function confirmPlaces(api: Api, places: readonly Place[]): Promise<void> {
   if (api.config.allowMissingApps) return;
   for (const place of places)
-    if (await fact(api, `place ${place.kind} ${place.name}`, () => mayBeThere(api, place))) return;
+    if (await cached(api, `place ${place.kind} ${place.name}`, () => mayBeThere(api, place))) return;
   const [first] = places;
   if (first) throw missing(api, first);
 }

@@ -2,7 +2,7 @@
 import { camelKey, toWire } from "../../api/case.ts";
 import { configProblems, machineConfig, type MachineConfig } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
-import { listMachines } from "../client/inventory.ts";
+import { listMachines } from "../client/listCache.ts";
 import { isNotFound } from "../core/errors.ts";
 import type { Problem, Warning } from "../core/resource.ts";
 import { hasUnknown } from "../core/values.ts";

@@ -15,7 +15,7 @@ const longestTimer = 2 ** 31 - 1;
 export type Attempting = object;
 
 /** What all requests of one client know of the service together. */
-export class Outage {
+export class CircuitBreaker {
   readonly #clock: Clock;
   #inARow = 0;
   #restUntil = 0;

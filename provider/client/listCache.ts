@@ -1,6 +1,6 @@
 // Reads of one refresh served from one list: the first read of an App lists it once, others wait for that list.
 // What a list lacks is confirmed by a GET before it counts as gone (F14).
-import { ifThere } from "./absence.ts";
+import { orUndefined } from "./existence.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { versionOf, type Machine } from "./wait.ts";
 
@@ -27,7 +27,7 @@ function listed<T>(api: Api, key: string, ask: () => Promise<readonly T[]>): Pro
 const fromList = async <T extends { id: string }>(
   ask: () => Promise<readonly T[]>,
   id: string,
-): Promise<T | undefined> => (await ifThere(ask))?.find((item) => item.id === id);
+): Promise<T | undefined> => (await orUndefined(ask))?.find((item) => item.id === id);
 
 /** The App's Machines; many who ask at a time share one list. */
 export const listMachines = (api: Api, appName: string): Promise<readonly Machine[]> =>
@@ -36,7 +36,7 @@ export const listMachines = (api: Api, appName: string): Promise<readonly Machin
 /** A live Machine, from the App's list where it holds it. @throws ApiError 404 when there is none. */
 export async function findMachine(api: Api, appName: string, machineId: string): Promise<Machine> {
   const listed = await fromList(() => listMachines(api, appName), machineId);
-  const isBehind = listed !== undefined && api.shared.versions.isBehind(machineId, versionOf(listed));
+  const isBehind = listed !== undefined && api.shared.staleReads.isStale(machineId, versionOf(listed));
   return listed === undefined || isBehind ? api.machines.get({ appName, machineId }) : listed;
 }
 

@@ -3,10 +3,10 @@ import type { Api } from "./api.ts";
 import { growingPause } from "./clock.ts";
 
 /** Milliseconds. */
-export const shownWithin = 10_000;
+export const consistencyWindow = 10_000;
 
 /** Looks until something shows, or the time or the operation's deadline has come; once in any case. */
-export async function lookUntil<T>(api: Api, at: number, look: () => Promise<T | undefined>): Promise<T | undefined> {
+export async function pollUntil<T>(api: Api, at: number, look: () => Promise<T | undefined>): Promise<T | undefined> {
   const until = Math.min(api.deadline.at, at);
   const pause = growingPause(100, 2000);
   for (;;) {

@@ -9,7 +9,7 @@ const perSecond: Readonly<Record<string, number>> = { "machines.get": 5, "apps.d
 /** A little slower than allowed: what is sent on the second sharp may arrive before it. */
 const margin = 1.01;
 /** Milliseconds after which a lane nobody used is forgotten. */
-const forgottenAfter = 60_000;
+const idleAfter = 60_000;
 
 interface Waiter {
   readonly ticket: number;
@@ -17,7 +17,7 @@ interface Waiter {
   readonly signal: AbortSignal | undefined;
 }
 
-interface Lane {
+interface Queue {
   readonly interval: number;
   /** When the next request may be sent. */
   next: number;
@@ -26,9 +26,9 @@ interface Lane {
 }
 
 /** The lanes of one client. */
-export class Pace {
+export class RateLimiter {
   readonly #clock: Clock;
-  readonly #lanes = new Map<string, Lane>();
+  readonly #lanes = new Map<string, Queue>();
   #tickets = 0;
 
   constructor(clock: Clock) {
@@ -73,7 +73,7 @@ export class Pace {
     signal?.throwIfAborted();
   }
 
-  async #move(lane: Lane): Promise<void> {
+  async #move(lane: Queue): Promise<void> {
     lane.moving = true;
     for (let first = lane.queue[0]; first; first = lane.queue[0]) {
       // Who is cancelled meanwhile waits no longer, and takes nobody's turn.
@@ -90,13 +90,13 @@ export class Pace {
   }
 
   /** Resolves when the lane's next request may be sent; the service may put that off meanwhile. */
-  async #reached(lane: Lane, signal: AbortSignal | undefined): Promise<void> {
+  async #reached(lane: Queue, signal: AbortSignal | undefined): Promise<void> {
     do await this.#clock.sleep(Math.max(0, lane.next - this.#clock.now()), signal);
     while (this.#clock.now() < lane.next);
   }
 
   #forgetIdle(): void {
     for (const [key, { next, queue }] of this.#lanes)
-      if (queue.length === 0 && next + forgottenAfter < this.#clock.now()) this.#lanes.delete(key);
+      if (queue.length === 0 && next + idleAfter < this.#clock.now()) this.#lanes.delete(key);
   }
 }

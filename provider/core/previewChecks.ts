@@ -1,14 +1,14 @@
 // What only the service knows, asked at preview: reads alone, and a failure to ask is no reason to fail.
 import type { Api } from "../client/api.ts";
 import { ApiError, messageOf } from "./errors.ts";
-import { contextOf, type Problem, type Question, type Resource, type Values } from "./resource.ts";
+import { contextOf, type Problem, type PreviewCheck, type Resource, type Values } from "./resource.ts";
 import { hasUnknown, same, valueAt } from "./values.ts";
 
 /** Milliseconds a question may take: an answer that is late is no answer. */
 const askedFor = 10_000;
 
 /** Who asks, and who is told that it was not possible. */
-export interface Asker {
+export interface Checker {
   readonly api: Api;
   readonly warn: (message: string) => void;
 }
@@ -19,16 +19,16 @@ export interface Finding extends Problem {
 }
 
 /** Asks one question; answers why the inputs cannot work, or may not. Undefined also when nobody could be asked. */
-export async function ask(
+export async function runPreviewCheck(
   resource: Resource,
-  question: Question,
+  question: PreviewCheck,
   inputs: Values,
   owner: string | undefined,
-  { api, warn }: Asker,
+  { api, warn }: Checker,
 ): Promise<Finding | undefined> {
   const about = question.needs[0] ?? "";
-  // A create of the same that was cut off may have made what an answer would find in the way.
-  if (api.shared.intents.find(owner)) return undefined;
+  // An interrupted create of the same resource may have created what the check would find in the way.
+  if (api.shared.journal.find(owner)) return undefined;
   try {
     const patient = api.within({ ...api.deadline, at: api.clock.now() + askedFor, allowed: `${askedFor / 1000}s` });
     const found = await question.ask(inputs, patient, owner);
@@ -49,15 +49,15 @@ export async function ask(
 }
 
 /** Asks everything whose answer could matter: about inputs that are known and new or changed. */
-export async function askAll(
+export async function runPreviewChecks(
   resource: Resource,
   olds: Values,
   inputs: Values,
   nameInState: unknown,
-  asker: Asker,
+  asker: Checker,
 ): Promise<Finding[]> {
   const { autonamed, owner } = contextOf(inputs);
-  const open = resource.questions.filter(({ needs, uses = [] }) => {
+  const open = resource.previewChecks.filter(({ needs, uses = [] }) => {
     const [about = ""] = needs;
     const field = resource.inputFields[about];
     if (!field || needs.some((need) => inputs[need] === undefined || hasUnknown(inputs[need]))) return false;
@@ -67,6 +67,6 @@ export async function askAll(
     if (isName && (autonamed || nameInState === inputs[about])) return false;
     return !same(field, olds[about], inputs[about]);
   });
-  const answers = await Promise.all(open.map((question) => ask(resource, question, inputs, owner, asker)));
+  const answers = await Promise.all(open.map((question) => runPreviewCheck(resource, question, inputs, owner, asker)));
   return answers.filter((answer) => answer !== undefined);
 }

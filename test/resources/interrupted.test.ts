@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { openIntents } from "../../provider/client/intents.ts";
+import { openJournal } from "../../provider/client/journal.ts";
 import { check } from "../../provider/core/check.ts";
 import { create, read, remove, type Caller, type Found } from "../../provider/core/lifecycle.ts";
 import { CONTEXT, type Resource, type Values } from "../../provider/core/resource.ts";
@@ -112,7 +112,7 @@ const kinds: Record<string, Kind> = {
   },
 };
 
-describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { given, since, makes, all }) => {
+describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { given, since, makes, all }) => {
   const resource = resourceOf(type);
   let service: TestService;
   let home: string;
@@ -139,7 +139,7 @@ describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { 
     readonly dead: Promise<void>;
     caller: Caller;
   } {
-    const intents = openIntents((message) => said.push(message), home);
+    const intents = openJournal((message) => said.push(message), home);
     let died: () => void = () => undefined;
     const dead = new Promise<void>((resolve) => (died = resolve));
     const { api } = jumpingClient(service, intents, {
@@ -181,7 +181,7 @@ describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { 
     const { made, caller } = begin();
     const { id, state } = await made;
     expect(await all(service)).toHaveLength(before);
-    expect(said).toEqual([expect.stringMatching(/was made by a run that was cut off; it is taken over/)]);
+    expect(said).toEqual([expect.stringMatching(/was created by an interrupted run; it is adopted/)]);
     await remove(resource, id, state, caller);
   });
 
@@ -214,7 +214,7 @@ describe.each(Object.entries(kinds))("a create of %s that is cut off", (type, { 
   });
 });
 
-describe("what came to be since a run was cut off, and may not be its", () => {
+describe("what came to be since a run was interrupted, and may not be its", () => {
   let service: TestService;
   beforeAll(async () => (service = await startService()));
   afterAll(() => service.close());
@@ -226,7 +226,7 @@ describe("what came to be since a run was cut off, and may not be its", () => {
   ])("a volume %s is told of and left alone; another one is made", async (_, theirs, later) => {
     const place = await makeApp(service, `suspects-${later}`);
     const home = mkdtempSync(join(tmpdir(), "suspects-"));
-    const intents = openIntents(() => undefined, home);
+    const intents = openJournal(() => undefined, home);
     await intents.write({
       ...{ owner: "owner1", op: "op1", endpoint: service.url, name: "data", before: [] },
       place: `volumes of App ${place}`,
@@ -239,7 +239,7 @@ describe("what came to be since a run was cut off, and may not be its", () => {
     const call = { api, progress: () => undefined, warn: (message: string) => void said.push(message) };
     const made = await beginVolume(call, "owner1", place, wanted);
     expect(made.id).not.toBe(id);
-    expect(said).toEqual([expect.stringContaining(`these came to be among the volumes of App ${place}: ${id}.`)]);
+    expect(said).toEqual([expect.stringContaining(`these are new among the volumes of App ${place}: ${id}.`)]);
     rmSync(home, { recursive: true });
   });
 
@@ -249,11 +249,11 @@ describe("what came to be since a run was cut off, and may not be its", () => {
       "volumes of App renamed",
       (place: string, id: string) => `among the volumes of App ${place}: ${id}.`,
     ],
-    ["in another App", "volumes of App before", () => "made other among the volumes of App before."],
+    ["in another App", "volumes of App before", () => "was creating other among the volumes of App before."],
   ])("a volume that was begun %s is told of; what is wanted now is made", async (_, begunIn, told) => {
     const place = await makeApp(service, begunIn === "volumes of App renamed" ? "renamed" : "moved");
     const home = mkdtempSync(join(tmpdir(), "suspects-"));
-    const intents = openIntents(() => undefined, home);
+    const intents = openJournal(() => undefined, home);
     await intents.write({
       ...{ owner: "owner1", op: "op1", endpoint: service.url, name: "other", before: [] },
       place: begunIn,
@@ -272,7 +272,7 @@ describe("what came to be since a run was cut off, and may not be its", () => {
   test("a volume that shows late is waited for, and taken over", async () => {
     const place = await makeApp(service, "late");
     const home = mkdtempSync(join(tmpdir(), "suspects-"));
-    const intents = openIntents(() => undefined, home);
+    const intents = openJournal(() => undefined, home);
     await intents.write({
       ...{ owner: "owner1", op: "op1", endpoint: service.url, name: "data", before: [] },
       place: `volumes of App ${place}`,
@@ -310,7 +310,7 @@ describe("several of a kind in one place", () => {
     const dead = new Promise<void>((resolve) => (died = resolve));
     const { api } = jumpingClient(
       service,
-      openIntents(() => undefined, home),
+      openJournal(() => undefined, home),
       {
         dies({ method, url }, moment) {
           if (moment !== "after" || !/^POST .*\/ip_assignments$/.test(`${method} ${url}`)) return false;
@@ -337,7 +337,7 @@ describe("several of a kind in one place", () => {
     const again = started();
     const { id } = await again.address("one");
     expect(made.status === "fulfilled" && made.value.id).not.toBe(id);
-    expect(again.said.join()).not.toMatch(/taken over/);
+    expect(again.said.join()).not.toMatch(/adopted/);
     expect(await there()).toBe(2);
   });
 
@@ -349,12 +349,12 @@ describe("several of a kind in one place", () => {
     const two = await again.address("two");
     const one = await again.address("one");
     expect(one.id).not.toBe(two.id);
-    expect(again.said).toEqual([expect.stringMatching(/is taken over/)]);
+    expect(again.said).toEqual([expect.stringMatching(/is adopted/)]);
     expect(await there()).toBe(2);
   });
 
   test("several that were made and not handed over are told apart by what each one found", async () => {
-    const intents = openIntents(() => undefined, home);
+    const intents = openJournal(() => undefined, home);
     const begun = (owner: string, before: readonly string[]) =>
       intents.write({
         ...{ owner, op: owner, endpoint: service.url, place: `addresses of App ${place}`, name: "v6" },
@@ -377,7 +377,7 @@ test("a secret key that others have made long after is left alone, whatever a no
   const service = await startService();
   const home = mkdtempSync(join(tmpdir(), "theirs-"));
   const place = await makeApp(service, "theirs");
-  const intents = openIntents(() => undefined, home);
+  const intents = openJournal(() => undefined, home);
   await intents.write({
     ...{ owner: "owner1", op: "op1", endpoint: service.url, place: `secret keys of App ${place}`, name: "SIGN" },
     ...{ before: [], at: Date.now() - 3600_000 },

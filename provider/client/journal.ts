@@ -1,6 +1,6 @@
-// What a provider was about to create, on disk before it is sent: a process that is killed in between leaves a trace by
-// which the next run finds what it made, instead of making it again. And what it made and handed over: an engine that is
-// killed may not have written that down. Holds no secrets.
+// A journal of creates on the disk. An entry is written before its request is sent. After a killed run, the next one finds the
+// object by that entry and does not create it again. A second kind of entry notes ids that were delivered to the engine, because
+// a killed engine may not have written them down. The journal has no secrets.
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { fdatasync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from "node:fs";
@@ -9,48 +9,48 @@ import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { isObject } from "../../api/schema.ts";
 
-/** One create that was begun. While it is on disk, the engine cannot have the id of what it made. */
+/** One create that was begun. While it is in the journal, the engine cannot have the id of the object. */
 export interface Intent {
-  /** Whose it is; one intent an owner. */
+  /** Owner of the object. An owner has at most one intent. */
   readonly owner: string;
-  /** Random identifier of this one create; an object that can carry a tag carries it. */
+  /** Random identifier of this create. An object that can carry tags carries it. */
   readonly op: string;
   readonly endpoint: string;
-  /** What it is made in: an App, or the kind of thing and where it is. */
+  /** Where it is created: an App, or the kind of object and its parent. */
   readonly place: string;
   readonly name: string;
-  /** What was there before, by key, where what is made carries no tag. */
+  /** Keys of the objects that existed before, where the new object carries no tag. */
   readonly before?: readonly string[];
-  /** Milliseconds since 1970: when it was begun. */
+  /** Time of the request, in milliseconds since 1970. */
   readonly at?: number;
 }
 
-/** Something that was made and whose id the engine was told. */
-export interface Handed {
+/** A created object whose id was delivered to the engine. */
+export interface Delivered {
   readonly owner: string;
   readonly op: string;
   readonly endpoint: string;
   /** The resource's id. */
   readonly id: string;
-  /** The state it was made for; undefined where an older version wrote the note. */
+  /** The state it was created for; undefined in entries of older versions. */
   readonly stack?: string;
 }
 
-/** The intents of this computer's user. */
-export interface Intents {
-  /** The unsettled intent of an owner. Reads memory alone: check asks too. */
+/** The journal of this computer's user. */
+export interface Journal {
+  /** The unsettled intent of an owner. It reads memory only, because check calls it too. */
   find(owner: string | undefined): Intent | undefined;
-  /** Writes an intent down. It is on the disk when this resolves. */
+  /** Writes an intent. It is on the disk when the promise resolves. */
   write(intent: Intent): Promise<void>;
   /** The unsettled intents of a place, oldest first. */
   openIn(place: string): readonly Intent[];
-  /** What was made for an owner in a place is nobody else's: no other intent of the place takes it for its own. */
-  notTheirs(owner: string | undefined, place: string, keys: readonly string[]): void;
-  /** Forgets the intent of an owner: the `id` is about to be handed to the engine, for a state, or nothing was made. */
+  /** Excludes objects created for one owner: no other intent of the place adopts them. */
+  excludeKeys(owner: string | undefined, place: string, keys: readonly string[]): void;
+  /** Removes the intent of an owner. Either the `id` is about to be delivered to the engine, or nothing was created. */
   settle(owner: string | undefined, id?: string, stack?: string): void;
-  /** What earlier runs, which ended within a day, made last for an owner and handed over, a state each, and nobody deleted since. */
-  handed(owner: string | undefined): readonly Handed[];
-  /** Forgets what was handed over: it is gone. */
+  /** The last object of an owner in each state that earlier runs of the last day delivered, and that was not deleted since. */
+  delivered(owner: string | undefined): readonly Delivered[];
+  /** Removes a delivered object from the journal, because it was deleted. */
   forget(owner: string | undefined, id: string): void;
 }
 
@@ -59,26 +59,26 @@ const hasTexts = (value: unknown, keys: readonly string[]): boolean =>
 
 const isIntent = (value: unknown): value is Intent => hasTexts(value, ["owner", "op", "endpoint", "place", "name"]);
 
-const isHanded = (value: unknown): value is Handed => hasTexts(value, ["owner", "op", "endpoint", "id"]);
+const isDelivered = (value: unknown): value is Delivered => hasTexts(value, ["owner", "op", "endpoint", "id"]);
 
-/** Milliseconds after which an id that was handed over is no news to anybody. */
-const toldFor = 24 * 60 * 60 * 1000;
+/** Milliseconds for which delivered ids are kept. */
+const retention = 24 * 60 * 60 * 1000;
 
-/** Opens the intents below Pulumi's home. A folder that cannot be written is told to `warn`, once, and done without. */
-export function openIntents(
+/** Opens the journal in Pulumi's home folder. If the folder cannot be written, `warn` is called once and nothing is kept. */
+export function openJournal(
   warn: (message: string) => void,
   home = process.env["PULUMI_HOME"] || join(homedir(), ".pulumi"),
-): Intents {
+): Journal {
   const dir = join(home, "machines", "intents");
   const found = readJournals(dir);
   const known = new Map(found.intents.map((intent) => [intent.owner, intent]));
-  const handed = new Map(found.handed.map((one) => [`${one.owner} ${one.stack ?? ""}`, one]));
-  const told = new Map<string, Handed>();
-  // When the engine is gone, nobody will write down the id that we return.
+  const delivered = new Map(found.delivered.map((one) => [`${one.owner} ${one.stack ?? ""}`, one]));
+  const deliveredNow = new Map<string, Delivered>();
+  // Without its engine, no one writes down the id that we return.
   const parent = process.ppid;
   const engine = engineOf(parent);
-  const journal = openJournal(dir, engine, (error) =>
-    warn(`${dir} cannot be used, so a create that is cut off now could not be found again: ${String(error)}`),
+  const journal = openJournalFile(dir, engine, (error) =>
+    warn(`${dir} cannot be used, so the object of an interrupted create could not be found again: ${String(error)}`),
   );
   return {
     find: (owner) => (owner === undefined ? undefined : known.get(owner)),
@@ -90,7 +90,7 @@ export function openIntents(
     },
     openIn: (place) =>
       [...known.values()].filter((intent) => intent.place === place).sort((a, b) => (a.at ?? 0) - (b.at ?? 0)),
-    notTheirs(owner, place, keys) {
+    excludeKeys(owner, place, keys) {
       for (const intent of [...known.values()].filter((one) => one.place === place && one.owner !== owner)) {
         known.set(intent.owner, { ...intent, before: [...(intent.before ?? []), ...keys] });
         journal.seen(intent.op, keys);
@@ -102,16 +102,16 @@ export function openIntents(
       if (!intent) return;
       known.delete(intent.owner);
       const { op, endpoint } = intent;
-      const made: Handed | undefined =
+      const made: Delivered | undefined =
         id === undefined
           ? undefined
           : { ...{ owner: intent.owner, op, endpoint, id }, ...(stack === undefined ? {} : { stack }) };
-      if (made) told.set(made.owner, made);
+      if (made) deliveredNow.set(made.owner, made);
       journal.end(op, made);
     },
-    handed: (owner) => [...handed.values()].filter((one) => one.owner === owner),
+    delivered: (owner) => [...delivered.values()].filter((one) => one.owner === owner),
     forget(owner, id) {
-      for (const some of [handed, told])
+      for (const some of [delivered, deliveredNow])
         for (const [key, one] of some) {
           if (one.owner !== owner || one.id !== id) continue;
           some.delete(key);
@@ -121,18 +121,18 @@ export function openIntents(
   };
 }
 
-interface Journal {
+interface JournalFile {
   begin(intent: Intent): Promise<void>;
-  end(op: string, made: Handed | undefined): void;
+  end(op: string, made: Delivered | undefined): void;
   forget(op: string): void;
   seen(op: string, keys: readonly string[]): void;
 }
 
 /**
- * One file a process, to which lines are added: an intent; the `op` of one that is settled, with the id where there is one;
- * the `op` of what is gone. Whoever wrote the others.
+ * Every process has one file and appends lines to it: an intent, the `op` of a settled one with the id if there is one, or the
+ * `op` of a deleted object. The intent itself may be in a file of another process.
  */
-function openJournal(dir: string, engine: number, failed: (error: unknown) => void): Journal {
+function openJournalFile(dir: string, engine: number, failed: (error: unknown) => void): JournalFile {
   const sync = promisify(fdatasync);
   let file: number | undefined;
   let warned = false;
@@ -152,7 +152,7 @@ function openJournal(dir: string, engine: number, failed: (error: unknown) => vo
     });
   let running: Promise<void> = Promise.resolve();
   let next: Promise<void> | undefined;
-  /** One flush for everybody who wrote before it began: the disk takes milliseconds, however little there is. */
+  /** One flush serves all writes before it, because a flush takes milliseconds however little there is to write. */
   const flush = (): Promise<void> =>
     (next ??= running.then(() => {
       next = undefined;
@@ -178,18 +178,18 @@ const throwing = (error: unknown): never => {
 interface Journaled {
   readonly path: string;
   readonly intents: readonly Intent[];
-  readonly handed: readonly Handed[];
-  /** What is settled, by `op`. */
+  readonly delivered: readonly Delivered[];
+  /** The `op` of each settled intent. */
   readonly settled: readonly string[];
-  /** What is gone, by `op`. */
+  /** The `op` of each deleted object. */
   readonly gone: readonly string[];
-  /** What others have made since, by the `op` it is not of. */
+  /** Keys of objects that other creates have created since, with the `op` that must not adopt them. */
   readonly seen: readonly { readonly op: string; readonly keys: readonly string[] }[];
   readonly alive: boolean;
 }
 
-/** What no journal says is settled, and what was handed over and is not gone. Journals with nothing left to say are removed. */
-function readJournals(dir: string): Pick<Journaled, "intents" | "handed"> {
+/** Reads all unsettled intents, and all delivered objects that still exist. Files that are no longer needed are removed. */
+function readJournals(dir: string): Pick<Journaled, "intents" | "delivered"> {
   const journals = listed(dir).map((name) => readJournal(join(dir, name), name.split("-").map(Number)));
   const settled = new Set(journals.flatMap((journal) => journal.settled));
   const gone = new Set(journals.flatMap((journal) => journal.gone));
@@ -201,8 +201,8 @@ function readJournals(dir: string): Pick<Journaled, "intents" | "handed"> {
         const others = seen.filter(({ op }) => op === intent.op).flatMap(({ keys }) => keys);
         return others.length === 0 ? intent : { ...intent, before: [...(intent.before ?? []), ...others] };
       });
-  const there = ({ handed }: Journaled) => handed.filter(({ op }) => !gone.has(op));
-  const kept = needed(
+  const there = ({ delivered }: Journaled) => delivered.filter(({ op }) => !gone.has(op));
+  const kept = withReferrers(
     journals,
     journals.filter((one) => one.alive || open(one).length > 0 || there(one).length > 0),
   );
@@ -210,25 +210,27 @@ function readJournals(dir: string): Pick<Journaled, "intents" | "handed"> {
     try {
       rmSync(path, { force: true });
     } catch {
-      // It says nothing, and is as well left there.
+      // The file has nothing that matters, so it may stay.
     }
   }
   const ended = journals.filter(({ alive }) => !alive);
-  return { intents: ended.flatMap(open), handed: ended.flatMap(there) };
+  return { intents: ended.flatMap(open), delivered: ended.flatMap(there) };
 }
 
-/** Journals that stay, and those that say of what is in them that it is settled or gone: without these it would come back. */
-function needed(journals: readonly Journaled[], staying: readonly Journaled[]): readonly Journaled[] {
-  const spokenOf = new Set(staying.flatMap(({ intents, handed }) => [...intents, ...handed].map(({ op }) => op)));
+/** The files that stay, and those that say which of their entries are settled: without these, the entries would come back. */
+function withReferrers(journals: readonly Journaled[], staying: readonly Journaled[]): readonly Journaled[] {
+  const referenced = new Set(
+    staying.flatMap(({ intents, delivered }) => [...intents, ...delivered].map(({ op }) => op)),
+  );
   const more = journals.filter(
     (one) =>
       !staying.includes(one) &&
-      [...one.settled, ...one.gone, ...one.seen.map(({ op }) => op)].some((op) => spokenOf.has(op)),
+      [...one.settled, ...one.gone, ...one.seen.map(({ op }) => op)].some((op) => referenced.has(op)),
   );
-  return more.length === 0 ? staying : needed(journals, [...staying, ...more]);
+  return more.length === 0 ? staying : withReferrers(journals, [...staying, ...more]);
 }
 
-/** A journal is at work while its process and the engine that started it are: what is in it is on its way into a state. */
+/** A file is in use while its process and that process's engine run. Its entries are on their way into a state. */
 function readJournal(path: string, [pid = 0, engine = 0]: readonly number[]): Journaled {
   const lines = textOf(path)
     .split("\n")
@@ -236,7 +238,7 @@ function readJournal(path: string, [pid = 0, engine = 0]: readonly number[]): Jo
       try {
         return JSON.parse(line);
       } catch {
-        // Half a line is one whose request was never sent: it is whole before that.
+        // A line is complete before its request is sent. So a request with half a line was never sent.
         return undefined;
       }
     });
@@ -245,7 +247,7 @@ function readJournal(path: string, [pid = 0, engine = 0]: readonly number[]): Jo
   return {
     path,
     intents: lines.filter(isIntent),
-    handed: isRecent(path) ? lines.filter(isHanded) : [],
+    delivered: isRecent(path) ? lines.filter(isDelivered) : [],
     settled: under("settled"),
     gone: under("gone"),
     seen: lines.flatMap((line) =>
@@ -259,7 +261,7 @@ function readJournal(path: string, [pid = 0, engine = 0]: readonly number[]): Jo
 
 function isRecent(path: string): boolean {
   try {
-    return Date.now() - statSync(path).mtimeMs < toldFor;
+    return Date.now() - statSync(path).mtimeMs < retention;
   } catch {
     return false;
   }
@@ -273,20 +275,20 @@ function textOf(path: string): string {
   }
 }
 
-/** Pulumi's host of dynamic resources is started by a shell script, and the engine is what started that. */
+/** The engine's process id. A shell script stands between the engine and Pulumi's host of dynamic resources. */
 function engineOf(parent: number): number {
   const [name = "", above = parent] = processOf(parent);
   return /^(ba|da|z)?sh$/.test(name) ? above : parent;
 }
 
-/** Name and parent of a process, where the computer tells. */
+/** Name and parent of a process, if the operating system reports them. */
 function processOf(pid: number): [string, number] | [] {
   try {
     const args = ["-o", "ppid=,comm=", "-p", String(pid)];
-    const told = textOf(`/proc/${pid}/stat`) || execFileSync("ps", args, { encoding: "utf8" });
-    const [, linux, above] = /^\d+ \((.*)\) \S (\d+) /s.exec(told) ?? [];
+    const found = textOf(`/proc/${pid}/stat`) || execFileSync("ps", args, { encoding: "utf8" });
+    const [, linux, above] = /^\d+ \((.*)\) \S (\d+) /s.exec(found) ?? [];
     if (linux !== undefined) return [linux, Number(above)];
-    const [, ppid, command = ""] = /^\s*(\d+)\s+(.*?)\s*$/s.exec(told) ?? [];
+    const [, ppid, command = ""] = /^\s*(\d+)\s+(.*?)\s*$/s.exec(found) ?? [];
     return ppid === undefined ? [] : [basename(command).replace(/^-/, ""), Number(ppid)];
   } catch {
     return [];

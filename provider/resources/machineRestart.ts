@@ -7,7 +7,7 @@ import { isAmbiguous } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { equal } from "../core/values.ts";
 import type { reload, restart } from "./machineInputs.ts";
-import { bringTo, type Wanted } from "./machinePower.ts";
+import { waitForTarget, type Wanted } from "./machinePower.ts";
 
 /** The inputs whose triggers nudge a Machine that runs. */
 export interface Nudges {
@@ -27,11 +27,11 @@ export function nudgesFor(old: Nudges, next: Nudges): Nudge[] {
 }
 
 /** Whether changes are of nothing but how the next restart or reload is to be done. */
-export const onlyHow = (changes: readonly Change[], old: Nudges, next: Nudges): boolean =>
+export const onlyOptionsChanged = (changes: readonly Change[], old: Nudges, next: Nudges): boolean =>
   changes.every(({ path }) => path[0] === "restart" || path[0] === "reload") && nudgesFor(old, next).length === 0;
 
 /** Called when something has changed, or may have, and when what the triggers asked for is done. */
-export interface Told {
+export interface Callbacks {
   readonly changing: () => void;
   readonly nudged: () => void;
 }
@@ -41,7 +41,7 @@ export async function nudge(
   call: Call,
   key: MachineKey,
   { lease, live, wanted, asked }: { lease: Lease; live: Machine; wanted: Wanted & Nudges; asked: readonly Nudge[] },
-  { changing, nudged }: Told,
+  { changing, nudged }: Callbacks,
 ): Promise<Machine> {
   const { machines } = call.api;
   const { signal, timeout } = wanted.restart ?? {};
@@ -58,5 +58,5 @@ export async function nudge(
   changing();
   nudged();
   if (!restarts) return machines.get(key);
-  return bringTo(call, key, wanted, { target: "started", version: versionOf(live), lease });
+  return waitForTarget(call, key, wanted, { target: "started", version: versionOf(live), lease });
 }

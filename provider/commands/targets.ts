@@ -6,15 +6,15 @@ import { isSealed, openText, plainText, type ProviderHeld, type StackState } fro
 import { MachinesError, messageOf } from "../core/errors.ts";
 
 /** One service and organization, with the resources that are there by the state. */
-export interface Place {
+export interface Target {
   readonly config: Config;
   /** The provider of the program that leads there; undefined for the default one. */
   readonly provider: ProviderHeld | undefined;
 }
 
 /** The places, and why some that the state names are none to look at. */
-export interface Places {
-  readonly places: readonly Place[];
+export interface Targets {
+  readonly places: readonly Target[];
   readonly failures: readonly string[];
 }
 
@@ -30,15 +30,15 @@ const needed = ["endpoint", "token", "organization"] as const;
  * @param isAsked whether something of the default place is asked for by name
  * @throws MachinesError `configuration` for one that cannot work, `invalid-input` for a provider that is not there
  */
-export function placesOf(
+export function targetsOf(
   state: StackState,
   get: Get,
   env: Environment,
   { chosen, isAsked }: { readonly chosen: string | undefined; readonly isAsked: boolean },
-): Places {
+): Targets {
   if (chosen !== undefined) return { places: [chosenPlace(state, env, chosen)], failures: [] };
   const hasDefault = state.resources.some(({ provider }) => provider === undefined);
-  const places: Place[] = [];
+  const places: Target[] = [];
   if (hasDefault || isAsked || state.providers.length === 0)
     places.push({ config: readConfig(get, env), provider: undefined });
   const failures: string[] = [];
@@ -59,7 +59,7 @@ export function placesOf(
   return { places, failures };
 }
 
-function chosenPlace({ providers }: StackState, env: Environment, chosen: string): Place {
+function chosenPlace({ providers }: StackState, env: Environment, chosen: string): Target {
   const provider = providers.find(({ name }) => name === chosen);
   if (!provider)
     throw new MachinesError(

@@ -46,7 +46,7 @@ describe("pace", () => {
             else signal?.addEventListener("abort", stop, { once: true });
           }),
       },
-      intents: noIntents,
+      journal: noIntents,
       onRequest: ({ status }) => {
         statuses.push(status);
         if (status === 429) cancel.abort(new Error("stopped"));

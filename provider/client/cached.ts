@@ -2,7 +2,7 @@
 import type { Api } from "./api.ts";
 
 /** The answer to a question whose answer does not change during a run; asked once, however many resources want it. */
-export function fact<T>(api: Api, question: string, ask: () => Promise<T>): Promise<T> {
+export function cached<T>(api: Api, question: string, ask: () => Promise<T>): Promise<T> {
   const known = api.shared.facts.get(question);
   if (known) return known as Promise<T>;
   const answer = ask();

@@ -1,12 +1,12 @@
 // The Apps and clusters to look into: those the state holds or names, and those that are asked for.
-import { ifThere, unlessGone } from "../client/absence.ts";
+import { orUndefined, ignoreIfDeleted } from "../client/existence.ts";
 import type { Api } from "../client/api.ts";
 import { isLeaving } from "../client/clusters.ts";
 import { everyApp } from "../client/pages.ts";
 import { ApiError, MachinesError, messageOf } from "../core/errors.ts";
 import { bareId } from "../core/values.ts";
 import { resources } from "../resources/index.ts";
-import { appKind, clusterKind, type Found, type Kind } from "./kinds.ts";
+import { listedApps, listedClusters, type Found, type ListedType } from "./listing.ts";
 import { plainText, type Held } from "./stackState.ts";
 
 /** What to compare. */
@@ -22,7 +22,7 @@ export interface Wanted {
 }
 
 /** An App or a cluster to look into. */
-export interface Holder {
+export interface Scope {
   readonly noun: "App" | "cluster";
   readonly name: string;
   /** Whether everything in it is compared; otherwise only what was made for this stack. */
@@ -36,25 +36,25 @@ const atATime = 4;
 
 /** What the look begins with. */
 export interface Seen {
-  readonly holders: readonly Holder[];
+  readonly holders: readonly Scope[];
   /** Names of Apps and ids of clusters that are proved to be gone. */
   readonly gone: readonly string[];
   /** Apps and clusters that may be orphans themselves. */
-  readonly roots: readonly (readonly [Kind, readonly Found[]])[];
+  readonly roots: readonly (readonly [ListedType, readonly Found[]])[];
 }
 
 /**
  * The Apps and clusters to look into. Those that are refused are told to `failures`.
  * @throws MachinesError `missing-apps` when everything the state holds looks gone
  */
-export async function holdersOf(api: Api, own: readonly Held[], wanted: Wanted, failures: string[]): Promise<Seen> {
+export async function scopesOf(api: Api, own: readonly Held[], wanted: Wanted, failures: string[]): Promise<Seen> {
   const [apps, clusters] = await Promise.all([appsOf(api, own, wanted, failures), clustersOf(api, own, wanted)]);
   return {
     holders: [...apps.holders, ...clusters.holders],
     gone: [...apps.gone, ...clusters.gone],
     roots: [
-      [appKind, apps.roots],
-      [clusterKind, clusters.roots],
+      [listedApps, apps.roots],
+      [listedClusters, clusters.roots],
     ],
   };
 }
@@ -102,11 +102,11 @@ async function appsOf(api: Api, own: readonly Held[], wanted: Wanted, failures: 
     ...own.flatMap((held) => (held.id === "" ? [] : (appOf(held) ?? []))),
   ]);
   const named = new Set([...whole, ...own.flatMap((held) => appOf(held) ?? [])]);
-  const [holders, gone]: [Holder[], string[]] = [[], []];
-  await inTurn([...named], async (name) => {
+  const [holders, gone]: [Scope[], string[]] = [[], []];
+  await fourAtATime([...named], async (name) => {
     const ask = () => api.apps.get({ appName: name });
     try {
-      const live = needed.has(name) ? await unlessGone(api, { kind: "app", name }, ask) : await ifThere(ask);
+      const live = needed.has(name) ? await ignoreIfDeleted(api, { kind: "app", name }, ask) : await orUndefined(ask);
       if (live) holders.push({ noun: "App", name, isWhole: whole.has(name), isReady: true });
       else if (needed.has(name)) gone.push(name);
       else if (wanted.apps.includes(name)) failures.push(`there is no App ${name} at ${api.config.endpoint}`);
@@ -132,10 +132,10 @@ async function clustersOf(api: Api, own: readonly Held[], wanted: Wanted) {
   const made = new Set(
     ofType(own, "PostgresCluster").flatMap(({ isExternal, id }) => (id === "" || isExternal ? [] : [id])),
   );
-  const [holders, gone]: [Holder[], string[]] = [[], []];
-  await inTurn([...new Set([...made, ...roots.map(({ id }) => id)])], async (name) => {
+  const [holders, gone]: [Scope[], string[]] = [[], []];
+  await fourAtATime([...new Set([...made, ...roots.map(({ id }) => id)])], async (name) => {
     const ask = async () => (await api.postgres.get({ postgresClusterId: name })).data;
-    const live = made.has(name) ? await unlessGone(api, { kind: "cluster", name }, ask) : await ifThere(ask);
+    const live = made.has(name) ? await ignoreIfDeleted(api, { kind: "cluster", name }, ask) : await orUndefined(ask);
     if (live && !isLeaving(live.status))
       holders.push({ noun: "cluster", name, isWhole: true, isReady: live.status === "ready" });
     else if (made.has(name)) gone.push(name);
@@ -160,7 +160,7 @@ export function requireSomething(own: readonly Held[], wanted: Wanted, what: str
 }
 
 /** Does something to all, a few at a time. */
-export async function inTurn<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+export async function fourAtATime<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const queue = [...items];
   const worker = async () => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) await work(next);

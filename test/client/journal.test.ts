@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openIntents } from "../../provider/client/intents.ts";
+import { openJournal } from "../../provider/client/journal.ts";
 import { family, kill } from "../support/processes.ts";
 
 let home: string;
@@ -12,8 +12,8 @@ beforeEach(() => void (home = mkdtempSync(join(tmpdir(), "engines-"))));
 afterEach(() => rmSync(home, { recursive: true, force: true, maxRetries: 10 }));
 
 const provider = (): string => `
-import { openIntents } from ${JSON.stringify(resolve("provider/client/intents.ts"))};
-const intents = openIntents(() => undefined, ${JSON.stringify(home)});
+import { openJournal } from ${JSON.stringify(resolve("provider/client/journal.ts"))};
+const intents = openJournal(() => undefined, ${JSON.stringify(home)});
 const intent = { op: "op", endpoint: "e", place: "p", name: "n" };
 await intents.write({ ...intent, owner: "made" });
 await intents.write({ ...intent, op: "op2", owner: "settled" });
@@ -41,11 +41,11 @@ test.each([
     await expect.poll(() => said).toContain("begun");
     const started = processes();
     try {
-      expect(openIntents(() => undefined, home).find("made")).toBeUndefined();
+      expect(openJournal(() => undefined, home).find("made")).toBeUndefined();
       kill([engine.pid ?? 0]);
-      const found = () => openIntents(() => undefined, home);
+      const found = () => openJournal(() => undefined, home);
       await expect.poll(() => found().find("made")?.op).toBe("op");
-      expect(found().handed("settled")).toMatchObject([{ id: "id" }]);
+      expect(found().delivered("settled")).toMatchObject([{ id: "id" }]);
       // What is handed to nobody is not settled.
       process.kill(started[0] ?? 0, "SIGUSR2");
       await expect.poll(() => said).toContain("told");

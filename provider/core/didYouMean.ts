@@ -2,7 +2,7 @@
 import { distance } from "fastest-levenshtein";
 
 /** The known name nearest to a misspelt one, or undefined when none is near. */
-export function nearest(name: string, known: readonly string[]): string | undefined {
+export function didYouMean(name: string, known: readonly string[]): string | undefined {
   const plain = (text: string) => text.toLowerCase().replace(/[_-]/g, "");
   /** `environment` is meant for `env`: a word cut short or spelled out is near, however long the rest is. */
   const far = (candidate: string): number => {
