@@ -1,7 +1,7 @@
-// Answers that do not change during a run, asked for once.
+// Answers that do not change during a run. Each is requested once.
 import type { Api } from "./api.ts";
 
-/** The answer to a question whose answer does not change during a run; asked once, however many resources want it. */
+/** An answer that does not change during a run. It is requested once, however many resources need it. */
 export function cached<T>(api: Api, question: string, ask: () => Promise<T>): Promise<T> {
   const known = api.shared.facts.get(question);
   if (known) return known as Promise<T>;

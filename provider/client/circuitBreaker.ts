@@ -1,20 +1,20 @@
-// An outage must not multiply the load: while a service answers nothing, one request at a time is repeated, for all of them.
+// Keeps retries from multiplying the load of a service that is down: only one request is repeated at a time, for all of them.
 import type { Clock, Deadline } from "./clock.ts";
 
-/** Failures in a row, whosever they are, after which the service counts as out. */
+/** Consecutive failures, of any requests, after which the service counts as down. */
 const outAfter = 10;
-/** Milliseconds in which nobody repeats anything after one request tried to the last, unless there is an answer. */
+/** Milliseconds without any retry after one request has used up its attempts. An answer ends this pause. */
 const restFor = 30_000;
 
-/** Milliseconds a request must have left to be the one that is repeated for all. */
+/** Milliseconds that a request must have left to be the one that is repeated for all. */
 const leastToTry = 30_000;
-/** Milliseconds; a timer takes no more. */
+/** The longest timer, in milliseconds. */
 const longestTimer = 2 ** 31 - 1;
 
 /** A request that was sent and may be sent again. */
 export type Attempting = object;
 
-/** What all requests of one client know of the service together. */
+/** State of the service, shared by all requests of one client. */
 export class CircuitBreaker {
   readonly #clock: Clock;
   #inARow = 0;
@@ -27,30 +27,30 @@ export class CircuitBreaker {
     this.#clock = clock;
   }
 
-  /** The service answered something that makes sense. */
+  /** Notes a usable answer of the service. */
   answered(): void {
     this.#inARow = 0;
     this.#restUntil = 0;
     this.#end(true);
   }
 
-  /** There was no answer, or one of a server that failed. */
+  /** Notes a missing answer, or one of a server that failed. */
   failed(): void {
     this.#inARow++;
   }
 
-  /** Resolves when the request may be sent again; false when it shall not be, because others have tried long enough. */
+  /** Resolves when the request may be sent again. It resolves to false after others have tried long enough. */
   async mayRepeat(by: Attempting, milliseconds: number, { at, signal }: Deadline): Promise<boolean> {
     if (this.#inARow >= outAfter && this.#probe?.by !== by) {
       const left = at - this.#clock.now();
       if (this.#clock.now() < this.#restUntil) return false;
       if (this.#probe) {
         if (!(await this.#within(left, this.#probe.over, signal))) return false;
-        // Those that waited do not come back in one instant.
+        // The waiting requests are spread out, so that they do not return at the same moment.
         await this.#clock.sleep(Math.round(this.#clock.random() * milliseconds), signal);
         return true;
       }
-      // Who has little time must not be the one that all the others rely on.
+      // A request with little time left must not be the one that all others depend on.
       if (left < leastToTry) return false;
       let end: (answered: boolean) => void = () => undefined;
       const over = new Promise<boolean>((resolve) => (end = resolve));
@@ -60,14 +60,14 @@ export class CircuitBreaker {
     return true;
   }
 
-  /** A request came to its end. */
+  /** Notes the end of a request. */
   ended(by: Attempting): void {
     if (this.#probe?.by !== by) return;
     this.#restUntil = this.#clock.now() + restFor;
     this.#end(false);
   }
 
-  /** What comes of it, or false when the time is over. */
+  /** The result of the work, or false if the time is over first. */
   async #within(milliseconds: number, work: Promise<boolean>, signal: AbortSignal | undefined): Promise<boolean> {
     let stop: () => void = () => undefined;
     const late = new Promise<boolean>((resolve) => {

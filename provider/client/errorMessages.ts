@@ -1,4 +1,4 @@
-// Failures in words: what was asked, what came back, and what to do next.
+// Error messages: the request, its answer, and the next step.
 import type { Operation } from "../../api/operation.ts";
 import { isObject } from "../../api/schema.ts";
 import type { Config } from "../core/config.ts";
@@ -10,13 +10,13 @@ import type { Outcome } from "./transport.ts";
 
 type Answer = Extract<Outcome, { kind: "answer" }>;
 
-/** Characters of an answer that a message quotes at most. */
+/** Maximum characters of an answer that a message quotes. */
 const quoted = 200;
 
-/** The beginning of an answer nobody could read. Of what has JSON in it, nothing of that: it may hold what is secret. */
+/** The beginning of an unreadable answer. JSON is never quoted, because it may have secrets. */
 export function excerpt({ text, headers }: Answer): string {
   const encoding = headers["content-encoding"] ?? "identity";
-  if (encoding !== "identity") return `something packed with ${encoding}, which nobody asked for`;
+  if (encoding !== "identity") return `something encoded with ${encoding}, which was not requested`;
   const isPage = /^\s*</.test(text);
   if (!isPage && /[[{"]/.test(text)) return `${text.length} characters of JSON`;
   const plain = isPage ? (text.split(/[[{]/, 1)[0] ?? "") : text;
@@ -24,7 +24,7 @@ export function excerpt({ text, headers }: Answer): string {
   return JSON.stringify(shown.length < text.length ? `${shown}…` : shown);
 }
 
-/** The service's own text, in any of the shapes it comes in (bodies 1.1). */
+/** The service's text, from any of its error bodies (bodies 1.1). */
 function reasonOf(answer: Answer): string {
   let json: unknown;
   try {
@@ -49,7 +49,7 @@ function reasonOf(answer: Answer): string {
 
 const inDoubt = "It may have taken effect all the same; look before it is repeated.";
 
-/** What to do next, by status; what says more goes before it. */
+/** The next step, by status. A more precise one takes precedence. */
 const nextSteps: Readonly<Record<number, string>> = {
   404: "Is it still there, and is its name right?",
   408: "The service took too long; try again later.",
@@ -75,7 +75,7 @@ function nextStep(operation: Operation, { status, headers }: Answer, reason: str
   return nextSteps[status] ?? "Correct what it names, and try again.";
 }
 
-/** A service that quotes the token must not bring it into a message. */
+/** Removes the token, in case the service quotes it. */
 const withoutToken = (text: string, { token }: Config): string =>
   spellings(token ?? "").reduce((cleaned, spelling) => cleaned.replaceAll(spelling, "[token]"), text);
 
@@ -84,7 +84,7 @@ function requestIdOf({ headers }: Answer): string | undefined {
   return id === undefined ? undefined : quotable(id, 100);
 }
 
-/** The error for an answer that is no success. */
+/** The error for an answer without success. */
 export function answerError(operation: Operation, url: string, answer: Answer, config: Config): ApiError {
   const reason = quotable(withoutToken(reasonOf(answer), config));
   const requestId = requestIdOf(answer);
@@ -103,7 +103,7 @@ export function answerError(operation: Operation, url: string, answer: Answer, c
   });
 }
 
-/** The error for a success that makes no sense; `what` says how. */
+/** The error for a success with an unusable body; `what` says why. */
 export function unreadable(
   operation: Operation,
   url: string,
@@ -135,13 +135,13 @@ export function unreachable(
   const late = deadline.at !== Number.POSITIVE_INFINITY && !lasting ? ` (allowed ${deadline.allowed})` : "";
   const hint = ambiguous ? inDoubt : hintFor(outcome, url);
   const message = `${operation.id}: no answer from ${operation.method} ${url}: ${textOf(cause)}${late}. ${hint}`;
-  // No later try of the run can end otherwise: nobody should wait for it as for a service that is down.
+  // No retry of this run can succeed, so no request should wait as it would for a service that is down.
   return kind === "unsent" && lasting
     ? new MachinesError("configuration", message, { cause })
     : new NetworkError(message, { ambiguous, cause });
 }
 
-/** What OpenSSL says names its own source files; what it means is in `reason`. */
+/** OpenSSL's message names its source files; the meaning is in `reason`. */
 function textOf(cause: NodeJS.ErrnoException & { readonly reason?: unknown }): string {
   const { code = "", reason, message } = cause;
   if (code.startsWith("ERR_SSL_") && typeof reason === "string") return `${reason} (${code})`;

@@ -1,19 +1,19 @@
-// R8: gone is proved. A 404 alone may come from a wrong endpoint, a wrong organization or a list that is late.
+// R8: a deletion is confirmed. A 404 alone may come from a wrong endpoint, a wrong organization or a stale list.
 import { ApiError, isNotFound, MachinesError } from "../core/errors.ts";
 import type { Api } from "./api.ts";
 import { cached } from "./cached.ts";
 import { everyApp } from "./pages.ts";
 
-/** How long a read whose App or cluster is missing waits for another one of the run to answer. */
+/** Milliseconds that a read with a missing App or cluster waits for another one of the run to answer. */
 const othersAnswerWithin = 3000;
 
-/** The App or cluster that something lies in, or is itself. */
+/** The App or cluster that an object is in, or is itself. */
 export interface Place {
   readonly kind: "app" | "cluster";
   readonly name: string;
 }
 
-/** What comes of a look; undefined where the answer is that there is nothing. What rests on that being true is `unlessGone`. */
+/** The result of a read; undefined on a 404 or 410. Where that has to be proved, use {@link ignoreIfDeleted}. */
 export async function orUndefined<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
     return await look();
@@ -23,7 +23,7 @@ export async function orUndefined<T>(look: () => Promise<T>): Promise<T | undefi
   }
 }
 
-/** What comes of the work; undefined where what it is about is proved to be gone with, or from, what holds it. */
+/** The result of the work; undefined if its object is confirmed to be deleted, alone or with its parent. */
 export async function ignoreIfDeleted<T>(api: Api, place: Place, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
@@ -35,8 +35,8 @@ export async function ignoreIfDeleted<T>(api: Api, place: Place, work: () => Pro
 }
 
 /**
- * Returns when a 404 for something in the App or the cluster is proof that it is gone.
- * @throws MachinesError `missing-apps` when every App and cluster of the run looks gone: then endpoint or organization is likely wrong.
+ * Returns if a 404 for an object in the App or the cluster proves that the object is deleted.
+ * @throws MachinesError `missing-apps` when every App and cluster of the run is missing. Then the endpoint or the organization is probably wrong.
  */
 export async function confirmDeleted(api: Api, place: Place): Promise<void> {
   if (api.shared.deleted.has(place.name)) return;
@@ -45,7 +45,7 @@ export async function confirmDeleted(api: Api, place: Place): Promise<void> {
     return;
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    // The service remembers it, and that it was deleted.
+    // A 410 says that the object existed and was deleted.
     if (error instanceof ApiError && error.status === 410) return;
   }
   await confirmMissing(api, place);
@@ -68,7 +68,7 @@ const missing = (api: Api, place: Place): MachinesError =>
 
 const nounOf = ({ kind }: Place): string => (kind === "app" ? "App" : "cluster");
 
-/** The organization's list, asked with a valid token, must lack it too. */
+/** Confirms with a valid token that the organization's list lacks it too. */
 async function confirmMissing(api: Api, place: Place): Promise<void> {
   const { kind, name } = place;
   const orgSlug = api.config.organization;
@@ -85,8 +85,8 @@ async function confirmMissing(api: Api, place: Place): Promise<void> {
 }
 
 /**
- * Before something is created: one of the Apps and clusters that the state names must be there (R14). Otherwise endpoint or
- * organization lead to another service, and what is created there would belong to no stack that finds it again.
+ * Confirms before a create that at least one App or cluster of the state exists (R14). Otherwise endpoint or organization lead
+ * to another service, and no stack would find the new object again.
  * @throws MachinesError `missing-apps` when none is
  */
 export async function confirmAnyPlace(api: Api, places: readonly Place[]): Promise<void> {
@@ -94,7 +94,7 @@ export async function confirmAnyPlace(api: Api, places: readonly Place[]): Promi
   if (seen.size === 0 && deleted.size === 0) await confirmPlaces(api, places);
 }
 
-/** One of the Apps and clusters must be there. What cannot be asked now proves nothing. @throws MachinesError `missing-apps` */
+/** Confirms that at least one App or cluster exists. A failed read proves nothing. @throws MachinesError `missing-apps` */
 export async function confirmPlaces(api: Api, places: readonly Place[]): Promise<void> {
   if (api.config.allowMissingApps) return;
   for (const place of places)

@@ -1,5 +1,5 @@
-// Reads of one refresh served from one list: the first read of an App lists it once, others wait for that list.
-// What a list lacks is confirmed by a GET before it counts as gone (F14).
+// Serves the reads of one refresh from one list. The first read of an App requests the list, and the others wait for it.
+// An object that the list lacks is confirmed by a GET before it counts as deleted (F14).
 import { orUndefined } from "./existence.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { versionOf, type Machine } from "./wait.ts";
@@ -7,7 +7,7 @@ import { versionOf, type Machine } from "./wait.ts";
 /** A volume as programs see it. */
 export type Volume = AnswerOf<"volumes", "get">;
 
-/** Milliseconds a list is served again after it last was, and after it was asked for. */
+/** Milliseconds for which a list is reused: since its last use, and at most since its request. */
 const freshFor = 5000;
 const freshAtMost = 30_000;
 
@@ -29,18 +29,18 @@ const fromList = async <T extends { id: string }>(
   id: string,
 ): Promise<T | undefined> => (await orUndefined(ask))?.find((item) => item.id === id);
 
-/** The App's Machines; many who ask at a time share one list. */
+/** The App's Machines; concurrent calls share one list. */
 export const listMachines = (api: Api, appName: string): Promise<readonly Machine[]> =>
   listed(api, `machines/${appName}`, () => api.machines.list({ appName }));
 
-/** A live Machine, from the App's list where it holds it. @throws ApiError 404 when there is none. */
+/** A live Machine, from the App's list if it has it. @throws ApiError 404 when it does not exist. */
 export async function findMachine(api: Api, appName: string, machineId: string): Promise<Machine> {
   const listed = await fromList(() => listMachines(api, appName), machineId);
   const isBehind = listed !== undefined && api.shared.staleReads.isStale(machineId, versionOf(listed));
   return listed === undefined || isBehind ? api.machines.get({ appName, machineId }) : listed;
 }
 
-/** A volume, from the App's list where it holds it. @throws ApiError 404 when there is none. */
+/** A volume, from the App's list if it has it. @throws ApiError 404 when it does not exist. */
 export async function findVolume(api: Api, appName: string, volumeId: string): Promise<Volume> {
   const ask = () => listed(api, `volumes/${appName}`, () => api.volumes.list({ appName }));
   return (await fromList(ask, volumeId)) ?? (await api.volumes.get({ appName, volumeId }));
@@ -55,11 +55,11 @@ export async function askIps(api: Api, appName: string): Promise<readonly Ip[]> 
   return ips.flatMap(({ ip, ...rest }) => (ip ? [{ ...rest, ip }] : []));
 }
 
-/** The App's addresses; many who ask at a time share one list. */
+/** The App's addresses; concurrent calls share one list. */
 export const listIps = (api: Api, appName: string): Promise<readonly Ip[]> =>
   listed(api, `ips/${appName}`, () => askIps(api, appName));
 
-/** The snapshots of a volume; many who ask at a time share one list. */
+/** The snapshots of a volume; concurrent calls share one list. */
 export const listSnapshots = (
   api: Api,
   appName: string,

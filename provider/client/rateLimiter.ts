@@ -1,14 +1,14 @@
-// Keeping to the service's rate limits (bodies 1.3). A service that has none is not slowed down: a lane begins with the
-// first 429 of an action, and from then on its requests go one by one, in the order they came, at the documented rate.
+// Keeps to the service's rate limits (bodies 1.3). The first 429 of an action opens a queue. From then on its requests are sent
+// one by one, in their order, at the documented rate. A service without limits is not slowed down.
 import type { Operation } from "../../api/operation.ts";
 import type { Clock, Deadline } from "./clock.ts";
 
-/** Requests a second the platform lets through, for every action and what it acts on (bodies 1.3). */
+/** Requests a second that the platform allows for each action on one object (bodies 1.3). */
 const usual = 1;
 const perSecond: Readonly<Record<string, number>> = { "machines.get": 5, "apps.delete": 100 / 60 };
-/** A little slower than allowed: what is sent on the second sharp may arrive before it. */
+/** Slightly slower than allowed, because a request that is sent after exactly one second may arrive earlier. */
 const margin = 1.01;
-/** Milliseconds after which a lane nobody used is forgotten. */
+/** Milliseconds without a request after which a queue is removed. */
 const idleAfter = 60_000;
 
 interface Waiter {
@@ -25,7 +25,7 @@ interface Queue {
   moving: boolean;
 }
 
-/** The lanes of one client. */
+/** The queues of one client. */
 export class RateLimiter {
   readonly #clock: Clock;
   readonly #lanes = new Map<string, Queue>();
@@ -35,24 +35,24 @@ export class RateLimiter {
     this.#clock = clock;
   }
 
-  /** What an action is counted for: the Machine, else the App, else the cluster it acts on. */
+  /** Key of the limit that a request counts against: its Machine, else its App, else its cluster. */
   static key({ id }: Operation, args: Readonly<Record<string, unknown>>): string {
     const subject = args["machineId"] ?? args["appName"] ?? args["postgresClusterId"];
     return id === "apps.delete" || typeof subject !== "string" ? id : `${id} ${subject}`;
   }
 
-  /** The place of a request among all: one that is sent back keeps it. */
+  /** The position of a request among all. A request that has to wait again keeps it. */
   ticket(): number {
     return this.#tickets++;
   }
 
-  /** Milliseconds a request that comes now has to wait; 0 without a lane. */
+  /** Milliseconds that a new request has to wait; 0 without a queue. */
   delay(key: string): number {
     const lane = this.#lanes.get(key);
     return lane ? Math.max(0, lane.next + lane.queue.length * lane.interval - this.#clock.now()) : 0;
   }
 
-  /** The service answered 429 and may be asked again after so many milliseconds. */
+  /** Notes a 429 of the service, which accepts the next request after so many milliseconds. */
   hold(key: string, operation: Operation, milliseconds: number): void {
     this.#forgetIdle();
     const interval = (1000 / (perSecond[operation.id] ?? usual)) * margin;
@@ -61,7 +61,7 @@ export class RateLimiter {
     this.#lanes.set(key, lane);
   }
 
-  /** Resolves when the request may be sent; at once where there is no lane. */
+  /** Resolves when the request may be sent; at once without a queue. */
   async turn(key: string, { signal }: Deadline, ticket: number): Promise<void> {
     const lane = this.#lanes.get(key);
     if (!lane) return;
@@ -76,7 +76,7 @@ export class RateLimiter {
   async #move(lane: Queue): Promise<void> {
     lane.moving = true;
     for (let first = lane.queue[0]; first; first = lane.queue[0]) {
-      // Who is cancelled meanwhile waits no longer, and takes nobody's turn.
+      // A request that is cancelled leaves the queue.
       const cancelled = await this.#reached(lane, first.signal).then(
         () => false,
         () => true,
@@ -89,7 +89,7 @@ export class RateLimiter {
     lane.moving = false;
   }
 
-  /** Resolves when the lane's next request may be sent; the service may put that off meanwhile. */
+  /** Resolves when the queue's next request may be sent. Another 429 can put that off. */
   async #reached(lane: Queue, signal: AbortSignal | undefined): Promise<void> {
     do await this.#clock.sleep(Math.max(0, lane.next - this.#clock.now()), signal);
     while (this.#clock.now() < lane.next);

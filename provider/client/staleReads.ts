@@ -1,15 +1,15 @@
-// Which version of a Machine this process has made or seen: a read that shows an older one is behind (F15).
+// The latest version of each Machine that this process has written: a read with an older version is stale (F15).
 
-/** Versions of Machines by their ids. They are ULIDs: later ones sort behind earlier ones (spec 4.2). */
+/** Versions of Machines by id. Versions are ULIDs, so they sort by time (spec 4.2). */
 export class StaleReads {
   readonly #latest = new Map<string, string>();
 
-  /** Notes a version a write has answered with. */
+  /** Notes the version in the answer of a write. */
   note(machineId: string, version: string): void {
     if (!this.isStale(machineId, version)) this.#latest.set(machineId, version);
   }
 
-  /** Whether what shows this version does not know yet what was written. */
+  /** Whether an answer with this version is older than the last write. */
   isStale(machineId: string, version: string | undefined): boolean {
     const latest = this.#latest.get(machineId);
     return latest !== undefined && version?.length === latest.length && version < latest;

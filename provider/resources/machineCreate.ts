@@ -1,5 +1,5 @@
-// Creating a Machine exactly once. The interface has no idempotency key, so every create carries a tag of its own: an
-// answer that was lost is settled by looking for the tag, and an interrupted create is found again by the next run.
+// Creates a Machine exactly once. The interface has no idempotency key, so every create carries its own tag. After a lost answer
+// the tag shows whether the Machine exists. The next run finds the Machine of an interrupted create by it.
 import { randomBytes } from "node:crypto";
 import type { Api } from "../client/api.ts";
 import { orUndefined } from "../client/existence.ts";
@@ -16,15 +16,15 @@ import { fromService, sameMetadata, sameVersion, type Config } from "./machineSe
 
 type Body = Parameters<Api["machines"]["create"]>[0]["body"];
 
-/** Tag of a Machine that tells the one create which made it. */
+/** Tag with the identifier of the create. */
 export const opTag = "pulumi-op";
-/** Tag of a Machine that tells whose it is. */
+/** Tag with the Machine's owner. */
 export const ownerTag = "pulumi-owner";
-/** Tag of a Machine that tells which state it was made for: owners of two backends, or organizations, can be the same. */
+/** Tag with the state that the Machine was created for: two backends, or two organizations, can have the same owners. */
 export const stackTag = "pulumi-stack";
 const attempts = 3;
 
-/** What is wanted beside the body that is sent. */
+/** What the program wants beside the request body. */
 export interface Wanted {
   /** The configuration as the program wrote it. */
   readonly config: Config;
@@ -32,7 +32,7 @@ export interface Wanted {
   readonly fallbackRegions?: readonly string[] | undefined;
 }
 
-/** Creates the Machine, or finds the one that an interrupted create of the same owner made. */
+/** Creates the Machine, or adopts the one of an interrupted create of the same owner. */
 export async function createOnce(
   call: Call,
   owner: string | undefined,
@@ -60,7 +60,7 @@ export async function createOnce(
     try {
       return await onceLetGo(call, appName, () => api.machines.create({ appName, body: { ...tagged, region: place } }));
     } catch (error) {
-      // A second request is refused for its name, its volume or the room it takes, when the first one was applied after all.
+      // If the first request was applied after all, a second one is refused for its name, its volume or missing capacity.
       const refusedAsDouble =
         attempt > 1 &&
         (claimant(error) !== undefined || (error instanceof ApiError && error.status === 409) || lacksRoom(error));
@@ -68,7 +68,7 @@ export async function createOnce(
         isAmbiguous(error) || refusedAsDouble ? await theOneWith(call, appName, op, api.clock.now()) : undefined;
       if (made) return made;
       if (!isAmbiguous(error)) {
-        // After a first request whose fate is open the note stays, and no other region is tried: the next run looks again.
+        // While the result of the first request is unknown, the entry stays and no other region is tried. The next run looks again.
         if (attempt > 1) throw error;
         const next = lacksRoom(error) ? others.shift() : undefined;
         if (next === undefined) {
@@ -79,13 +79,13 @@ export async function createOnce(
         [attempt, place] = [0, next];
         continue;
       }
-      // Nothing came to light: it was not applied. Sent again with the same tag, so that even a late one would be found.
+      // The request was not applied. It is sent again with the same tag, so that a late Machine would be found too.
       if (attempt === attempts) throw error;
     }
   }
 }
 
-/** Sends a request again while it is refused for a volume whose Machine is gone: that is let go a moment later (bodies 1.2). */
+/** Retries while the service refuses a volume whose Machine is deleted: it is released a moment later (bodies 1.2). */
 async function onceLetGo<T>({ api, progress }: Call, appName: string, send: () => Promise<T>): Promise<T> {
   const say = everyTenSeconds(api.clock, progress);
   const pause = growingPause(100, 1000);
@@ -105,7 +105,7 @@ async function onceLetGo<T>({ api, progress }: Call, appName: string, send: () =
   }
 }
 
-/** The Machine that holds a volume a request was refused for. */
+/** The Machine that mounts the volume for which a request was refused. */
 const claimant = (error: unknown): string | undefined =>
   error instanceof ApiError && error.status === 412
     ? /volume already claimed by machine (\w+)/.exec(error.reason)?.[1]
@@ -116,13 +116,13 @@ const regionsOf = ({ region }: Body, { fallbackRegions = [] }: Wanted): (string 
   ...new Set(fallbackRegions.filter((other) => other !== region)),
 ];
 
-/** Whether a region refused for want of room, or because the organization may have no more there (bodies 1.2). */
+/** Whether a region refused for lack of capacity, or because of the organization's limit there (bodies 1.2). */
 const lacksRoom = (error: unknown): error is ApiError =>
   error instanceof ApiError &&
   [403, 409, 412, 422].includes(error.status) &&
   /insufficient|no capacity|candidate host|could not reserve resource|over the allowed quota/.test(error.reason);
 
-/** Says that every region was tried, when there were several. */
+/** Adds that every region was tried, if there were several. */
 const withRegions = (error: unknown, regions: readonly (string | undefined)[]): unknown =>
   lacksRoom(error) && regions.length > 1
     ? new MachinesError("api", `none of ${regions.join(", ")} has room for the Machine: ${error.message}`, {
@@ -135,7 +135,7 @@ const tagged = async (api: Api, appName: string, op: string): Promise<Machine[]>
     ({ config, state }) => config?.metadata?.[opTag] === op && state !== "destroyed",
   );
 
-/** Whether a Machine was made for an owner. */
+/** Whether a Machine was created for an owner. */
 export const isOwnedBy = ({ config }: Machine, owner: string | undefined): boolean =>
   owner !== undefined && config?.metadata?.[ownerTag] === owner;
 
@@ -144,7 +144,10 @@ const noneWithoutApp = (error: unknown): Machine[] => {
   throw error;
 };
 
-/** The Machine with the tag, once it shows; what was begun so long ago shows at once or never. Of several, made by a request that was sent again, the oldest stays. */
+/**
+ * The Machine with the tag, as soon as it is visible. Of an old request it is visible at once or never. Where a repeated request
+ * created several, the oldest stays.
+ */
 function theOneWith(call: Call, appName: string, op: string, begun: number): Promise<Machine | undefined> {
   const { api, warn } = call;
   return pollUntil(api, begun + consistencyWindow, async () => {
@@ -159,14 +162,14 @@ function theOneWith(call: Call, appName: string, op: string, begun: number): Pro
   });
 }
 
-/** Destroys a Machine that was made for nothing, once whoever works on it has ended: a run that was killed may hold its lease. */
+/** Destroys a Machine that is not wanted. It waits for its lease, which a killed run may still hold. */
 const discard = ({ api, progress }: Call, key: MachineKey): Promise<void> =>
   withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
     await api.machines.destroy({ ...key, force: true, leaseNonce: lease.nonce() });
     lease.letGo();
   });
 
-/** Whether a Machine is at rest and cordoned as one that is made now would be; a job may have ended since. */
+/** Whether a Machine's power and cordon are those of a new one; a job may have ended since. */
 function isMadeSo(
   { state, cordoned = false }: Machine,
   { skipLaunch = false, skipServiceRegistration = false }: Body,
@@ -177,8 +180,8 @@ function isMadeSo(
 }
 
 /**
- * What an interrupted create left behind; the engine cannot have its id. The same as wanted: it is the one. Otherwise
- * it is destroyed.
+ * The Machine of an interrupted create; the engine cannot have its id. It is adopted if it is what is wanted now, and destroyed
+ * otherwise.
  */
 async function takeUp(
   call: Call,
@@ -189,7 +192,7 @@ async function takeUp(
 ): Promise<Machine | undefined> {
   const { api, progress, warn } = call;
   const found = await theOneWith(call, left.place, left.op, left.at ?? 0);
-  // What is in the state was handed over, whatever the note says: a computer that lost its power may have lost the end of it.
+  // A Machine that is in the state was delivered. Its entry may say otherwise after a power loss.
   if (!found || idInState(left.owner) === `${left.place}/${found.id}`) {
     api.shared.journal.settle(left.owner);
     return undefined;

@@ -1,7 +1,7 @@
 // Taking a snapshot of a volume (bodies 7.1): the service answers nothing and writes one at a time.
 import type { Api, AnswerOf } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
-import { retryWhilePreconditionFails } from "../client/refusals.ts";
+import { retryWhilePreconditionFails } from "../client/poll.ts";
 import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { isNotFound, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";

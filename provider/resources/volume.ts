@@ -3,7 +3,7 @@ import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName, regionCode, volumeName } from "../../api/names.ts";
 import { findMachine, findVolume, type Volume } from "../client/listCache.ts";
-import { retryWhilePreconditionFails } from "../client/refusals.ts";
+import { retryWhilePreconditionFails } from "../client/poll.ts";
 import { PartialStateError } from "../core/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource } from "../core/resource.ts";

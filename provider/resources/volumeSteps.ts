@@ -5,7 +5,7 @@ import { retryUnlessApplied } from "../client/retryUnlessApplied.ts";
 import type { Volume } from "../client/listCache.ts";
 import { withLease } from "../client/lease.ts";
 import { orUndefined } from "../client/existence.ts";
-import { retryWhilePreconditionFails } from "../client/refusals.ts";
+import { retryWhilePreconditionFails } from "../client/poll.ts";
 import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { waitForMachine, type Machine } from "../client/wait.ts";
 import { isNotFound, MachinesError } from "../core/errors.ts";

@@ -99,7 +99,7 @@ describe("F24 answers that make no sense", () => {
     ["null", whole("null"), /of the wrong form/],
     ["a field of the wrong type", whole(json.replace('"web"', "{}")), /of the wrong form \(name: /],
     ["no id", whole(JSON.stringify({ ...machine, id: undefined })), /of the wrong form \(id: /],
-    ["packed", whole(gzipSync(json), { headers: "content-encoding: gzip\r\n" }), /something packed with gzip/],
+    ["packed", whole(gzipSync(json), { headers: "content-encoding: gzip\r\n" }), /something encoded with gzip/],
     ["bytes", whole(Buffer.from([0, 255, 1, 254])), /is not JSON/],
     ["nonsense under the token", whole(`who is ${token}?`), /"who is \[token\]\?"/],
   ];
@@ -286,7 +286,7 @@ describe("F25 answers that are too much", () => {
       socket.write(whole(bomb, { headers: "content-encoding: gzip\r\n" }));
     };
     const before = held();
-    expect((await failure(get())).message).toMatch(/something packed with gzip, which nobody asked for/);
+    expect((await failure(get())).message).toMatch(/something encoded with gzip, which was not requested/);
     expect(request).toMatch(/accept-encoding: identity/i);
     expect(held() - before).toBeLessThan(64 * MiB);
   });
