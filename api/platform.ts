@@ -23,6 +23,8 @@ export const getPlacements = z.object({
   org_slug: required(z.string(), "Slug of the organization; `personal` is the caller's own."),
   region: optional(z.string(), 'Regions, parts of the world, `any`, separated by commas, for example `"lhr,eu"`.', {
     wireDefault: "[region],any",
+    // ASSUMED: an expression of placements has at most 1,000 characters.
+    longest: 1000,
   }),
   count: optional(z.int().min(0), "Machines to place; 0 asks how many each region takes.", { wireDefault: 0 }),
   compute: optional(machineConfig.shape.guest.unwrap(), "Size of each Machine; performance-1x when left out."),

@@ -18,6 +18,8 @@ export interface FieldMeta {
   readonly sensitive?: boolean;
   /** The text may be as long as a body: contents of a file, or what a command reads. */
   readonly long?: boolean;
+  /** Characters of the text at most, where that is fewer than of any other text. */
+  readonly longest?: number;
   /** The object says something by being there, however empty: `{}` is not the same as left out. */
   readonly presence?: boolean;
   /** Name of the type of the object, or of the list's items, in schema and SDKs, where it occurs in several places. */

@@ -40,14 +40,61 @@ export interface Audited {
 /** Entries that are kept. */
 export const auditKept = 100_000;
 
+// Objects that are kept for long take several times the memory of their text: their own, and what the collector of
+// JavaScript leaves unused for as long as it lets them grow. So an entry is text outside of its heap from the beginning.
+const packBytes = 2 ** 18;
+
+const fields = [
+  "seq",
+  "at",
+  "id",
+  "operation",
+  "method",
+  "path",
+  "status",
+  "org",
+  "owner",
+  "nonce",
+  "lease",
+  "faults",
+] as const satisfies (keyof Audited)[];
+
+/** Entries that follow one another: a line for each, with its values as JSON in the order of `fields`. */
+class Pack {
+  /** Number of the first of them. */
+  readonly first: number;
+  readonly #bytes: Buffer;
+  #used = 0;
+
+  constructor(first: number, bytes: number) {
+    this.first = first;
+    this.#bytes = Buffer.allocUnsafeSlow(bytes);
+  }
+
+  /** Adds a line, if there is room for it. */
+  add(line: string): boolean {
+    const length = Buffer.byteLength(line);
+    if (this.#used + length > this.#bytes.length) return false;
+    this.#used += this.#bytes.write(line, this.#used);
+    return true;
+  }
+
+  entries(): Audited[] {
+    const lines = this.#bytes.toString("utf8", 0, this.#used).split("\n").slice(0, -1);
+    return lines.map((line) => {
+      const values = JSON.parse(line) as unknown[];
+      return Object.fromEntries(fields.map((field, i) => [field, values[i]])) as unknown as Audited;
+    });
+  }
+}
+
 /** The newest entries, oldest first. Every request is counted; entries are kept only after `keep()`. */
 export class Audit {
   readonly #most: number;
-  readonly #entries: Audited[] = [];
+  /** The last one is added to. */
+  readonly #packs: Pack[] = [];
   #keeps = false;
   #last = 0;
-  /** Number of the last entry that was not kept. */
-  #before = 0;
 
   constructor(most = auditKept) {
     this.#most = most;
@@ -65,22 +112,29 @@ export class Audit {
 
   /** Number of the oldest entry that is kept; one more than `last` when there is none. */
   get first(): number {
-    return this.#last - this.#entries.length + 1;
+    return Math.max(this.#packs[0]?.first ?? this.#last + 1, this.#last - this.#most + 1);
   }
 
   add(entry: Omit<Audited, "seq">): void {
     const seq = ++this.#last;
     if (!this.#keeps) return;
-    if (this.#entries.length === 0) this.#before = seq - 1;
-    this.#entries[(seq - 1 - this.#before) % this.#most] = { seq, ...entry };
+    const whole: Audited = { seq, ...entry };
+    const line = `${JSON.stringify(fields.map((field) => whole[field]))}\n`;
+    if (this.#packs.at(-1)?.add(line)) return;
+    const next = new Pack(seq, Math.max(packBytes, Buffer.byteLength(line)));
+    next.add(line);
+    this.#packs.push(next);
+    while ((this.#packs[1]?.first ?? Number.POSITIVE_INFINITY) <= this.first) this.#packs.shift();
   }
 
   /** Entries that came after the one of that number, at most `limit` of them. */
   after(seq: number, limit = this.#most): Audited[] {
     const from = Math.max(seq + 1, this.first);
-    const count = Math.max(0, Math.min(limit, this.#last - from + 1));
-    return Array.from({ length: count }, (_, i) => this.#entries[(from + i - 1 - this.#before) % this.#most]).filter(
-      (entry) => entry !== undefined,
-    );
+    const found: Audited[] = [];
+    for (const [i, one] of this.#packs.entries()) {
+      const isBefore = (this.#packs[i + 1]?.first ?? this.#last + 1) <= from;
+      if (!isBefore && found.length < limit) found.push(...one.entries().filter((entry) => entry.seq >= from));
+    }
+    return found.slice(0, limit);
   }
 }

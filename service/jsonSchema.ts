@@ -1,6 +1,7 @@
 // JSON Schema of what the rows of the contract declare: exactly what the service takes, and exactly what it answers.
 import { z } from "zod";
 import { fieldOf, type Field, type Shape } from "../api/schema.ts";
+import { limitsOf } from "./measure.ts";
 
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -33,6 +34,17 @@ const orNull = (schema: JsonSchema): JsonSchema =>
 // Every whole number is that large at most; in answers it is noise.
 const { MAX_SAFE_INTEGER: largest, MIN_SAFE_INTEGER: smallest } = Number;
 
+/** A limit of the interface, or that of the service where it is lower. */
+const fewer = (own: unknown, limit: number): number => (typeof own === "number" ? Math.min(own, limit) : limit);
+
+/** Says how long a text may be, where it is not one of a few. */
+function withLength(json: JsonSchema, limit: number): JsonSchema {
+  const { anyOf, type, maxLength } = json;
+  if (Array.isArray(anyOf)) return { ...json, anyOf: anyOf.map((one: JsonSchema) => withLength(one, limit)) };
+  if (type !== "string" || "enum" in json || "const" in json) return json;
+  return { ...json, maxLength: fewer(maxLength, limit) };
+}
+
 function leaf(field: Field, schema: z.ZodType, side: Side): JsonSchema {
   const { format, spellings, secret } = field.meta;
   const json = plain(schema);
@@ -43,11 +55,13 @@ function leaf(field: Field, schema: z.ZodType, side: Side): JsonSchema {
   if (secret && json["type"] === "string") json["format"] = "password";
   if (format === "bytes") json["contentEncoding"] = "base64";
   if (side === "answer") return json;
+  const { characters, items } = limitsOf(field);
+  const taken = characters === undefined ? json : withLength(json, characters);
   const byte = { type: "integer", minimum: 0, maximum: 255 };
-  if (format === "bytes") return { anyOf: [json, { type: "array", items: byte }] };
+  if (format === "bytes") return { anyOf: [taken, { type: "array", items: byte, maxItems: items }] };
   const nanoseconds = { type: "integer", minimum: 0, maximum: largest, description: "Nanoseconds." };
-  if (format === "duration") return { anyOf: [json, nanoseconds] };
-  return spellings ? { anyOf: [json, { enum: Object.keys(spellings).map(Number) }] } : json;
+  if (format === "duration") return { anyOf: [taken, nanoseconds] };
+  return spellings ? { anyOf: [taken, { enum: Object.keys(spellings).map(Number) }] } : taken;
 }
 
 function object(
@@ -95,11 +109,20 @@ export function jsonSchema(field: Field, side: Side, components: Components, ope
 function ofShape(field: Field, side: Side, components: Components, open: boolean): JsonSchema {
   const { shape } = field;
   if (shape.kind === "leaf") return leaf(field, shape.schema, side);
-  if (shape.kind === "array") return { ...plain(shape.schema), items: jsonSchema(shape.item, side, components, open) };
+  const limits = limitsOf(field);
+  if (shape.kind === "array") {
+    const json = plain(shape.schema);
+    return {
+      ...json,
+      ...(side === "request" ? { maxItems: fewer(json["maxItems"], limits.items) } : {}),
+      items: jsonSchema(shape.item, side, components, open),
+    };
+  }
   if (shape.kind === "record") {
     const value = jsonSchema(shape.value, side, components, open);
     return {
       ...plain(shape.schema),
+      ...(side === "request" ? { maxProperties: limits.properties } : {}),
       additionalProperties: side === "request" && !shape.value.nullable ? orNull(value) : value,
     };
   }

@@ -23,6 +23,42 @@ const mostQueried = 100;
 const mostNamed = 20;
 const longestName = 80;
 
+/** What every body keeps to, for the description of the service. */
+export const bodyLimits = { levels: deepest, values: mostValues, entries: mostEntries };
+
+/** What a value may have at most; a text without `characters` ends with the body. */
+export interface Limits {
+  readonly characters?: number;
+  readonly items: number;
+  readonly properties: number;
+}
+
+/** Limits of what is sent for a field. They are checked here, and the description of the service tells them. */
+export function limitsOf({ meta: { format, long, longest } }: Pick<Field, "meta">): Limits {
+  const isBytes = format === "bytes";
+  return {
+    ...(long ? {} : { characters: longest ?? (isBytes ? longestBase64 : longestText) }),
+    items: isBytes ? mostBytes : mostEntries,
+    properties: mostEntries,
+  };
+}
+
+/** Limits of a parameter of the query that is a list. */
+export const queryLimits = { items: mostQueried };
+
+// Nobody reads a text that no field describes, so that its length costs nothing.
+const undescribed = { meta: { long: true } };
+
+const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
+const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
+
+/** Characters of a text as the description counts them: one that takes two of JavaScript's units is one. */
+function charactersIn(text: string): number {
+  let { length } = text;
+  for (let i = 1; i < text.length; i++) if (isLow(text.charCodeAt(i)) && isHigh(text.charCodeAt(i - 1))) length--;
+  return length;
+}
+
 const comma = 0x2c;
 const quote = 0x22;
 const backslash = 0x5c;
@@ -85,25 +121,24 @@ export function requireMeasure({ id }: Operation, schema: Parameters<typeof fiel
     refuse(badStatus(id), `invalid ${path.length === 0 ? "body" : pathText(path)}, got ${got}, ${allowed}`);
   const walk = (field: Field | undefined, value: unknown, path: PropertyKey[]): void => {
     if (++values > mostValues) throw beyond([], `more than ${mostValues} values`, `must be at most ${mostValues}`);
+    const { characters: longest = Number.POSITIVE_INFINITY, items, properties } = limitsOf(field ?? undescribed);
     if (typeof value === "string") {
-      const { format, long } = field?.meta ?? { long: true };
-      const most = format === "bytes" ? longestBase64 : longestText;
-      if (value.length > most && !long)
-        throw beyond(path, `${value.length} characters`, `must not be longer than ${most} characters`);
+      const characters = value.length > longest ? charactersIn(value) : 0;
+      if (characters > longest)
+        throw beyond(path, `${characters} characters`, `must not be longer than ${longest} characters`);
       return;
     }
     const shape = field?.shape;
     if (Array.isArray(value)) {
       const isBytes = field?.meta.format === "bytes" && value.every(isNumber);
-      const most = isBytes ? mostBytes : mostEntries;
-      if (value.length > most) throw beyond(path, `${value.length} entries`, `must be at most ${most}`);
+      if (value.length > items) throw beyond(path, `${value.length} entries`, `must be at most ${items}`);
       const item = shape?.kind === "array" ? shape.item : undefined;
       if (!isBytes) for (const [i, one] of value.entries()) walk(item, one, [...path, i]);
       return;
     }
     if (!isObject(value)) return;
     const entries = Object.entries(value);
-    if (entries.length > mostEntries) throw beyond(path, `${entries.length} entries`, `must be at most ${mostEntries}`);
+    if (entries.length > properties) throw beyond(path, `${entries.length} entries`, `must be at most ${properties}`);
     for (const [name, inner] of entries) {
       const known = shape?.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
       walk(shape?.kind === "record" ? shape.value : known, inner, [...path, name]);
@@ -113,7 +148,7 @@ export function requireMeasure({ id }: Operation, schema: Parameters<typeof fiel
 }
 
 /** Refuses a list or a map of the query that is longer than anybody needs. */
-export function requireFew({ id }: Operation, name: string, count: number): void {
+export function requireShortQuery({ id }: Operation, name: string, count: number): void {
   if (count > mostQueried)
     throw refuse(badStatus(id), `invalid ${name}, got ${count} entries, must be at most ${mostQueried}`);
 }

@@ -23,6 +23,7 @@ import { secretKey } from "../api/secretKeys.ts";
 import { secret } from "../api/secrets.ts";
 import { tokenInfo } from "../api/tokens.ts";
 import { createVolume, volume, volumeSnapshot } from "../api/volumes.ts";
+import { bodyLimits, queryLimits } from "./measure.ts";
 import { isStrict } from "./validate.ts";
 import { bodySchema, jsonSchema, type Components, type JsonSchema } from "./jsonSchema.ts";
 import { componentExamples, parameterExamples, requestExamples } from "./openapiExamples.ts";
@@ -164,7 +165,11 @@ const nonceTexts: Readonly<Record<string, string>> = {
 function asQueried(row: Operation, schema: JsonSchema): JsonSchema {
   // An empty list is a list of one empty value, as parameters are taken apart.
   if (schema["type"] === "array")
-    return { ...schema, items: { anyOf: [schema["items"] as JsonSchema, { const: "" }] } };
+    return {
+      ...schema,
+      items: { anyOf: [schema["items"] as JsonSchema, { const: "" }] },
+      maxItems: queryLimits.items,
+    };
   if (isStrict(row) || (schema["type"] === "string" && !("pattern" in schema) && !("enum" in schema))) return schema;
   const others = schema["type"] === "boolean" ? { enum: ["", 0, 1] } : { const: "" };
   return { anyOf: [schema, others] };
@@ -314,6 +319,7 @@ export function openapi({ strict }: { readonly strict: boolean }): OpenApi {
       title: "Machines Control Service",
       version: "1.0",
       summary: "Runs and manages Machines and what belongs to them.",
+      description: `A body holds at most ${bodyLimits.values} values, ${bodyLimits.levels} levels deep; an object in it has at most ${bodyLimits.entries} fields.`,
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "/" }],

@@ -24,6 +24,7 @@ import type { Runtime, RuntimeFactory, RuntimeHost } from "./runtime/runtime.ts"
 import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { lockData } from "./store/lock.ts";
+import { Mark } from "./store/mark.ts";
 import { Kept, KeptRows } from "./store/kept.ts";
 import { ownToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
@@ -109,7 +110,8 @@ export function createService(options: ServiceOptions = {}): Service {
     const requestId = (): string => `${boot}-${(++count).toString(36).padStart(6, "0")}`;
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
     const waits = new Waits(clock, mostHeld(limits));
-    const world = createWorld(store, folder, clock, random, delays, options, app.log, waits);
+    const mark = folder === undefined ? undefined : new Mark(store, storeFile(folder));
+    const world = createWorld(store, folder, clock, random, delays, options, app.log, waits, mark);
     const token = ownToken(store, folder, world.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();
@@ -138,6 +140,7 @@ export function createService(options: ServiceOptions = {}): Service {
       clearTimeout(cut);
       world.timers.disarm();
       store.close();
+      mark?.close();
       lock?.release();
     };
     return { app, token, faults, rateLimits, audit, world, folder, close: () => (closing ??= end()) };
@@ -168,6 +171,7 @@ function createWorld(
   options: ServiceOptions,
   log: FastifyBaseLogger,
   waits: Waits,
+  mark: Mark | undefined,
 ): World {
   const lastEvent = store.get<{ id: string | null }>("SELECT max(id) AS id FROM events")?.id ?? undefined;
   const lastVersion =
@@ -243,12 +247,17 @@ function createWorld(
     log,
   };
   store.hooks = {
-    beforeCommit: () => timers.runDue(),
+    beforeCommit() {
+      timers.runDue();
+      mark?.count(clock.now());
+    },
     afterCommit(touched) {
+      mark?.write();
       timers.arm();
       waits.wake(touched);
     },
     undone() {
+      mark?.undo();
       world.machineTexts.clear();
       world.configTexts.clear();
       world.appRows.clear();

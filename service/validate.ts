@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { Operation } from "../api/operation.ts";
 import { define, fieldOf, isObject, tidy, type Field, type Shape } from "../api/schema.ts";
-import { namesOf, pathText, requireFew, requireMeasure } from "./measure.ts";
+import { namesOf, pathText, requireShortQuery, requireMeasure } from "./measure.ts";
 import { refuse, Refusal } from "./refusal.ts";
 import { badStatus, wording } from "./rules/wording.ts";
 
@@ -126,7 +126,7 @@ function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown:
     if (map?.shape.kind === "record") {
       const entries = (read[name.slice(0, dot)] ??= {}) as Record<string, unknown>;
       define(entries, name.slice(dot + 1), String(Array.isArray(value) ? value.at(-1) : value));
-      requireFew(row, name.slice(0, dot), Object.keys(entries).length);
+      requireShortQuery(row, name.slice(0, dot), Object.keys(entries).length);
       continue;
     }
     const field = fieldAt(shape, name);
@@ -150,7 +150,7 @@ export const isStrict = ({ id }: Operation): boolean => id === "postgres.list";
 function queryValue(row: Operation, name: string, { shape }: Field, value: unknown): unknown {
   if (shape.kind === "array") {
     const list = (Array.isArray(value) ? value : [value]).flatMap((text) => String(text).split(","));
-    requireFew(row, name, list.length);
+    requireShortQuery(row, name, list.length);
     return list;
   }
   const text = String(Array.isArray(value) ? value.at(-1) : value);

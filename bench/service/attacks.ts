@@ -95,6 +95,18 @@ const post = async (local: Local, path: string, body: string): Promise<string> =
   return `${status} ${text.slice(0, 70)}`;
 };
 
+/** Sends so many requests over a few connections. */
+async function many(local: Local, count: number, path: (i: number) => string): Promise<string> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 20 });
+  for (let i = 0; i < count; i += 200)
+    await Promise.all(Array.from({ length: 200 }, (_, j) => send(local, "GET", path(i + j), "", agent)));
+  agent.destroy();
+  return "";
+}
+
+/** A path as long as the audit keeps it, another each time. */
+const noMachine = (i: number): string => `${machines}/${String(i).padStart(200 - machines.length - 1, "0")}`;
+
 const attacks: Readonly<Record<string, (local: Local) => Promise<string>>> = {
   // What the computer itself makes the other client wait.
   nothing: () => sleep(1000, ""),
@@ -144,17 +156,11 @@ const attacks: Readonly<Record<string, (local: Local) => Promise<string>>> = {
     await send(local, "GET", `${machines}/${id}/wait?state=started`);
     return post(local, `${machines}/${id}/exec`, JSON.stringify({ cmd: `'"`.repeat(32_000) }));
   },
-  "30,000 requests for URLs of 15 KB, no token": async (local) => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 20 });
-    for (let i = 0; i < 30_000; i += 200)
-      await Promise.all(
-        Array.from({ length: 200 }, () =>
-          send({ ...local, token: "none" }, "GET", `/${"a".repeat(15_000)}`, "", agent),
-        ),
-      );
-    agent.destroy();
-    return "";
-  },
+  "30,000 requests for URLs of 15 KB, no token": (local) =>
+    many({ ...local, token: "none" }, 30_000, () => `/${"a".repeat(15_000)}`),
+  // What the audit keeps is the difference between these two.
+  "200,000 requests": (local) => many(local, 200_000, noMachine),
+  "200,000 requests, audited": (local) => many(local, 200_000, noMachine),
   "160 half requests": async (local) => {
     await open(local.url, 160, "GET /v1/apps/web HTTP/1.1\r\nHost: local");
     await sleep(20_000);
@@ -181,8 +187,8 @@ const attacks: Readonly<Record<string, (local: Local) => Promise<string>>> = {
   },
 };
 
-async function start(main: string, data: string, few: boolean): Promise<Local & { process: ChildProcess }> {
-  const command = `${few ? "ulimit -n 300; " : ""}exec "$0" "$@"`;
+async function start(main: string, data: string, name: string): Promise<Local & { process: ChildProcess }> {
+  const command = `${name.includes("few descriptors") ? "ulimit -n 300; " : ""}exec "$0" "$@"`;
   const child = spawn(
     "sh",
     [
@@ -197,6 +203,8 @@ async function start(main: string, data: string, few: boolean): Promise<Local & 
       data,
       "--listen",
       "127.0.0.1:0",
+      // Entries of the audit are kept while there is an admin listener.
+      ...(name.includes("audited") ? ["--admin", "127.0.0.1:0"] : []),
     ],
     { stdio: ["ignore", "pipe", "ignore"] },
   );
@@ -207,7 +215,7 @@ async function start(main: string, data: string, few: boolean): Promise<Local & 
 
 async function attack(main: string, name: string, act: (local: Local) => Promise<string>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "machines-attacks-"));
-  const local = await start(main, join(folder, "data"), name.includes("few descriptors"));
+  const local = await start(main, join(folder, "data"), name);
   try {
     await send(local, "POST", "/v1/apps", JSON.stringify({ name: "web", org_slug: "personal" }));
     const [memory, files] = [residentMb(local.pid) ?? 0, descriptors(local.pid)];

@@ -1,9 +1,9 @@
 // npm run bench:service: what the Machines Control Service takes, as ratios against a bare server of node:http on the same
 // computer in the same minute. The service runs as a process of its own, with its data on the disk.
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
-import { cpus, tmpdir } from "node:os";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
@@ -12,6 +12,7 @@ import { residentMb } from "../processes.ts";
 import { root } from "../workbench.ts";
 import { start, stop, type Local } from "./command.ts";
 import { load, type Rate } from "./load.ts";
+import { data, folder, milliseconds, report, run, say } from "./run.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -27,10 +28,6 @@ const [seconds, rounds, held, many] = [options.seconds, options.rounds, options.
   number,
   number,
 ];
-
-const folder = mkdtempSync(join(tmpdir(), "machines-bench-"));
-const data = join(folder, "data");
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 type Call = (method: string, path: string, body?: object) => Promise<any>; // oxlint-disable-line typescript/no-explicit-any -- answers are only measured
 
@@ -62,22 +59,6 @@ async function startBare(answer: string): Promise<{ url: string; process: ChildP
 }
 
 const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
-const milliseconds = async (act: () => Promise<unknown>): Promise<number> => {
-  const before = performance.now();
-  await act();
-  return performance.now() - before;
-};
-
-interface Figure {
-  readonly what: string;
-  readonly figure: string;
-  readonly aim: string;
-}
-const figures: Figure[] = [];
-const report = (what: string, figure: string, aim: string): void => {
-  figures.push({ what, figure, aim });
-  say(`${what}: ${figure}`);
-};
 
 const config = {
   image: "registry.example.com/web:v1",
@@ -261,18 +242,6 @@ async function bench(): Promise<void> {
   await waiting(fresh, caller(fresh));
   await creating(fresh);
   await holding();
-  console.log("| what | figure | aim |\n| --- | --- | --- |");
-  for (const { what, figure, aim } of figures) console.log(`| ${what} | ${figure} | ${aim} |`);
 }
 
-void (async () => {
-  try {
-    await bench();
-  } catch (error) {
-    say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-    process.exitCode = 1;
-  } finally {
-    await stop(data);
-    rmSync(folder, { recursive: true, force: true });
-  }
-})();
+void run(["what", "figure", "aim"], bench);

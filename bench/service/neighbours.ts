@@ -1,24 +1,15 @@
 // npm run bench:neighbours: how long a client waits at most while another one does what is expensive. The service
 // runs as a process of its own, with its data on the disk; what is sent is as large as the service takes it.
-import { mkdtempSync, rmSync } from "node:fs";
-import { cpus, tmpdir } from "node:os";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { residentMb } from "../processes.ts";
 import { start, stop, type Local } from "./command.ts";
+import { data, milliseconds, report, run, say } from "./run.ts";
 
 const { values: options } = parseArgs({ options: { machines: { type: "string", default: "20000" } } });
 const many = Number(options.machines);
-
-const folder = mkdtempSync(join(tmpdir(), "machines-neighbours-"));
-const data = join(folder, "data");
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
-const figures: (readonly [string, string])[] = [];
-const report = (what: string, figure: string): void => {
-  figures.push([what, figure]);
-  say(`${what}: ${figure}`);
-};
 
 interface Answer {
   readonly status: number;
@@ -41,19 +32,13 @@ async function send({ url, token }: Local, method: string, path: string, body?: 
   return { status: answer.status, length, body: undefined };
 }
 
-const timed = async (act: () => Promise<unknown>): Promise<number> => {
-  const before = performance.now();
-  await act();
-  return performance.now() - before;
-};
-
 /** Another client: it creates Machines and reads one until it is stopped, and returns its longest wait. */
 function other(local: Local, id: string): { end: () => Promise<{ read: number; write: number }> } {
   const over = new AbortController();
   const longest = async (act: () => Promise<unknown>): Promise<number> => {
     let most = 0;
     while (!over.signal.aborted) {
-      most = Math.max(most, await timed(act));
+      most = Math.max(most, await milliseconds(act));
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
     return most;
@@ -83,7 +68,7 @@ async function during(local: Local, id: string, what: string, act: () => Promise
 }
 
 const creates = (local: Local): Promise<number> =>
-  timed(async () => {
+  milliseconds(async () => {
     for (let i = 0; i < 100; i++) await send(local, "POST", "/apps/own/machines", { config: { image: "nginx" } });
   });
 
@@ -188,18 +173,6 @@ async function bench(): Promise<void> {
     await gone("many");
     return "";
   });
-  console.log("| what | figure |\n| --- | --- |");
-  for (const [what, figure] of figures) console.log(`| ${what} | ${figure} |`);
 }
 
-void (async () => {
-  try {
-    await bench();
-  } catch (error) {
-    say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-    process.exitCode = 1;
-  } finally {
-    await stop(data);
-    rmSync(folder, { recursive: true, force: true });
-  }
-})();
+void run(["what", "figure"], bench);

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { Config } from "../core/config.ts";
+import { exposureOf, type Config } from "../core/config.ts";
 import { MachinesError, messageOf } from "../core/errors.ts";
 import { createApi, type Api, type ClientParts } from "./api.ts";
 import { systemClock } from "./clock.ts";
@@ -16,11 +16,22 @@ let opened: Journal | undefined;
 /** The intents of this process; read from the disk when they are first asked for. `warn` hears when that is impossible. */
 export const journal = (warn: (message: string) => void): Journal => (opened ??= openJournal(warn));
 
+const toldOfExposure = new Set<string>();
+
+/** Warns of a token that would go over the network in clear text, once for each endpoint. */
+export function warnOfExposure(config: Config, warn: (message: string) => void): void {
+  const message = exposureOf(config);
+  if (message === undefined || toldOfExposure.has(message)) return;
+  toldOfExposure.add(message);
+  warn(message);
+}
+
 /** The client for a configuration. Nothing is sent, and `local` is not started, before the first request. */
 export function clientFor(config: Config, warn: (message: string) => void): Api {
   const key = JSON.stringify(config);
   let client = clients.get(key);
   if (!client) {
+    warnOfExposure(config, warn);
     client = createApi({
       config,
       connect: connector(config),

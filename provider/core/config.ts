@@ -150,6 +150,17 @@ function readEndpoint({ value, source }: { value: string | undefined; source: st
 
 const baseOf = (url: URL): string => (url.origin + url.pathname).replace(/\/+$/, "").replace(/\/v1$/, "");
 
+// Names of this computer, as a URL spells them; a service that listens at all of its addresses is at one of these too.
+const ownHost =
+  /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\]|\[::ffff:7f[\da-f]{2}:[\da-f]{1,4}\])$/;
+
+/** What to warn of where the token would go to another computer in clear text; undefined where it does not. */
+export function exposureOf({ endpoint, token, tokenSource }: Config): string | undefined {
+  if (token === undefined || !endpoint.startsWith("http://") || ownHost.test(new URL(endpoint).hostname))
+    return undefined;
+  return `the token from ${tokenSource} goes to ${endpoint} unencrypted: whoever is on the way can read it and use it. Give an endpoint that begins with https://`;
+}
+
 /** The one spelling of an endpoint; undefined for what is none. */
 export const normalEndpoint = (value: string): string | undefined =>
   value === "local" ? value : URL.canParse(value) ? baseOf(new URL(value)) : undefined;

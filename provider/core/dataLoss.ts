@@ -35,7 +35,8 @@ export const unseenReplacement = (resource: Resource, id: string | undefined): M
 /** The refusal of a change that replaces what the data lies in. `isStored` says that the state's word was judged, not the program's. */
 export const parentReplaced = (resource: Resource, parent: string, isStored: boolean): string =>
   `${resource.within.kind === "app" ? "App" : "cluster"} ${parent} would be replaced, and with it this ${resource.name} and ${resource.losesData} destroyed. ` +
-  `Keep ${parent} as it is (its name, for example), or set ${switchOf(resource)} on the ${resource.name}${isStored ? " and run `pulumi up --target` for it alone first" : " to lose it on purpose"}. ` +
+  `Keep ${parent} as it is (its name, for example), or set ${switchOf(resource)} on the ${resource.name}` +
+  `${isStored ? ", or remove it from the program, and run `pulumi up --target` for it alone first" : " to lose it on purpose"}. ` +
   "If it was replaced already, `npx pulumi-machines undo-replacement` brings it back.";
 
 /** The refusal to delete an App or a cluster with what the program still has in it. */

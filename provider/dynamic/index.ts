@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import type * as dynamic from "@pulumi/pulumi/dynamic";
 import type { Field } from "../../api/schema.ts";
-import { clientFor, journal } from "../client/connect.ts";
+import { clientFor, journal, warnOfExposure } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../core/config.ts";
 import { toldOf } from "../core/errors.ts";
@@ -83,6 +83,8 @@ export function provider(type: string): dynamic.ResourceProvider {
     },
     check: async (olds: Values, news: Values) => {
       const found = await config;
+      // There is a program, and it has said so itself: its process is another one.
+      if (!(found instanceof Error)) warnOfExposure(found, () => {});
       remember(resource, olds, news);
       const { inputs, problems } = check(resource, olds, news, {
         randomHex,
@@ -152,6 +154,17 @@ export interface Finding {
   readonly message: string;
   /** True where it is no reason to fail: check tells the user, if it is about something new. */
   readonly isWarning?: boolean;
+}
+
+/** Warns, before anything is sent, of what is unsafe in the configuration of a program. What is wrong with it, check tells. */
+export function warnOfConfiguration(get: (key: string) => string | undefined, warn: (message: string) => void): void {
+  let config: Config;
+  try {
+    config = readConfig(get, process.env);
+  } catch {
+    return;
+  }
+  warnOfExposure(config, warn);
 }
 
 /** The questions of a type that can be asked once all inputs they need are known. */

@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
-import { clientFor, journal } from "../client/connect.ts";
+import { clientFor, journal, warnOfExposure } from "../client/connect.ts";
 import { check, type Surroundings } from "../core/check.ts";
 import type { Config } from "../core/config.ts";
 import { matches, type Change } from "../core/diff.ts";
@@ -186,6 +186,7 @@ export function createProvider({ engine, schema }: Host): Provider {
 
     configure(request) {
       configured = configFrom(decode(request.getArgs()).values);
+      warnOfExposure(configured, (message) => engine.warn("", message));
       // Every provider of a program has a name.
       hasState = request.getUrn()?.endsWith("::") !== true;
       // A provider that was started by hand serves one run after the other.

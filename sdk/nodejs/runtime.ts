@@ -9,6 +9,7 @@ import {
   invoke,
   ownerInProgram,
   questionsOf,
+  warnOfConfiguration,
   type Called,
   type Finding,
 } from "../../provider/dynamic/index.ts";
@@ -42,6 +43,9 @@ function requireResolvable(): void {
   }
 }
 
+const configuration = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);
+const warn = (message: string): void => void pulumi.log.warn(message);
+
 /** The properties a resource registers: its arguments, its outputs (unknown until they are known), its provider and context. */
 export function propertiesFor(
   type: string,
@@ -51,6 +55,7 @@ export function propertiesFor(
   opts: pulumi.CustomResourceOptions | undefined,
 ): pulumi.Inputs {
   requireResolvable();
+  warnOfConfiguration(configuration, warn);
   const unknown = Object.fromEntries(outputs.map((output) => [output, undefined]));
   const provider = { __provider: providerText(type) };
   if (opts?.id !== undefined) return { ...unknown, ...provider };
@@ -96,15 +101,15 @@ function findingsFor(
   args: Record<string, unknown>,
   owner: Promise<string>,
 ): pulumi.Output<Finding | null>[] {
-  const get = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);
-  const warn = (message: string): void => void pulumi.log.warn(message);
   return questionsOf(type).flatMap(({ needs, uses = [] }, index) => {
     if (needs.some((need) => args[need] === undefined || args[need] === null)) return [];
     const wanted = Object.fromEntries([...needs, ...uses].map((path) => [path, valueAt(args, path.split("."))]));
     return [
       pulumi
         .output(wanted)
-        .apply(async (inputs) => askQuestion(type, index, inputs as Record<string, unknown>, await owner, get, warn)),
+        .apply(async (inputs) =>
+          askQuestion(type, index, inputs as Record<string, unknown>, await owner, configuration, warn),
+        ),
     ];
   });
 }
@@ -117,8 +122,6 @@ function valueAt(args: unknown, [name, ...rest]: readonly string[]): unknown {
   return typeof args === "object" ? valueAt((args as Record<string, unknown>)[name], rest) : undefined;
 }
 
-const configuration = (key: string): string | undefined => pulumi.runtime.getConfig(`machines:${key}`);
-
 /** Asks the service; the program does not end before it has answered. */
 async function ask(
   name: string,
@@ -127,6 +130,7 @@ async function ask(
 ): Promise<Called> {
   const done = pulumi.runtime.rpcKeepAlive();
   try {
+    warnOfConfiguration(get, warn);
     return await invoke(name, { ...args }, get, {
       isPreview: pulumi.runtime.isDryRun(),
       say: (message) => void pulumi.log.info(message),

@@ -65,11 +65,20 @@ export function measure(world: World, id: string): void {
   world.timers.after(periods.measure, "cluster.measure", id);
 }
 
-/** A backup has been written. */
+// ASSUMED: the latest 100 backups of a cluster are kept. No request deletes one, so that to refuse more would mean no backup ever again.
+const keptBackups = 100;
+
+/** A backup has been written; the oldest beyond those that are kept is forgotten. */
 export function finishBackup(world: World, id: string): void {
   const backup = world.store.get<Pick<BackupRow, "cluster">>("SELECT cluster FROM backups WHERE id = ?", id);
   const row = backup && findCluster(world, backup.cluster);
   if (!row) return;
   const size_bytes = world.postgres.storedBytes(clusterOf(row));
   world.store.update("backups", "id", id, { status: "completed", size_bytes, finished_at: world.clock.now() });
+  world.store.run(
+    `DELETE FROM backups WHERE cluster = ?1 AND number <=
+      (SELECT number FROM backups WHERE cluster = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)`,
+    row.id,
+    keptBackups,
+  );
 }

@@ -1,12 +1,12 @@
 // The service of this computer: found, or started in the background. Several processes may ask at the same moment.
 import { spawn } from "node:child_process";
-import { chmodSync, closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync } from "node:fs";
+import { closeSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isLocked, readRunning, tryLock, type Held, type Running } from "../store/lock.ts";
 import { tokenFile } from "../store/tokenFile.ts";
 import { mainFile } from "./entry.ts";
-import { largestLog, logFile, olderLog } from "./log.ts";
+import { logFile, openLog } from "./log.ts";
 import { dataFolder, settled, startArguments, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 
@@ -73,19 +73,6 @@ function minimalEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(
     kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
   );
-}
-
-/** Opens the log to go on with; one that has grown large is put aside first, and the one before it forgotten. */
-function openLog(folder: string): number {
-  const file = logFile(folder);
-  let log = openSync(file, "a", 0o600);
-  if (fstatSync(log).size > largestLog) {
-    closeSync(log);
-    renameSync(file, olderLog(folder));
-    log = openSync(file, "a", 0o600);
-  }
-  chmodSync(file, 0o600);
-  return log;
 }
 
 /** Starts the process in a session of its own; it says on a pipe whether it is ready or why not. */

@@ -1,15 +1,23 @@
 // The log: lines on stderr, which is a file of the data folder when the service runs in the background.
-import { copyFileSync, fstatSync, ftruncateSync, statSync, writeSync } from "node:fs";
+import { chmodSync, copyFileSync, fstatSync, ftruncateSync, openSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 /** Bytes of the log at which another is begun. */
-export const largestLog = 10_000_000;
+const largestLog = 10_000_000;
 
 /** Log of the service in the background. */
 export const logFile = (folder: string): string => join(folder, "service.log");
 
 /** Where it is put when another is begun; the one before is forgotten. */
 export const olderLog = (folder: string): string => `${logFile(folder)}.1`;
+
+/** Opens the log for a service that is to write there; only the user can read it. */
+export function openLog(folder: string): number {
+  const file = logFile(folder);
+  const log = openSync(file, "a", 0o600);
+  chmodSync(file, 0o600);
+  return log;
+}
 
 const stderr = 2;
 
@@ -32,6 +40,7 @@ export class Log {
   constructor(folder: string) {
     this.#folder = folder;
     this.#size = sizeOfOwn(folder);
+    this.#look();
   }
 
   /** One write for all lines of a turn of the event loop: a busy service would spend its time on them. */
@@ -45,18 +54,22 @@ export class Log {
     this.#lines = [];
     try {
       const written = writeSync(stderr, text);
-      if (this.#size === undefined) return;
-      this.#size += written;
-      if (this.#size > largestLog) this.#putAside();
+      if (this.#size !== undefined) this.#size += written;
     } catch {
       // There is nowhere left to say it.
     }
+    this.#look();
   }
 
   // Copied and emptied, for stderr cannot be made another file, and what Node.js itself says when it ends goes there too.
-  #putAside(): void {
-    copyFileSync(logFile(this.#folder), olderLog(this.#folder));
-    ftruncateSync(stderr, 0);
-    this.#size = 0;
+  #look(): void {
+    if (this.#size === undefined || this.#size <= largestLog) return;
+    try {
+      copyFileSync(logFile(this.#folder), olderLog(this.#folder));
+      ftruncateSync(stderr, 0);
+      this.#size = 0;
+    } catch {
+      // There is no room for it, and nowhere left to say so.
+    }
   }
 }

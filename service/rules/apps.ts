@@ -5,6 +5,7 @@ import { refuse } from "../refusal.ts";
 import type { AppRow, OrgRow } from "../store/rows.ts";
 import { touch, type World } from "../world.ts";
 import { addToken, longestExpiryMs } from "../store/tokens.ts";
+import { count } from "./counts.ts";
 import { appOf, openAppOf, orgOf, ownOrg } from "./find.ts";
 import { pageOf } from "./pages.ts";
 import type { Rules } from "./rule.ts";
@@ -12,8 +13,11 @@ import type { Rules } from "./rule.ts";
 const created = ({ id, created_at }: AppRow) => ({ id, created_at });
 
 function shown(world: World, app: AppRow, org: OrgRow) {
-  const count = (sql: string): number => world.store.get<{ n: number }>(sql, app.id)?.n ?? 0;
-  const machine_count = count("SELECT count(*) AS n FROM machines WHERE app = ? AND destroyed_at IS NULL");
+  const machine_count = count(
+    world,
+    "SELECT count(*) AS n FROM machines WHERE app = ? AND destroyed_at IS NULL",
+    app.id,
+  );
   return {
     id: app.id,
     internal_numeric_id: app.number,
@@ -23,7 +27,9 @@ function shown(world: World, app: AppRow, org: OrgRow) {
     network: app.network,
     machine_count,
     volume_count: count(
+      world,
       "SELECT count(*) AS n FROM volumes WHERE app = ? AND state NOT IN ('scheduling_destroy', 'pending_destroy')",
+      app.id,
     ),
     organization: { name: org.name, slug: org.slug, internal_numeric_id: org.id },
     ...(app.role === null ? {} : { app_role: app.role }),
@@ -37,7 +43,7 @@ export const apps: Rules<typeof contract.apps> = {
     const { role, limit } = { role: query.app_role ?? null, limit: query.limit ?? 5000 };
     const matching = "FROM apps WHERE org = ?1 AND deleting < 2 AND (?2 IS NULL OR role = ?2)";
     // ASSUMED: `total_apps` counts what the filter leaves, on all pages together.
-    const total_apps = world.store.get<{ n: number }>(`SELECT count(*) AS n ${matching}`, org.id, role)?.n ?? 0;
+    const total_apps = count(world, `SELECT count(*) AS n ${matching}`, org.id, role);
     const found = world.store.all<AppRow>(`SELECT * ${matching} ORDER BY number`, org.id, role);
     const { page, next } = pageOf(found, { limit, cursor: query.cursor }, ({ number }) => [number, ""]);
     return {

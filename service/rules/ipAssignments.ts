@@ -4,6 +4,7 @@ import { rfc3339 } from "../lifecycle/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, IpRow } from "../store/rows.ts";
 import { touch, type World } from "../world.ts";
+import { count } from "./counts.ts";
 import { appOf, openAppOf, orgOf } from "./find.ts";
 import { regionOf } from "./platform.ts";
 import type { Input, Rules } from "./rule.ts";
@@ -68,8 +69,8 @@ function assign(input: Input<Group["assign"]>) {
   const global = body.region === undefined || body.region === "global";
   const region = global ? "global" : regionOf(world, body.region).code;
   // ASSUMED: an App has at most 500 IP addresses, so that one does not take them all.
-  const had = world.store.get<{ n: number }>("SELECT count(*) AS n FROM ips WHERE app = ?", app.id)?.n ?? 0;
-  if (had >= mostOfApp) throw refuse(422, `Validation failed: an app has at most ${mostOfApp} IP addresses`);
+  if (count(world, "SELECT count(*) AS n FROM ips WHERE app = ?", app.id) >= mostOfApp)
+    throw refuse(422, `Validation failed: an app has at most ${mostOfApp} IP addresses`);
   // ASSUMED: an App has one shared address; asking for a second is 422.
   if (type === "shared_v4" && world.store.get("SELECT 1 FROM ips WHERE app = ? AND type = 'shared_v4'", app.id))
     throw refuse(422, "Validation failed: the app has a shared IPv4 address already");

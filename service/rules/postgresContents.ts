@@ -8,6 +8,7 @@ import type { ClusterRow, DatabaseUserRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import type { Asking } from "./find.ts";
 import { liveClusterOf } from "./clusters.ts";
+import { count } from "./counts.ts";
 import { Later, type Rules } from "./rule.ts";
 
 type Group = typeof contract.postgres;
@@ -35,6 +36,10 @@ export const firstUser = "fly-user";
 // ASSUMED: reserved are the databases `postgres`, `template0`, `template1` and the users `postgres`, `repmgr`, `replication`, `pgbouncer`.
 const reservedDatabases: readonly string[] = ["postgres", "template0", "template1"];
 const reservedUsers: readonly string[] = ["postgres", "repmgr", "replication", "pgbouncer"];
+
+// ASSUMED: a cluster has at most 100 databases and 100 users: lists show all of them, and every backup holds them.
+const mostDatabases = 100;
+const mostUsers = 100;
 
 /** Name a password is sealed under. */
 export const passwordName = (cluster: string, user: string): string => `cluster/${cluster}/${user}`;
@@ -106,6 +111,8 @@ export const contents: ContentRules = {
     if (name === undefined) throw refuse(422, "invalid name, got nothing, must be the name of a database");
     if (reservedDatabases.includes(name)) throw refuse(400, `the database name ${JSON.stringify(name)} is reserved`);
     if (hasDatabase(world, cluster.id, name)) throw refuse(409, "Database already exists");
+    if (count(world, "SELECT count(*) AS n FROM databases WHERE cluster = ?", cluster.id) >= mostDatabases)
+      throw refuse(422, `a cluster has at most ${mostDatabases} databases, delete one first`);
     world.store.insert("databases", { cluster: cluster.id, name, created_at: world.clock.now() });
     tell(world, cluster, { kind: "createDatabase", database: name });
     return { data: { name } };
@@ -206,6 +213,8 @@ export const contents: ContentRules = {
     if (role === undefined) throw noRole();
     if (reservedUsers.includes(username)) throw refuse(400, `the user name ${JSON.stringify(username)} is reserved`);
     if (findUser(world, cluster.id, username)) throw refuse(409, "User already exists");
+    if (count(world, "SELECT count(*) AS n FROM database_users WHERE cluster = ?", cluster.id) >= mostUsers)
+      throw refuse(422, `a cluster has at most ${mostUsers} users, delete one first`);
     addUser(world, cluster, username, role);
     return { data: { username, role } };
   },

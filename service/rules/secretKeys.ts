@@ -5,6 +5,7 @@ import { rfc3339 } from "../lifecycle/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SecretKeyRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
+import { count } from "./counts.ts";
 import { appOf, openAppOf } from "./find.ts";
 import type { Input, Rules } from "./rule.ts";
 import { nextVersion } from "./secrets.ts";
@@ -18,6 +19,9 @@ const text = (value: Uint8Array): string => Buffer.from(value).toString("base64"
 // ASSUMED: what a key encrypts or signs has at most 1 MiB: some of the ciphers are computed here, on the one thread
 // that answers everybody.
 const longestPlaintext = 2 ** 20;
+
+// ASSUMED: an App has at most 500 secret keys: a list shows all of them.
+const mostKeys = 500;
 
 function plaintextOf(text: string): Uint8Array {
   const plaintext = bytes(text);
@@ -47,6 +51,8 @@ function keyOf(input: Input): { readonly row: SecretKeyRow; readonly value: Uint
 function write(world: World, app: AppRow, name: string, type: KeyType, value: Uint8Array) {
   const kind = keyKinds[type];
   const before = world.store.get<SecretKeyRow>("SELECT * FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
+  if (!before && count(world, "SELECT count(*) AS n FROM secret_keys WHERE app = ?", app.id) >= mostKeys)
+    throw refuse(400, `an app has at most ${mostKeys} secret keys, delete one first`);
   const now = world.clock.now();
   const row: SecretKeyRow = {
     app: app.id,

@@ -56,14 +56,14 @@ function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): bo
   return asked === true;
 }
 
-// ASSUMED: an App has at most 500 secrets, with values of up to 65,536 characters: every Machine is given all of them.
+// ASSUMED: an App has at most 500 secrets, with values of up to 65,536 characters, as all texts: every Machine is given all of
+// them.
 const mostSecrets = 500;
-const longestValue = 65_536;
 // ASSUMED: all values of an App together may have 2 MiB: no more fits into the environment of a process on Linux.
 const mostBytes = 2 * 2 ** 20;
 
 /** Refuses what makes too much of an App's secrets, before any is sealed. What was too much before may stay, and become less. */
-function requireFew(world: World, app: AppRow, values: Readonly<Record<string, string | null>>): void {
+function requireFitting(world: World, app: AppRow, values: Readonly<Record<string, string | null>>): void {
   const sizes = new Map(
     world.store
       .all<{
@@ -85,8 +85,6 @@ function requireFew(world: World, app: AppRow, values: Readonly<Record<string, s
 }
 
 function write(world: World, app: AppRow, name: string, value: string): SecretRow {
-  if (value.length > longestValue)
-    throw refuse(400, `invalid value of ${name}, got ${value.length} characters, must be at most ${longestValue}`);
   const before = find(world, app, name);
   const now = world.clock.now();
   const row: SecretRow = {
@@ -117,7 +115,7 @@ export const secrets: Rules<Group> = {
   update(input) {
     const { world, body } = input;
     const app = openAppOf(input);
-    requireFew(world, app, body.values);
+    requireFitting(world, app, body.values);
     for (const [name, value] of Object.entries(body.values)) {
       // ASSUMED: unsetting what is not set changes nothing.
       if (value === null) remove(world, app, name);
@@ -137,7 +135,7 @@ export const secrets: Rules<Group> = {
   set(input: Input<Group["set"]>) {
     const { world, params, body } = input;
     const app = openAppOf(input);
-    requireFew(world, app, { [params.secret_name]: body.value });
+    requireFitting(world, app, { [params.secret_name]: body.value });
     const row = write(world, app, params.secret_name, body.value);
     return { ...shown(world, row), ...nextVersion(world, app) };
   },

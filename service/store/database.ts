@@ -3,14 +3,15 @@ import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { copyStore, removeDrafts } from "./copy.ts";
+import { markFile, readMark } from "./mark.ts";
 import { keepPrivate } from "./privateFile.ts";
 import { migrations } from "./schema.ts";
 
 /** Path of the store in a data folder. */
 export const storeFile = (folder: string): string => join(folder, "service.db");
 
-/** Files SQLite keeps beside a store while it is open. */
-export const besides = (file: string): string[] => [`${file}-wal`, `${file}-shm`];
+/** Files beside a store that are about this store alone. */
+export const besides = (file: string): string[] => [`${file}-wal`, `${file}-shm`, markFile(file)];
 
 /** A data folder that cannot be used; the message says why and what to do. */
 export class StoreError extends Error {
@@ -179,6 +180,9 @@ export function open(file: string): DatabaseSync {
   let db: DatabaseSync | undefined;
   const begun = existsSync(file);
   try {
+    // Read before the store is looked at, which a service may be writing to.
+    const mark = file === ":memory:" ? undefined : readMark(file);
+    if (!begun && mark !== undefined) throw lost(file);
     if (file !== ":memory:") makePrivate(file);
     db = new DatabaseSync(file);
     // The log is copied into the store every 16 MB: at every 4 MB, as SQLite does it, a busy service would copy all the time.
@@ -188,6 +192,7 @@ export function open(file: string): DatabaseSync {
     // A step that puts a new table in the place of an old one would delete whatever refers to it.
     db.exec("PRAGMA foreign_keys = OFF");
     if (begun) requireContents(db, file);
+    requireLatest(db, file, mark);
     migrate(db, file);
     db.exec("PRAGMA foreign_keys = ON");
     return db;
@@ -217,7 +222,7 @@ export function damaged(file: string): StoreError {
   const backups = readdirSync(dirname(file)).filter((other) => /\.backup-\d+$/.test(other) && other.startsWith(name));
   const lying = backups.length === 0 ? "" : ` (beside it lies ${backups.join(", ")})`;
   return new StoreError(
-    `${file} is damaged. Put a backup in its place${lying}: move ${name}, ${name}-wal and ${name}-shm away first. With them out of the way, machines-service import takes an export, and machines-service start begins anew.`,
+    `${file} is damaged. Put a backup in its place${lying}: move ${name} and all whose name begins with ${name}- away first. With them out of the way, machines-service import takes an export, and machines-service start begins anew.`,
   );
 }
 
@@ -244,7 +249,30 @@ function requireContents(db: DatabaseSync, file: string): void {
   const beside = ["key", "token"].filter((name) => existsSync(join(dirname(file), name)));
   if (beside.length === 0) return;
   throw new StoreError(
-    `${file} is empty, and the ${beside.join(" and the ")} beside it are not: ${basename(file)}-wal, which held what was written, is lost or cut. Put it or a backup in its place; to begin anew, move ${basename(file)} away.`,
+    `${file} is empty, and the ${beside.join(" and the ")} beside it are not: ${basename(file)}-wal, which held what was written, is lost or cut. Put it or a backup in its place; to begin anew, move ${basename(file)} and all whose name begins with ${basename(file)}- away.`,
+  );
+}
+
+/** What to say when a store is gone and its mark is not. */
+function lost(file: string): StoreError {
+  const [name, mark] = [basename(file), basename(markFile(file))];
+  return new StoreError(
+    `${file} is missing, and the ${mark} beside it says that there was one. Put it or a backup in its place; to begin anew, or to go on with a backup, move ${mark} and ${name}-wal away.`,
+  );
+}
+
+/**
+ * Throws a StoreError when less is in a store than was written to it: an older copy was put in its place, or its log was
+ * removed after a part of it had been copied.
+ */
+export function requireLatest(db: DatabaseSync, file: string, mark: number | undefined): void {
+  if (mark === undefined) return;
+  const isCounted = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'written'").get();
+  const count = isCounted ? Number(db.prepare("SELECT count FROM written").get()?.["count"]) : 0;
+  if (count >= mark) return;
+  const [name, beside] = [basename(file), basename(markFile(file))];
+  throw new StoreError(
+    `${file} is older than what was written to it last: ${name}-wal is lost or cut, or a copy was put in its place. Put back what is missing; to go on with what is there, move ${beside} away.`,
   );
 }
 

@@ -312,4 +312,9 @@ export const migrations: readonly string[] = [
   CREATE INDEX snapshots_app ON snapshots (app);
   CREATE INDEX attachments_app ON attachments (app);
   `,
+  `
+  -- Grows with what is written; the mark beside the store tells how far it was.
+  CREATE TABLE written (count INTEGER NOT NULL);
+  INSERT INTO written VALUES (0);
+  `,
 ];

@@ -7,6 +7,7 @@ import {
   besides,
   damaged,
   requireKnownSchema,
+  requireLatest,
   requireWhole,
   sqliteCode,
   Store,
@@ -14,6 +15,7 @@ import {
   storeFile,
 } from "./database.ts";
 import { lockData } from "./lock.ts";
+import { readMark } from "./mark.ts";
 import { keepPrivate, syncFile, syncFolder, writePrivately } from "./privateFile.ts";
 import { tokenFile } from "./tokenFile.ts";
 import { addToken } from "./tokens.ts";
@@ -36,7 +38,9 @@ export function exportStore(folder: string, file: string): void {
   if (existsSync(file)) throw new StoreError(`${file} is there already; choose another name`);
   let db: DatabaseSync | undefined;
   try {
+    const mark = readMark(store);
     db = new DatabaseSync(store, { readOnly: true });
+    requireLatest(db, store, mark);
     copyStore(db, file, (copy) => {
       copy.exec("CREATE TABLE export (name TEXT PRIMARY KEY, value TEXT)");
       const add = copy.prepare("INSERT INTO export VALUES (?, ?)");

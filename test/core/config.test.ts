@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readConfig } from "../../provider/core/config.ts";
+import { exposureOf, readConfig } from "../../provider/core/config.ts";
 
 const read = (stack: Record<string, string>, env: Record<string, string> = {}) => readConfig((key) => stack[key], env);
 const valid = { endpoint: "http://127.0.0.1:4280", token: "t0ken" };
@@ -50,6 +50,35 @@ describe("configuration", () => {
   test("a token with a scheme word in it is one token", () => {
     expect(read({ ...valid, token: "Scheme abc_def" }).token).toBe("Scheme abc_def");
   });
+
+  const exposed = (endpoint: string): string | undefined => exposureOf(read({ ...valid, endpoint }));
+
+  test.each([
+    "http://machines.example.com",
+    "HTTP://Machines.Example.com/v1",
+    "http://10.0.0.7:4280",
+    "http://localhost.example.com",
+    "http://127.0.0.1.example.com",
+    "http://[2001:db8::1]:4280",
+    "http://[::ffff:10.0.0.7]",
+  ])("a token that would go to %s is warned of, and not quoted", (endpoint) => {
+    expect(exposed(endpoint)).toMatch(/^the token from machines:token goes to http:\/\/\S+ unencrypted/);
+    expect(exposed(endpoint)).not.toContain(valid.token);
+  });
+
+  test.each([
+    "https://machines.example.com",
+    "http://localhost:4280",
+    "http://service.localhost",
+    "http://127.0.0.1",
+    "http://127.1.2.3",
+    "http://127.1",
+    "http://0.0.0.0:1",
+    "http://[::1]:4280",
+    "http://[::]:4280",
+    "http://[::ffff:127.0.0.1]",
+    "local",
+  ])("nothing is to be said of %s", (endpoint) => expect(exposed(endpoint)).toBeUndefined());
 
   test("local needs no token, a URL does", () => {
     expect(read({ endpoint: "local" })).toMatchObject({ endpoint: "local", token: undefined });

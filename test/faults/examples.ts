@@ -101,6 +101,17 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
       same(),
     ),
   ],
+  // Removed in the same up, the database may only be deleted by `--target` first: the engine asks about it as the state has it.
+  "another plan of a cluster whose database leaves the program": [
+    story(
+      [
+        slot("PostgresCluster", { pick: 2, life: [0, 3, 0, 0] }),
+        slot("PostgresDatabase", { isGuarded: true, life: [0, null, null, null] }),
+      ],
+      up(),
+      up(),
+    ),
+  ],
   // The extension goes with the database, although nothing of its own has changed.
   "a database that is replaced under its name, with what is in it": [
     story(

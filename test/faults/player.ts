@@ -309,7 +309,8 @@ class Run {
       const held = this.#stack.resources.filter((kept) => kept.mark === undefined && isGuarded(kept));
       const isAsked = ({ name, aliases: olds = [] }: Declared) =>
         held.some((kept) => kept.name === name || olds.includes(kept.name));
-      const targets = allowed.filter(isAsked).map(({ name }) => name);
+      const removed = held.filter((kept) => !isDeclared(kept));
+      const targets = [...allowed.filter(isAsked), ...removed].map(({ name }) => name);
       await this.#upTo(allowed, noTrouble, { asked: { targets } });
       report = await this.#upTo(this.#program);
     }

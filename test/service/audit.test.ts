@@ -71,11 +71,15 @@ test("a path that is none of the interface has no operation", async () => {
   expect(service.audit.after(0).at(-1)).toMatchObject({ operation: null, path: "/v1/nowhere", status: 404 });
 });
 
+const entryOf = (path: string) => ({
+  ...{ at: 0, id: "", operation: null, method: "GET", path, status: 200, org: null, owner: null },
+  ...{ nonce: false, lease: null, faults: [] },
+});
+
 test("the newest entries are kept, and their numbers never skip", () => {
   const audit = new Audit(3);
   audit.keep();
-  const entry = { at: 0, id: "", operation: null, method: "GET", status: 200, org: null, owner: null } as const;
-  const add = (path: string) => audit.add({ ...entry, path, nonce: false, lease: null, faults: [] });
+  const add = (path: string) => audit.add(entryOf(path));
   expect([audit.first, audit.last, audit.after(0)]).toEqual([1, 0, []]);
   for (const path of ["a", "b", "c", "d", "e"]) add(path);
   const paths = (after: number, limit?: number) => audit.after(after, limit).map(({ seq, path }) => `${seq}${path}`);
@@ -84,6 +88,30 @@ test("the newest entries are kept, and their numbers never skip", () => {
   expect(paths(3)).toEqual(["4d", "5e"]);
   expect(paths(0, 2)).toEqual(["3c", "4d"]);
   expect(paths(5)).toEqual([]);
+});
+
+test("entries of long ago are as those of now, wherever one begins to read", () => {
+  const audit = new Audit(2500);
+  audit.add({ ...entryOf("uncounted"), at: 0 });
+  audit.keep();
+  const added = Array.from({ length: 4321 }, (_, i) => ({
+    ...entryOf(`/v1/é/${i}`),
+    status: i % 3 === 0 ? null : 200,
+    faults: i % 5 === 0 ? ["f1", "f2"] : [],
+  }));
+  for (const [i, entry] of added.entries()) {
+    audit.add(entry);
+    const kept = Math.min(i + 1, 2500);
+    if (i % 97 === 0 || i > 4300) expect([audit.first, audit.last]).toEqual([i + 3 - kept, i + 2]);
+  }
+  const all = added.map((entry, i) => ({ seq: i + 2, ...entry })).slice(-2500);
+  expect(audit.after(0)).toEqual(all);
+  for (const begin of [1821, 1822, 1823, 2000, 2001, 2002, 3001, 4000, 4321, 4322, 9999]) {
+    const rest = all.filter(({ seq }) => seq > begin);
+    expect([begin, audit.after(begin)]).toEqual([begin, rest]);
+    expect([begin, audit.after(begin, 1300)]).toEqual([begin, rest.slice(0, 1300)]);
+  }
+  expect(audit.after(0, 0)).toEqual([]);
 });
 
 test("nothing is kept before somebody wants it, and the numbers go on all the same", async () => {

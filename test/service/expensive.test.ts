@@ -97,10 +97,10 @@ test("F48 an expression of placements has an end", async () => {
   const answer = await ask("any,".repeat(100_000));
   expect([answer.status, answer.body.error]).toEqual([
     400,
-    "invalid region, got 400000 characters, must not be longer than 65536 characters",
+    "invalid region, got 400000 characters, must not be longer than 1000 characters",
   ]);
   expect((await ask("any,".repeat(251))).body.error).toBe(
-    "invalid region, got 1004 characters, must not be longer than 1000",
+    "invalid region, got 1004 characters, must not be longer than 1000 characters",
   );
 });
 

@@ -1,6 +1,5 @@
 // A process that is killed at a single write: what was answered is there afterwards, nothing is half there, and what was
 // under way goes on (F28). KILL_STRIDE=1 tries every write; the test takes a few of them.
-import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,18 +7,10 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, expect, test } from "vitest";
 import { createService } from "../../service/index.ts";
 import { steps } from "../../service/lifecycle/machineStates.ts";
-import { wholeTest } from "../support/patience.mts";
+import { killAtEach, killTimeout } from "./killAtEach.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "machines-kill-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-const program = join(__dirname, "scriptedRun.ts");
-const command = (data: string, ...more: string[]): string[] => [
-  "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
-  program,
-  data,
-  ...more,
-];
 
 interface Answered {
   readonly method: string;
@@ -27,7 +18,7 @@ interface Answered {
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests reach into answers freely
 }
 
-const linesOf = (text: string): (Answered & { readonly writes: number })[] =>
+const linesOf = (text: string): Answered[] =>
   text
     .split("\n")
     .filter((line) => line.endsWith("}"))
@@ -98,26 +89,18 @@ function checkFile(data: string): void {
 
 test(
   "F28 killed at a write, everything that was answered is there and nothing is half there",
-  // All of the writes are an hour's work.
-  { timeout: process.env["KILL_STRIDE"] === undefined ? wholeTest : 24 * wholeTest },
+  {
+    timeout: killTimeout,
+  },
   async () => {
-    const whole = join(folder, "whole");
-    const { writes } = linesOf(execFileSync(process.execPath, command(whole), { encoding: "utf8" })).at(-1) as {
-      writes: number;
-    };
-    await verify(whole, []);
-    expect(writes).toBeGreaterThan(100);
-    // A stride that is no divisor of anything, so that it falls on all kinds of statements.
-    const stride = Number(process.env["KILL_STRIDE"] ?? Math.floor(writes / 10) + 1);
-    for (let nth = 1 + (stride > 1 ? 7 : 0); nth <= writes; nth += stride) {
-      for (const when of stride === 1 ? ["before"] : ["before", "after"]) {
-        const data = join(folder, `${nth}-${when}`);
-        const { stdout, signal } = spawnSync(process.execPath, command(data, String(nth), when), { encoding: "utf8" });
-        expect([nth, when, signal]).toEqual([nth, when, "SIGKILL"]);
-        await verify(data, linesOf(stdout));
+    const writes = await killAtEach(folder, {
+      program: "scriptedRun.ts",
+      kills: 10,
+      async verify(data, printed) {
+        await verify(data, linesOf(printed));
         checkFile(data);
-        rmSync(data, { recursive: true, force: true });
-      }
-    }
+      },
+    });
+    expect(writes).toBeGreaterThan(100);
   },
 );

@@ -50,6 +50,60 @@ test("an App has no more than 500 addresses", async () => {
   expect([answer.status, answer.body.error]).toEqual([422, "Validation failed: an app has at most 500 IP addresses"]);
 });
 
+test("an App has no more than 500 secret keys; one that is there can be replaced", async () => {
+  const { call } = await withApp();
+  const generate = (name: string) => call("POST", `/apps/web/secretkeys/${name}/generate`, { type: "hs256" });
+  for (let i = 0; i < 500; i++) expect((await generate(`k${i}`)).status).toBe(201);
+  const value = Buffer.alloc(32).toString("base64");
+  for (const answer of [
+    await generate("more"),
+    await call("POST", "/apps/web/secretkeys/more", { type: "hs256", value }),
+  ])
+    expect([answer.status, answer.body.error]).toEqual([400, "an app has at most 500 secret keys, delete one first"]);
+  expect((await generate("k0")).status).toBe(201);
+  expect((await call("DELETE", "/apps/web/secretkeys/k1")).status).toBe(200);
+  expect((await generate("more")).status).toBe(201);
+});
+
+/** A cluster that is ready. */
+async function withCluster() {
+  const app = await withApp();
+  const body = { org_slug: "personal", region: "fra", plan: "basic" };
+  const { id } = (await app.call("POST", "/postgres", body)).body.data;
+  return { ...app, cluster: `/postgres/${id}` };
+}
+
+test.each([
+  ["databases", (name: string) => ({ name })],
+  ["users", (username: string) => ({ username, role: "reader" })],
+])("a cluster has no more than 100 %s, and one of them can give way", async (list, bodyOf) => {
+  const { call, cluster } = await withCluster();
+  const create = (name: string) => call("POST", `${cluster}/${list}`, bodyOf(name));
+  const { length } = (await call("GET", `${cluster}/${list}`)).body.data;
+  for (let i = length; i < 100; i++) expect((await create(`n${i}`)).status).toBeLessThan(300);
+  const answer = await create("more");
+  expect([answer.status, answer.body.error]).toEqual([422, `a cluster has at most 100 ${list}, delete one first`]);
+  expect((await create("n50")).status).toBe(409);
+  expect((await call("DELETE", `${cluster}/${list}/n50`)).status).toBeLessThan(300);
+  expect((await create("more")).status).toBeLessThan(300);
+});
+
+test("the latest 100 backups of a cluster are kept, whatever the others have", async () => {
+  const { call, cluster } = await withCluster();
+  const other = (await call("POST", `${cluster}/fork`, {})).body.data.id;
+  const backUp = async (path: string): Promise<string> =>
+    (await call("POST", `${path}/backups`, { type: "full" })).body.data.id;
+  const listed = async (path: string): Promise<string[]> =>
+    (await call("GET", `${path}/backups`)).body.data.map(({ id }: { id: string }) => id);
+  const ofOther = await backUp(`/postgres/${other}`);
+  const made: string[] = [];
+  for (let i = 0; i < 103; i++) made.unshift(await backUp(cluster));
+  expect(await listed(cluster)).toEqual(made.slice(0, 100));
+  expect(await listed(`/postgres/${other}`)).toEqual([ofOther]);
+  expect((await call("POST", `${cluster}/restore`, { backup_id: made[102] })).status).toBe(404);
+  expect((await call("POST", `${cluster}/restore`, { backup_id: made[99] })).status).toBeLessThan(300);
+});
+
 test("when every address is taken the answer is a refusal", async () => {
   const { call, service } = await withApp();
   const { ids } = service.world;

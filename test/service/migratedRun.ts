@@ -3,18 +3,9 @@
 import { writeSync } from "node:fs";
 import { DatabaseSync, StatementSync, type SQLInputValue } from "node:sqlite";
 import { createService } from "../../service/index.ts";
+import { counted, countedSoFar } from "./killedSelf.ts";
 
-const [data = "", count = "0", when = "before"] = process.argv.slice(2);
-const fatal = Number(count);
-let statements = 0;
-
-function counted<T>(act: () => T): T {
-  statements++;
-  if (when === "before" && statements === fatal) process.kill(process.pid, "SIGKILL");
-  const result = act();
-  if (statements === fatal) process.kill(process.pid, "SIGKILL");
-  return result;
-}
+const [data = ""] = process.argv.slice(2);
 
 const run = StatementSync.prototype.run;
 StatementSync.prototype.run = function (this: StatementSync, ...values: SQLInputValue[]) {
@@ -42,5 +33,5 @@ DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {
 
 void (async () => {
   await createService({ data, delays: "none" }).close();
-  writeSync(1, `${statements}\n`);
+  writeSync(1, `${countedSoFar()}\n`);
 })();

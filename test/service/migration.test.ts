@@ -1,13 +1,12 @@
 // A data folder of before is brought up to date with everything in it, also when that is cut short (F28, F46). KILL_STRIDE=1
 // tries every statement; the test takes a few of them.
-import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, expect, test } from "vitest";
 import { createService } from "../../service/index.ts";
-import { wholeTest } from "../support/patience.mts";
+import { killAtEach, killTimeout } from "./killAtEach.ts";
 import { held, writeOldFolder } from "./oldFolder.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "machines-migration-"));
@@ -60,7 +59,7 @@ async function verify(data: string): Promise<void> {
 }
 
 test("F46 a data folder with large values inside its rows opens with everything in it, and is kept as it was", async () => {
-  const data = join(folder, "whole");
+  const data = join(folder, "kept");
   writeOldFolder(data);
   await verify(data);
   const backup = new DatabaseSync(join(data, "service.db.backup-2"), { readOnly: true });
@@ -70,33 +69,21 @@ test("F46 a data folder with large values inside its rows opens with everything 
 
 test(
   "F28 F46 killed at a statement of it, the folder opens with everything in it and nothing lies about",
-  { timeout: process.env["KILL_STRIDE"] === undefined ? wholeTest : 24 * wholeTest },
+  {
+    timeout: killTimeout,
+  },
   async () => {
     const old = join(folder, "old");
     writeOldFolder(old);
-    const program = join(__dirname, "migratedRun.ts");
-    const command = (data: string, ...more: string[]): string[] => [
-      "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
-      program,
-      data,
-      ...more,
-    ];
-    const copy = (name: string): string => {
-      const data = join(folder, name);
-      cpSync(old, data, { recursive: true });
-      return data;
-    };
-    const statements = Number(execFileSync(process.execPath, command(copy("counted")), { encoding: "utf8" }));
+    const statements = await killAtEach(folder, {
+      program: "migratedRun.ts",
+      kills: 5,
+      prepare: (data) => cpSync(old, data, { recursive: true }),
+      async verify(data) {
+        await verify(data);
+        expect(readdirSync(data).filter((name) => /\d/.test(name))).toEqual(["service.db.backup-2"]);
+      },
+    });
     expect(statements).toBeGreaterThan(50);
-    const stride = Number(process.env["KILL_STRIDE"] ?? Math.floor(statements / 9) + 1);
-    for (let nth = 1 + (stride > 1 ? 4 : 0); nth <= statements; nth += stride) {
-      const when = nth % 2 === 0 ? "before" : "after";
-      const data = copy(`${nth}`);
-      const { signal } = spawnSync(process.execPath, command(data, String(nth), when), { encoding: "utf8" });
-      expect([nth, when, signal]).toEqual([nth, when, "SIGKILL"]);
-      await verify(data);
-      expect(readdirSync(data).filter((name) => /\d/.test(name))).toEqual(["service.db.backup-2"]);
-      rmSync(data, { recursive: true, force: true });
-    }
   },
 );

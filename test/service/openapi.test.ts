@@ -1,42 +1,13 @@
 // The description of the service: valid by the rules of OpenAPI, and true of what the service takes and answers.
 import SwaggerParser from "@apidevtools/swagger-parser";
-import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import addFormats from "ajv-formats";
 import { describe, expect, test } from "vitest";
-import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
 import { docsPage } from "../../service/docsPage.ts";
 import { ManualClock } from "../../service/index.ts";
 import { openapi } from "../../service/openapi.ts";
-import type { DescribedOperation, OpenApi } from "../../service/openapiTypes.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { withApp } from "./client.ts";
-
-const document = openapi({ strict: false });
-const rows: readonly Operation[] = Object.values(contract).flatMap((group): Operation[] => Object.values(group));
-
-const operationOf = ({ path, method }: Operation, { paths }: OpenApi = document): DescribedOperation => {
-  const found = paths[path]?.[method.toLowerCase()];
-  if (!found) throw new Error(`${method} ${path} is not described`);
-  return found;
-};
-
-/** Compiles the schemas of a document, each by where it stands. */
-function schemasOf(described: OpenApi): (pointer: string) => ValidateFunction {
-  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true });
-  addFormats.default(ajv);
-  ajv.addSchema(described, "doc");
-  return (pointer) => ajv.compile({ $ref: `doc#${pointer}` });
-}
-
-const step = (name: string): string =>
-  name.replaceAll("~", "~0").replaceAll("/", "~1").replaceAll("{", "%7B").replaceAll("}", "%7D");
-const validator = schemasOf(document);
-const at = ({ path, method }: Operation, ...more: string[]): string =>
-  ["/paths", step(path), method.toLowerCase(), ...more].join("/");
-const bodyOf = (row: Operation): ValidateFunction => validator(at(row, "requestBody/content/application~1json/schema"));
-const answerOf = (row: Operation, status: number): ValidateFunction =>
-  validator(at(row, `responses/${status}/content/application~1json/schema`));
+import { answerOf, at, bodyOf, document, operationOf, rows, schemasOf, validator } from "./description.ts";
 
 test.each([false, true])("it is valid OpenAPI 3.1 (strict: %s)", async (strict) => {
   const described = structuredClone(openapi({ strict }));

@@ -3,22 +3,16 @@
 import { writeSync } from "node:fs";
 import { StatementSync, type SQLInputValue } from "node:sqlite";
 import { createService, seededRandom } from "../../service/index.ts";
+import { counted, countedSoFar } from "./killedSelf.ts";
 
-const [data = "", count = "0", when = "before"] = process.argv.slice(2);
-const fatal = Number(count);
-let writes = 0;
+const [data = ""] = process.argv.slice(2);
 
 const run = StatementSync.prototype.run;
-function counted(this: StatementSync, ...values: SQLInputValue[]) {
-  writes++;
-  if (when === "before" && writes === fatal) process.kill(process.pid, "SIGKILL");
-  const result = run.apply(this, values as never);
-  if (writes === fatal) process.kill(process.pid, "SIGKILL");
-  return result;
-}
-StatementSync.prototype.run = counted as typeof run;
+StatementSync.prototype.run = function (this: StatementSync, ...values: SQLInputValue[]) {
+  return counted(() => run.apply(this, values as never));
+} as typeof run;
 
-const say = (line: object): void => void writeSync(1, `${JSON.stringify(line)}\n`);
+const say = (line: unknown): void => void writeSync(1, `${JSON.stringify(line)}\n`);
 
 async function script(): Promise<void> {
   const service = createService({ data, delays: "none", random: seededRandom("scripted") });
@@ -44,7 +38,7 @@ async function script(): Promise<void> {
   await call("DELETE", at);
   await call("DELETE", "/apps/web/secrets/TWO");
   await service.close();
-  say({ writes });
+  say(countedSoFar());
 }
 
 void script();

@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { readMark } from "../../service/store/mark.ts";
 import { machineText } from "../../service/rules/machineAnswer.ts";
 import {
   createService,
@@ -152,6 +153,36 @@ test("F28 what is answered is on the disk: every commit is synced", () => {
   const { store } = service.world;
   expect(store.get("PRAGMA synchronous")).toEqual({ synchronous: 2 });
   expect(store.get("PRAGMA journal_mode")).toEqual({ journal_mode: "wal" });
+});
+
+test("F28 the mark of a store counts once a second at most, and only what is on the disk", async () => {
+  const data = folder();
+  const clock = new ManualClock();
+  const { call, service } = open({ data, clock, delays: "none" });
+  const { store } = service.world;
+  const marks = () => [
+    readMark(join(data, "service.db")),
+    store.get<{ count: number }>("SELECT count FROM written")?.count,
+  ];
+  const write = async (name: string) => (await call("POST", "/apps", { name, org_slug: "personal" })).status;
+  expect(await write("one")).toBe(201);
+  const [first = 0] = marks();
+  expect(marks()).toEqual([first, first]);
+  for (const name of ["two", "two", "three"]) await write(name);
+  clock.advance(999);
+  expect([await write("four"), ...marks()]).toEqual([201, first, first]);
+  clock.advance(1);
+  const { hooks } = store;
+  store.hooks = {
+    ...hooks,
+    beforeCommit() {
+      hooks.beforeCommit();
+      throw new Error("the disk is gone");
+    },
+  };
+  expect([await write("five"), ...marks()]).toEqual([500, first, first]);
+  store.hooks = hooks;
+  expect([await write("five"), ...marks()]).toEqual([201, first + 1, first + 1]);
 });
 
 test("F28 a new service does not go by the address of one that was killed", async () => {

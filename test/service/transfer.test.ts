@@ -258,7 +258,7 @@ test("a backup in the place of a damaged store brings back what it held", async 
   expect([code, err]).toEqual([1, expect.stringContaining(`${store} is damaged. Put a backup in its place`)]);
   expect(err).toContain("(beside it lies service.db.backup-1)");
   expect(err.trim().split("\n")).toHaveLength(1);
-  for (const end of ["", "-wal", "-shm"]) rmSync(store + end, { force: true });
+  for (const end of ["", "-wal", "-shm", "-mark"]) rmSync(store + end, { force: true });
   writeFileSync(store, readFileSync(join(data, "service.db.backup-1")));
   const service = createService({ data });
   expect((await ask(service, "GET", "/apps/web")).status).toBe(200);
@@ -273,7 +273,7 @@ test("an export in the place of a damaged store brings everything back, secrets 
   writeFileSync(join(data, "service.db"), Buffer.alloc(8192, "garbage"));
   expect((await command(["export", `${file}-2`, "--data", data])).err).toContain("service.db is damaged");
   expect(existsSync(`${file}-2`)).toBe(false);
-  for (const end of ["", "-wal", "-shm"]) rmSync(join(data, `service.db${end}`), { force: true });
+  for (const end of ["", "-wal", "-shm", "-mark"]) rmSync(join(data, `service.db${end}`), { force: true });
   expect(await command(["import", file, "--data", data])).toMatchObject({ code: 0, err: "" });
   expect(await held(data)).toEqual({ token, value: secret, machine: "one" });
 });
@@ -291,10 +291,58 @@ test("F46 a store whose log is lost is refused with a sentence, not begun anew w
     const { code, err } = await command(["start", "--data", copied, "--listen", "127.0.0.1:0"]);
     expect([lose, code, err.trim().split("\n").length]).toEqual([lose, 1, 1]);
     expect(err).toContain("service.db is empty, and the key and the token beside it are not: service.db-wal");
-    expect(err).toContain("to begin anew, move service.db away");
+    expect(err).toContain("to begin anew, move service.db and all whose name begins with service.db- away");
     for (const name of readdirSync(copied)) if (name.startsWith("service.db")) rmSync(join(copied, name));
     await createService({ data: copied }).close();
   }
+});
+
+test("F28 a store whose log was removed after a part of it had been copied is not served as if nothing were missing", async () => {
+  const data = folder();
+  const running = createService({ data, delays: "none" });
+  await ask(running, "POST", "/apps", { name: "first", org_slug: "personal" });
+  await running.close(); // copies the log
+  const again = createService({ data, delays: "none" });
+  await ask(again, "POST", "/apps", { name: "second", org_slug: "personal" });
+  const all = ["service.db", "service.db-wal", "service.db-mark", "key", "token"];
+  const copyOf = (...names: string[]): string => {
+    const copied = folder();
+    mkdirSync(copied, { recursive: true });
+    for (const name of names) copyFileSync(join(data, name), join(copied, name));
+    return copied;
+  };
+  const [whole, cut, bare] = [copyOf(...all), copyOf(...all.filter((name) => !name.endsWith("-wal"))), copyOf(...all)];
+  await again.close();
+
+  const served = createService({ data: whole });
+  expect((await ask(served, "GET", "/apps/second")).status).toBe(200);
+  await served.close();
+
+  const older =
+    "service.db is older than what was written to it last: service.db-wal is lost or cut, or a copy was put in its place.";
+  for (const words of [
+    ["start", "--data", cut, "--listen", "127.0.0.1:0"],
+    ["token", "list", "--data", cut],
+    ["export", join(cut, "../all.machines"), "--data", cut],
+  ]) {
+    const { code, err } = await command(words);
+    expect([words[0], code, err.trim().split("\n").length, err]).toEqual([
+      words[0],
+      1,
+      1,
+      expect.stringContaining(older),
+    ]);
+  }
+  rmSync(join(cut, "service.db-mark"));
+  const goneOn = createService({ data: cut });
+  expect((await ask(goneOn, "GET", "/apps/first")).status).toBe(200);
+  expect((await ask(goneOn, "GET", "/apps/second")).status).toBe(404);
+  await goneOn.close();
+
+  rmSync(join(bare, "service.db"));
+  const { code, err } = await command(["start", "--data", bare, "--listen", "127.0.0.1:0"]);
+  expect([code, err]).toEqual([1, expect.stringContaining("service.db is missing, and the service.db-mark beside it")]);
+  expect(existsSync(join(bare, "service.db"))).toBe(false);
 });
 
 test("F46 a lock with other content is refused with a sentence", async () => {

@@ -1,0 +1,41 @@
+// What the service describes itself as, for the tests that hold it to that.
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { contract } from "../../api/index.ts";
+import type { Operation } from "../../api/operation.ts";
+import { openapi } from "../../service/openapi.ts";
+import type { DescribedOperation, OpenApi } from "../../service/openapiTypes.ts";
+
+/** The description of a service that takes fields it does not know. */
+export const document = openapi({ strict: false });
+/** Every operation of the interface. */
+export const rows: readonly Operation[] = Object.values(contract).flatMap((group): Operation[] => Object.values(group));
+
+/** How an operation is described. */
+export const operationOf = ({ path, method }: Operation, { paths }: OpenApi = document): DescribedOperation => {
+  const found = paths[path]?.[method.toLowerCase()];
+  if (!found) throw new Error(`${method} ${path} is not described`);
+  return found;
+};
+
+/** Compiles the schemas of a document, each by where it stands. */
+export function schemasOf(described: OpenApi): (pointer: string) => ValidateFunction {
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true });
+  addFormats.default(ajv);
+  ajv.addSchema(described, "doc");
+  return (pointer) => ajv.compile({ $ref: `doc#${pointer}` });
+}
+
+const step = (name: string): string =>
+  name.replaceAll("~", "~0").replaceAll("/", "~1").replaceAll("{", "%7B").replaceAll("}", "%7D");
+/** Compiles a schema of that description. */
+export const validator = schemasOf(document);
+/** Where in the description something of an operation stands. */
+export const at = ({ path, method }: Operation, ...more: string[]): string =>
+  ["/paths", step(path), method.toLowerCase(), ...more].join("/");
+/** Whether a body is described. */
+export const bodyOf = (row: Operation): ValidateFunction =>
+  validator(at(row, "requestBody/content/application~1json/schema"));
+/** Whether an answer is described. */
+export const answerOf = (row: Operation, status: number): ValidateFunction =>
+  validator(at(row, `responses/${status}/content/application~1json/schema`));
