@@ -105,11 +105,11 @@ export const examples: Readonly<Record<string, readonly Scenario[]>> = {
   "another plan of a cluster whose database leaves the program": [
     story(
       [
-        slot("PostgresCluster", { pick: 2, life: [0, 3, 0, 0] }),
+        slot("PostgresCluster", { pick: 1, life: [0, 3, 0, 0] }),
         slot("PostgresDatabase", { isGuarded: true, life: [0, null, null, null] }),
       ],
       up(),
-      up(),
+      up({}, 1),
     ),
   ],
   // The extension goes with the database, although nothing of its own has changed.
