@@ -12,7 +12,7 @@ import Fastify, {
 import { contract } from "../api/index.ts";
 import type { Operation } from "../api/operation.ts";
 import type { Audit, Standing } from "./audit.ts";
-import { connectionLimits, endWith, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
+import { connectionLimits, endWith, inSlices, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "./faults.ts";
 import { gatekeeper } from "./gate.ts";
 import { strikeAfter, strikeBefore, type Outgoing, type Struck } from "./injected.ts";
@@ -120,7 +120,7 @@ export function createServer({ log, requestId, tls, limits = connectionLimits() 
     ...(tls ? { https: tls as unknown as null } : {}),
     forceCloseConnections: "idle",
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
-    clientErrorHandler: badConnection,
+    clientErrorHandler: badConnections(),
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body: Buffer, done) => {
@@ -353,16 +353,22 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 
 // What is not HTTP, or is beyond all measure, never becomes a request. ASSUMED: a path beyond 16 KiB is 414, headers beyond
 // that are 431.
-function badConnection(this: FastifyInstance, error: ConnectionError, socket: Socket): void {
-  // A client whose TLS handshake failed cannot read an answer.
-  const isHttp = error.code === "ERR_HTTP_REQUEST_TIMEOUT" || error.code?.startsWith("HPE_");
-  if (!isHttp || !socket.writable) return void socket.destroy();
-  const status = connectionStatus(error);
-  const body = JSON.stringify({ error: status.slice(4).toLowerCase() });
-  endWith(
-    socket,
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
-  );
+function badConnections(): (error: ConnectionError, socket: Socket) => void {
+  const expire = inSlices<() => void>((end) => end());
+  return (error, socket) => {
+    // A client whose TLS handshake failed cannot read an answer.
+    const isLate = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+    const isHttp = isLate || error.code?.startsWith("HPE_");
+    if (!isHttp || !socket.writable) return void socket.destroy();
+    const status = connectionStatus(error);
+    const body = JSON.stringify({ error: status.slice(4).toLowerCase() });
+    const head = `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close`;
+    const end = (): void => {
+      if (socket.writable) endWith(socket, `${head}\r\n\r\n${body}`);
+    };
+    if (isLate) expire(end);
+    else end();
+  };
 }
 
 function connectionStatus({ code, rawPacket }: ConnectionError): string {
