@@ -241,12 +241,15 @@ async function handle(
     query: valid.query,
     body: valid.body,
     nonce: nonceOf(request),
-    signal: row.held ? goneSignal(reply) : neverGone,
+    onGone: (leave: () => void) => void reply.raw.once("close", leave),
   } as Input;
   if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
   let answer: unknown;
-  if (row.method === "GET") answer = rule(input);
-  else {
+  if (row.method === "GET") {
+    answer = rule(input);
+    // It may have seen what others wrote and what is not durable yet.
+    if (store.unsettled) await store.unsettled;
+  } else {
     answer = await store.write(() => {
       if (row.lease === "guarded") {
         const machine = machineOf(input);
@@ -256,8 +259,6 @@ async function handle(
       return rule(input);
     });
   }
-  // A reader may have seen what others wrote and what is not durable yet.
-  if (store.unsettled) await store.unsettled;
   if (answer instanceof Later) answer = await answer.find();
   const { status = row.status, headers, body } = answer instanceof Reply ? answer : { headers: {}, body: answer };
   const late = met(options, row, request, "after");
@@ -301,14 +302,6 @@ const textOf = (answer: unknown): string | undefined =>
 function nonceOf({ headers }: FastifyRequest): string | undefined {
   const nonce = headers["svc-machine-lease-nonce"] || headers["fly-machine-lease-nonce"];
   return typeof nonce === "string" && nonce !== "" ? nonce : undefined;
-}
-
-const neverGone = new AbortController().signal;
-
-function goneSignal(reply: FastifyReply): AbortSignal {
-  const controller = new AbortController();
-  reply.raw.once("close", () => controller.abort());
-  return controller.signal;
 }
 
 /** ASSUMED: fields that are not known are passed over, kept inside `config`, and named in the log; a strict service refuses them with 400, for databases with 422. */

@@ -108,7 +108,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const limits = connectionLimits(options.connections);
     const requestId = (): string => `${boot}-${(++count).toString(36).padStart(6, "0")}`;
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
-    const waits = new Waits(clock, mostHeld(limits));
+    const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     const world = createWorld(store, folder, clock, random, delays, options, app.log, waits);
     const token = ownToken(store, folder, world.ids, clock.now());
     const faults = new Faults();

@@ -71,8 +71,8 @@ export interface Input<Row extends Omit<Operation, "id"> = Operation> {
   readonly body: Row extends { readonly body: infer B extends z.ZodType } ? z.infer<B> : unknown;
   /** What came in the lease header. */
   readonly nonce: string | undefined;
-  /** Aborted when the client has gone; only held requests look at it. */
-  readonly signal: AbortSignal;
+  /** Calls back once the client has gone, or has its answer. */
+  readonly onGone: (leave: () => void) => void;
 }
 
 type Body<Row> = Row extends { readonly answer: infer A extends z.ZodType }
