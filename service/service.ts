@@ -237,7 +237,7 @@ function createWorld(
     regions: new Map(roomy),
     nearest: options.nearest ?? nearest,
     machineTexts: new Kept((text) => text.length, 32 * mi),
-    configTexts: new Kept((text) => text.length, 16 * mi),
+    configs: new Kept(({ weight }) => weight, 16 * mi),
     appRows: new KeptRows((app) => rowWeight + app.network.length + (app.role?.length ?? 0), 8 * mi),
     machineRows: new Kept((machine) => rowWeight + machine.image_ref.length + (machine.metadata?.length ?? 0), 16 * mi),
     log,
@@ -250,7 +250,7 @@ function createWorld(
     },
     undone() {
       world.machineTexts.clear();
-      world.configTexts.clear();
+      world.configs.clear();
       world.appRows.clear();
       world.machineRows.clear();
     },

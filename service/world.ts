@@ -2,6 +2,7 @@
 import type { FastifyBaseLogger } from "fastify";
 import type { MovableClock } from "./lifecycle/clock.ts";
 import type { Delays } from "./lifecycle/delays.ts";
+import type { StoredConfig } from "./lifecycle/machines.ts";
 import type { Timers } from "./lifecycle/timers.ts";
 import type { Waits } from "./lifecycle/waits.ts";
 import type { Ids, RandomBytes } from "./ids.ts";
@@ -31,8 +32,8 @@ export interface World {
   readonly nearest: string;
   /** Answers for Machines as JSON text, until something about the Machine changes. */
   readonly machineTexts: Kept<string>;
-  /** Configurations as JSON text, by Machine and version. */
-  readonly configTexts: Kept<string>;
+  /** Configurations, by Machine and version. */
+  readonly configs: Kept<StoredConfig>;
   /** Apps by name. */
   readonly appRows: KeptRows<AppRow>;
   /** Machines by id. */

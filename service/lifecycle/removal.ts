@@ -81,7 +81,7 @@ function removeSome(world: World, owner: "app" | "cluster", id: string, parts: r
         if (units >= unitsAtOnce) return false;
         units += found.units;
         more?.(world, found.key);
-        if (found.subject !== null) store.run("DELETE FROM timers WHERE subject = ?", found.subject);
+        if (found.subject !== null) world.timers.cancel(found.subject);
         store.run(`DELETE FROM ${table} WHERE ${owner} = ? AND ${key} = ?`, id, found.key);
       }
   }

@@ -21,7 +21,7 @@ export const machineText = (world: World, id: string): string => findMachineText
 function newText(world: World, id: string): string | undefined {
   const machine = findMachine(world, id);
   if (!machine) return undefined;
-  const config = withMetadata(storedConfig(world, machine), machine.metadata);
+  const config = withMetadata(storedConfig(world, machine).text, machine.metadata);
   const events = latestEvents(world, id, eventsShown).map(eventText).join(",");
   return `${head(machine)},"config":${config},"events":[${events}],"checks":${checksText(config, machine)},"host_status":"ok"}`;
 }
@@ -58,10 +58,10 @@ export const leaseMember = (lease: LeaseRow | undefined): object =>
 
 type ShownEvent = Pick<EventRow, "id" | "type" | "status" | "source" | "timestamp" | "request">;
 
-/** The latest events, newest first. */
+/** The latest events, newest first. A plain `LIMIT ?` would have SQLite compile the statement again for every call. */
 export const latestEvents = (world: World, id: string, limit: number): ShownEvent[] =>
   world.store.all<ShownEvent>(
-    "SELECT id, type, status, source, timestamp, request FROM events WHERE machine = ? ORDER BY id DESC LIMIT ?",
+    "SELECT id, type, status, source, timestamp, request FROM events WHERE machine = ? ORDER BY id DESC LIMIT ? + 0",
     id,
     limit,
   );

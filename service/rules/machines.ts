@@ -1,7 +1,7 @@
 // Machines (spec 4.2; bodies sections 4 and 5): create, show, update, destroy.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines as rows } from "../../api/machines.ts";
-import { configOf, enter, findMachine, operate, record, schedule } from "../lifecycle/machines.ts";
+import { configOf, enter, findMachine, operate, record, schedule, StoredConfig } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
 import { type AppRow, type LeaseRow, type MachineExtras, type MachineRow, type VersionRow } from "../store/rows.ts";
 import { currentSet } from "../store/secretValues.ts";
@@ -63,6 +63,7 @@ function keepVersion(world: World, machine: string, version: string, { configTex
   const size = config.length + (metadataText?.length ?? 0);
   const row: VersionRow = { machine, version, size, metadata: metadataText, config };
   world.store.insert("machine_versions", row);
+  world.configs.set(`${machine} ${version}`, new StoredConfig(config));
 }
 
 function forgetVersions(world: World, machine: string): void {
@@ -185,7 +186,7 @@ function create(input: Input<typeof rows.create>): Text {
   const name = nameFor(world, app.id, body.name);
   requireRoom(world, region, accepted, volumes);
   const now = world.clock.now();
-  const id = world.ids.machine();
+  const id = world.ids.machine(now);
   const machine: MachineRow & MachineExtras = {
     id,
     app: app.id,
