@@ -24,7 +24,7 @@ import { Refusal, refuse } from "./refusal.ts";
 import { machineOf } from "./rules/find.ts";
 import { rules } from "./rules/index.ts";
 import { guard, standing } from "./rules/leases.ts";
-import { Later, Pieces, Reply, Text, type Caller, type Input } from "./rules/rule.ts";
+import { Later, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "./rules/rule.ts";
 import { badStatus } from "./rules/wording.ts";
 import { sqliteCode } from "./store/database.ts";
 import type { Tokens } from "./store/tokens.ts";
@@ -281,11 +281,12 @@ const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 const json = "application/json; charset=utf-8";
 
 /** The pieces of an answer, with a turn for everybody else between two of them; what is seen in one is durable before it is sent. */
-async function* inTurns({ store }: World, { pieces }: Pieces): AsyncGenerator<string> {
+async function* inTurns({ store, turns }: World, { pieces }: Pieces): AsyncGenerator<Chunk> {
+  await turns.next();
   for (const piece of pieces) {
     if (store.unsettled) await store.unsettled;
-    yield piece;
-    await new Promise(setImmediate);
+    yield* piece;
+    await turns.next();
   }
 }
 
@@ -293,7 +294,7 @@ const textOf = (answer: unknown): string | undefined =>
   answer instanceof Text
     ? answer.text
     : answer instanceof Pieces
-      ? [...answer.pieces].join("")
+      ? textOfChunks([...answer.pieces].flat())
       : answer === undefined
         ? undefined
         : JSON.stringify(answer);

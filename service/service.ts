@@ -28,6 +28,7 @@ import { Kept, KeptRows } from "./store/kept.ts";
 import { ownToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
+import { Turns } from "./turns.ts";
 import type { World } from "./world.ts";
 
 /** What a service is made from; everything may be left out. */
@@ -231,6 +232,7 @@ function createWorld(
     delays: host.delays,
     timers,
     waits,
+    turns: new Turns(),
     runtime: (options.runtime ?? simulated)(host),
     postgres: (options.postgres ?? simulatedPostgres)(engineHost),
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),

@@ -12,6 +12,7 @@ import type { Runtime } from "./runtime/runtime.ts";
 import type { Store } from "./store/database.ts";
 import type { Kept, KeptRows } from "./store/kept.ts";
 import type { AppRow, MachineRow } from "./store/rows.ts";
+import type { Turns } from "./turns.ts";
 import type { Vault } from "./store/vault.ts";
 
 /** What a rule sees of the service. */
@@ -24,6 +25,8 @@ export interface World {
   readonly delays: Delays;
   readonly timers: Timers;
   readonly waits: Waits;
+  /** Turns for what is long. */
+  readonly turns: Turns;
   readonly runtime: Runtime;
   readonly postgres: PostgresEngine;
   /** Seals what must not lie in the store in clear text. */

@@ -4,6 +4,7 @@ import { createService, ManualClock, seededRandom } from "../../service/index.ts
 import { DueQueue } from "../../service/lifecycle/dueQueue.ts";
 import { Waits, type Hold } from "../../service/lifecycle/waits.ts";
 import { refuse } from "../../service/refusal.ts";
+import { Turns } from "../../service/turns.ts";
 
 const many = 1000;
 
@@ -130,4 +131,23 @@ test("a queue gives what is due first, and of the same time what was put in firs
     queue.shift();
   }
   expect(found).toEqual(entries.toSorted((a, b) => a.due - b.due || a.id - b.id));
+});
+
+test("F46 however many long answers there are, one piece of them is made in a turn", async () => {
+  const turns = new Turns();
+  let pieces = 0;
+  const answers = Array.from({ length: 20 }, async () => {
+    for (let piece = 0; piece < 5; piece++) {
+      await turns.next();
+      pieces++;
+    }
+  });
+  let most = 0;
+  while (pieces < 100) {
+    const before = pieces;
+    await new Promise(setImmediate);
+    most = Math.max(most, pieces - before);
+  }
+  await Promise.all(answers);
+  expect(most).toBeLessThanOrEqual(2);
 });
