@@ -4,8 +4,8 @@ import { releaseSet } from "../store/secretValues.ts";
 import { touch, type World } from "../world.ts";
 import { findMachine, subjectOf } from "./machines.ts";
 
-/** Rows and pages of the store that are given up in one transaction: some 10 ms. */
-export const unitsAtOnce = 1000;
+/** Rows and pages of the store that are given up in one transaction: some 5 ms. */
+export const unitsAtOnce = 500;
 
 const rowsAtOnce = 200;
 

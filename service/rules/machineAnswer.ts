@@ -31,7 +31,7 @@ function afterConfig(world: World, { id }: MachineRow, checks: string): string {
 }
 
 // A configuration beyond this is passed on as the bytes it is in the store.
-const longestConfigText = 2 ** 16;
+const longestConfigText = 2 ** 14;
 
 /** A Machine as JSON text, in chunks when its configuration is long; undefined when there is none. */
 export function findMachineChunks(world: World, id: string): readonly Chunk[] | undefined {
@@ -44,7 +44,8 @@ export function findMachineChunks(world: World, id: string): readonly Chunk[] | 
   if (!machine) return undefined;
   const sql = "SELECT CAST(config AS BLOB) AS config FROM machine_versions WHERE machine = ? AND version = ?";
   const config = world.store.get<{ config: Uint8Array }>(sql, id, machine.version)?.config ?? new Uint8Array();
-  if (Buffer.from(config.buffer, config.byteOffset, config.length).includes(namesChecks)) return [machineText(world, id)];
+  if (Buffer.from(config.buffer, config.byteOffset, config.length).includes(namesChecks))
+    return [machineText(world, id)];
   const end = withMetadata("}", machine.metadata);
   return [beforeConfig(machine), config.subarray(0, -1), `${end}${afterConfig(world, machine, "[]")}`];
 }
