@@ -12,7 +12,7 @@ import Fastify, {
 import { contract } from "../api/index.ts";
 import type { Operation } from "../api/operation.ts";
 import type { Audit, Standing } from "./audit.ts";
-import { connectionLimits, endWith, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
+import { connectionLimits, endWith, inSlices, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "./faults.ts";
 import { gatekeeper } from "./gate.ts";
 import { strikeAfter, strikeBefore, type Outgoing, type Struck } from "./injected.ts";
@@ -24,7 +24,7 @@ import { Refusal, refuse } from "./refusal.ts";
 import { machineOf } from "./rules/find.ts";
 import { rules } from "./rules/index.ts";
 import { guard, standing } from "./rules/leases.ts";
-import { Later, Pieces, Reply, Text, type Caller, type Input } from "./rules/rule.ts";
+import { Later, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "./rules/rule.ts";
 import { badStatus } from "./rules/wording.ts";
 import { sqliteCode } from "./store/database.ts";
 import type { Tokens } from "./store/tokens.ts";
@@ -120,7 +120,7 @@ export function createServer({ log, requestId, tls, limits = connectionLimits() 
     ...(tls ? { https: tls as unknown as null } : {}),
     forceCloseConnections: "idle",
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
-    clientErrorHandler: badConnection,
+    clientErrorHandler: badConnections(),
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body: Buffer, done) => {
@@ -241,12 +241,15 @@ async function handle(
     query: valid.query,
     body: valid.body,
     nonce: nonceOf(request),
-    signal: row.held ? goneSignal(reply) : neverGone,
+    onGone: (leave: () => void) => void reply.raw.once("close", leave),
   } as Input;
   if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
   let answer: unknown;
-  if (row.method === "GET") answer = rule(input);
-  else {
+  if (row.method === "GET") {
+    answer = rule(input);
+    // It may have seen what others wrote and what is not durable yet.
+    if (store.unsettled) await store.unsettled;
+  } else {
     answer = await store.write(() => {
       if (row.lease === "guarded") {
         const machine = machineOf(input);
@@ -256,8 +259,6 @@ async function handle(
       return rule(input);
     });
   }
-  // A reader may have seen what others wrote and what is not durable yet.
-  if (store.unsettled) await store.unsettled;
   if (answer instanceof Later) answer = await answer.find();
   const { status = row.status, headers, body } = answer instanceof Reply ? answer : { headers: {}, body: answer };
   const late = met(options, row, request, "after");
@@ -280,11 +281,12 @@ const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 const json = "application/json; charset=utf-8";
 
 /** The pieces of an answer, with a turn for everybody else between two of them; what is seen in one is durable before it is sent. */
-async function* inTurns({ store }: World, { pieces }: Pieces): AsyncGenerator<string> {
+async function* inTurns({ store, turns }: World, { pieces }: Pieces): AsyncGenerator<Chunk> {
+  await turns.next();
   for (const piece of pieces) {
     if (store.unsettled) await store.unsettled;
-    yield piece;
-    await new Promise(setImmediate);
+    yield* piece;
+    await turns.next();
   }
 }
 
@@ -292,7 +294,7 @@ const textOf = (answer: unknown): string | undefined =>
   answer instanceof Text
     ? answer.text
     : answer instanceof Pieces
-      ? [...answer.pieces].join("")
+      ? textOfChunks([...answer.pieces].flat())
       : answer === undefined
         ? undefined
         : JSON.stringify(answer);
@@ -301,14 +303,6 @@ const textOf = (answer: unknown): string | undefined =>
 function nonceOf({ headers }: FastifyRequest): string | undefined {
   const nonce = headers["svc-machine-lease-nonce"] || headers["fly-machine-lease-nonce"];
   return typeof nonce === "string" && nonce !== "" ? nonce : undefined;
-}
-
-const neverGone = new AbortController().signal;
-
-function goneSignal(reply: FastifyReply): AbortSignal {
-  const controller = new AbortController();
-  reply.raw.once("close", () => controller.abort());
-  return controller.signal;
 }
 
 /** ASSUMED: fields that are not known are passed over, kept inside `config`, and named in the log; a strict service refuses them with 400, for databases with 422. */
@@ -353,16 +347,22 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 
 // What is not HTTP, or is beyond all measure, never becomes a request. ASSUMED: a path beyond 16 KiB is 414, headers beyond
 // that are 431.
-function badConnection(this: FastifyInstance, error: ConnectionError, socket: Socket): void {
-  // A client whose TLS handshake failed cannot read an answer.
-  const isHttp = error.code === "ERR_HTTP_REQUEST_TIMEOUT" || error.code?.startsWith("HPE_");
-  if (!isHttp || !socket.writable) return void socket.destroy();
-  const status = connectionStatus(error);
-  const body = JSON.stringify({ error: status.slice(4).toLowerCase() });
-  endWith(
-    socket,
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
-  );
+function badConnections(): (error: ConnectionError, socket: Socket) => void {
+  const expire = inSlices<() => void>((end) => end());
+  return (error, socket) => {
+    // A client whose TLS handshake failed cannot read an answer.
+    const isLate = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+    const isHttp = isLate || error.code?.startsWith("HPE_");
+    if (!isHttp || !socket.writable) return void socket.destroy();
+    const status = connectionStatus(error);
+    const body = JSON.stringify({ error: status.slice(4).toLowerCase() });
+    const head = `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close`;
+    const end = (): void => {
+      if (socket.writable) endWith(socket, `${head}\r\n\r\n${body}`);
+    };
+    if (isLate) expire(end);
+    else end();
+  };
 }
 
 function connectionStatus({ code, rawPacket }: ConnectionError): string {

@@ -80,8 +80,8 @@ const nouns = [
 export interface Ids {
   /** 16 characters, opaque. */
   app(): string;
-  /** 14 hexadecimal characters. */
-  machine(): string;
+  /** 14 hexadecimal characters, growing: rows of new Machines lie together in every table, and a commit writes few pages. */
+  machine(now: number): string;
   /** `adjective-noun-1234`. */
   machineName(): string;
   /** 26 characters, growing: versions and events. */
@@ -112,13 +112,23 @@ export function createIds(random: RandomBytes, lastUlid?: string): Ids {
     const [a = 0, b = 0] = random(2);
     return (a * 256 + b) / 65536;
   });
+  // ASSUMED: the id of a Machine begins with the time it was created at. Milliseconds since 1970 are 10 characters, which is
+  // good for 34 years and then begins again; the other four tell Machines of the same millisecond apart.
+  let [machineTime, machineCount] = [0, 0];
+  const nextMachine = (now: number): string => {
+    if (now > machineTime) {
+      const [a = 0, b = 0] = random(2);
+      [machineTime, machineCount] = [now, (a & 0x7f) * 256 + b];
+    } else if (++machineCount > 0xffff) [machineTime, machineCount] = [machineTime + 1, 0];
+    return (machineTime % 2 ** 40).toString(16).padStart(10, "0") + machineCount.toString(16).padStart(4, "0");
+  };
   const hex = (bytes: number): string => Buffer.from(random(bytes)).toString("hex");
   const letters = (count: number): string => Array.from(random(count), (byte) => alphabet[byte % 36]).join("");
   const group = (): string => (0x1000 + (Number.parseInt(hex(2), 16) % 0xf000)).toString(16);
   const pick = (from: readonly string[]): string => from[(random(1)[0] ?? 0) % from.length] ?? "";
   return {
     app: () => letters(16),
-    machine: () => hex(7),
+    machine: (now) => nextMachine(Math.max(now, floor)),
     machineName: () => `${pick(adjectives)}-${pick(nouns)}-${1000 + (Number.parseInt(hex(2), 16) % 9000)}`,
     ulid: (now) => ulid(Math.max(now, floor)),
     volume: () => `vol_${letters(16)}`,

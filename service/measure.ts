@@ -114,9 +114,9 @@ export const namesOf = (fields: readonly string[]): string[] => fields.slice(0, 
 
 const isNumber = (value: unknown): boolean => typeof value === "number";
 
-/** Refuses a body that holds more than a request may ask to be looked at. */
-export function requireMeasure({ id }: Operation, schema: Parameters<typeof fieldOf>[0], body: unknown): void {
-  let values = 0;
+/** Refuses a body that holds more than a request may ask to be looked at. True when an entry of it is named `__proto__`. */
+export function requireMeasure({ id }: Operation, schema: Parameters<typeof fieldOf>[0], body: unknown): boolean {
+  let [values, hasProto] = [0, false];
   const beyond = (path: readonly PropertyKey[], got: string, allowed: string): Refusal =>
     refuse(badStatus(id), `invalid ${path.length === 0 ? "body" : pathText(path)}, got ${got}, ${allowed}`);
   const walk = (field: Field | undefined, value: unknown, path: PropertyKey[]): void => {
@@ -140,11 +140,13 @@ export function requireMeasure({ id }: Operation, schema: Parameters<typeof fiel
     const entries = Object.entries(value);
     if (entries.length > properties) throw beyond(path, `${entries.length} entries`, `must be at most ${properties}`);
     for (const [name, inner] of entries) {
+      if (name === "__proto__") hasProto = true;
       const known = shape?.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
       walk(shape?.kind === "record" ? shape.value : known, inner, [...path, name]);
     }
   };
   walk(fieldOf(schema), body, []);
+  return hasProto;
 }
 
 /** Refuses a list or a map of the query that is longer than anybody needs. */

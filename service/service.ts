@@ -29,6 +29,7 @@ import { Kept, KeptRows } from "./store/kept.ts";
 import { ownToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
+import { Turns } from "./turns.ts";
 import type { World } from "./world.ts";
 
 /** What a service is made from; everything may be left out. */
@@ -109,7 +110,7 @@ export function createService(options: ServiceOptions = {}): Service {
     const limits = connectionLimits(options.connections);
     const requestId = (): string => `${boot}-${(++count).toString(36).padStart(6, "0")}`;
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
-    const waits = new Waits(clock, mostHeld(limits));
+    const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     const mark = folder === undefined ? undefined : new Mark(store, storeFile(folder));
     const world = createWorld(store, folder, clock, random, delays, options, app.log, waits, mark);
     const token = ownToken(store, folder, world.ids, clock.now());
@@ -235,13 +236,14 @@ function createWorld(
     delays: host.delays,
     timers,
     waits,
+    turns: new Turns(),
     runtime: (options.runtime ?? simulated)(host),
     postgres: (options.postgres ?? simulatedPostgres)(engineHost),
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
     regions: new Map(roomy),
     nearest: options.nearest ?? nearest,
     machineTexts: new Kept((text) => text.length, 32 * mi),
-    configTexts: new Kept((text) => text.length, 16 * mi),
+    configs: new Kept(({ weight }) => weight, 16 * mi),
     appRows: new KeptRows((app) => rowWeight + app.network.length + (app.role?.length ?? 0), 8 * mi),
     machineRows: new Kept((machine) => rowWeight + machine.image_ref.length + (machine.metadata?.length ?? 0), 16 * mi),
     log,
@@ -259,7 +261,7 @@ function createWorld(
     undone() {
       mark?.undo();
       world.machineTexts.clear();
-      world.configTexts.clear();
+      world.configs.clear();
       world.appRows.clear();
       world.machineRows.clear();
     },

@@ -84,9 +84,10 @@ function firstOf<T, Found>(items: readonly T[], find: (item: T, i: number) => Fo
   return undefined;
 }
 
-function check(row: Operation, schema: z.ZodType, value: unknown): unknown {
+function check(row: Operation, schema: z.ZodType, value: unknown, hasProto = true): unknown {
   const result = schema.safeParse(value);
-  const issue = result.success ? overlooked(fieldOf(schema), value, []) : result.error.issues[0];
+  const missed = (): Issue | undefined => (hasProto ? overlooked(fieldOf(schema), value, []) : undefined);
+  const issue = result.success ? missed() : result.error.issues[0];
   if (!issue) return value;
   throw (
     wording[row.id]?.(issue.path, at(value, issue.path)) ?? refuse(badStatus(row.id), problemText(schema, issue, value))
@@ -103,17 +104,17 @@ export interface Valid {
 
 /** Checks a request against its row. What comes out is the tidied value, unknown fields included. */
 export function validate(row: Operation, params: unknown, query: unknown, body: unknown): Valid {
-  check(row, row.params, params);
+  check(row, row.params, params, false);
   const unknown: string[] = [];
   const queried = row.query ? readQuery(row, row.query, query, unknown) : {};
   if (!row.query && isObject(query)) unknown.push(...Object.keys(query));
   if (!row.body) return { params, query: queried, body: undefined, unknown };
   const present = body === undefined && row.bodyOptional === true ? {} : body;
   if (present === undefined) throw refuse(400, "invalid body, got nothing, must be a JSON object");
-  requireMeasure(row, row.body, present);
+  const hasProto = requireMeasure(row, row.body, present);
   const tidied = tidy(row.body, present);
   unknown.push(...tidied.unknown);
-  return { params, query: queried, body: check(row, row.body, tidied.value), unknown };
+  return { params, query: queried, body: check(row, row.body, tidied.value, hasProto), unknown };
 }
 
 function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown: string[]): Record<string, unknown> {

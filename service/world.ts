@@ -2,6 +2,7 @@
 import type { FastifyBaseLogger } from "fastify";
 import type { MovableClock } from "./lifecycle/clock.ts";
 import type { Delays } from "./lifecycle/delays.ts";
+import type { StoredConfig } from "./lifecycle/machines.ts";
 import type { Timers } from "./lifecycle/timers.ts";
 import type { Waits } from "./lifecycle/waits.ts";
 import type { Ids, RandomBytes } from "./ids.ts";
@@ -11,6 +12,7 @@ import type { Runtime } from "./runtime/runtime.ts";
 import type { Store } from "./store/database.ts";
 import type { Kept, KeptRows } from "./store/kept.ts";
 import type { AppRow, MachineRow } from "./store/rows.ts";
+import type { Turns } from "./turns.ts";
 import type { Vault } from "./store/vault.ts";
 
 /** What a rule sees of the service. */
@@ -23,6 +25,8 @@ export interface World {
   readonly delays: Delays;
   readonly timers: Timers;
   readonly waits: Waits;
+  /** Turns for what is long. */
+  readonly turns: Turns;
   readonly runtime: Runtime;
   readonly postgres: PostgresEngine;
   /** Seals what must not lie in the store in clear text. */
@@ -31,8 +35,8 @@ export interface World {
   readonly nearest: string;
   /** Answers for Machines as JSON text, until something about the Machine changes. */
   readonly machineTexts: Kept<string>;
-  /** Configurations as JSON text, by Machine and version. */
-  readonly configTexts: Kept<string>;
+  /** Configurations, by Machine and version. */
+  readonly configs: Kept<StoredConfig>;
   /** Apps by name. */
   readonly appRows: KeptRows<AppRow>;
   /** Machines by id. */

@@ -107,7 +107,7 @@ async function creating(local: Local): Promise<void> {
       ),
     );
   }
-  report("durable create", `${median(found.map((one) => one.perSecond))}/s`, "≥ 8,000/s");
+  report("durable create", `${median(found.map((one) => one.perSecond))}/s`, "≥ 3,000/s");
 }
 
 async function listing(local: Local, call: Call): Promise<void> {
@@ -124,7 +124,7 @@ async function listing(local: Local, call: Call): Promise<void> {
         ).arrayBuffer(),
       ),
     );
-  report("list of 1,000 Machines", `${median(times).toFixed(1)} ms`, "≤ 15 ms");
+  report("list of 1,000 Machines", `${median(times).toFixed(1)} ms`, "≤ 10 ms");
 }
 
 /** One held request over plain node:http: a client library's own memory and queues would be what is measured. */
@@ -176,7 +176,7 @@ async function waiting(local: Local, call: Call): Promise<void> {
   report(
     `${held.toLocaleString("en")} requests held`,
     `${real.mb} MB more (a bare server: ${floor.mb} MB); answered within ${real.ms} ms of the first (${floor.ms} ms)`,
-    "≤ 60 MB, ≤ 100 ms",
+    "≤ 1.2 of the memory of a bare server",
   );
 }
 
@@ -216,12 +216,17 @@ async function holding(): Promise<void> {
   const restart = await milliseconds(async () => (local = await start(data)));
   if (!local) return;
   const call = caller(local);
-  const page = await milliseconds(() => call("GET", "/orgs/personal/machines?limit=1000"));
-  const next = await milliseconds(() => call("GET", "/orgs/personal/machines?limit=1000&summary=true"));
+  const pages = async (query: string): Promise<number[]> => {
+    const times: number[] = [];
+    for (let i = 0; i < 20; i++)
+      times.push(await milliseconds(() => call("GET", `/orgs/personal/machines?limit=1000${query}`)));
+    return times;
+  };
+  const [whole, summary] = [await pages(""), await pages("&summary=true")];
   report(
     `${many.toLocaleString("en")} Machines held`,
-    `restart ${(restart / 1000).toFixed(2)} s, first page of 1,000 ${page.toFixed(0)} ms, summary ${next.toFixed(0)} ms, ${residentMb(local.pid)} MB resident`,
-    "restart ≤ 2 s",
+    `restart ${(restart / 1000).toFixed(2)} s, page of 1,000 ${median(whole).toFixed(0)} ms (the very first ${(whole[0] ?? 0).toFixed(0)} ms), summary ${median(summary).toFixed(0)} ms, ${residentMb(local.pid)} MB resident`,
+    "restart ≤ 2 s, page ≤ 15 ms",
   );
 }
 

@@ -87,13 +87,15 @@ function fill(app: string, count: number): void {
       .all()
       .map(({ name }) => String(name));
   const id = "printf('%014x', ?1)";
+  // Looked up once: among the copies that would take longer each time.
+  const first = db
+    .prepare("SELECT m.id FROM machines m JOIN apps a ON a.id = m.app WHERE a.name = ? AND m.name = 'first'")
+    .get(app)?.["id"] as string;
   const copy = (table: string, key: string, replaced: Record<string, string>) =>
     db.prepare(
       `INSERT INTO ${table} SELECT ${columns(table)
         .map((name) => replaced[name] ?? name)
-        .join(
-          ", ",
-        )} FROM ${table} WHERE ${key} = (SELECT m.id FROM machines m JOIN apps a ON a.id = m.app WHERE a.name = '${app}' AND m.name = 'first')`,
+        .join(", ")} FROM ${table} WHERE ${key} = '${first}'`,
     );
   db.exec("BEGIN");
   const all = [

@@ -6,6 +6,8 @@ export interface Clock {
   now(): number;
   /** Calls once after that many milliseconds; the answer takes it back. */
   after(ms: number, run: () => void): () => void;
+  /** True while time moves only because it is told to: what falls due must have happened before it moves on. */
+  readonly isMoved?: boolean;
 }
 
 // A timer of the event loop does not see a laptop's sleep; looking at the clock this often does (F30).
@@ -40,6 +42,7 @@ export function systemClock(wall: () => number = Date.now, monotonic: () => numb
 
 /** A clock that stands still until it is told to move. */
 export class ManualClock implements Clock {
+  readonly isMoved = true;
   #now: number;
   #timers: { at: number; run: () => void }[] = [];
 
@@ -84,9 +87,14 @@ export class MovableClock implements Clock {
   readonly #clock: Clock;
   readonly #timers = new Set<Timer>();
   #ahead = 0;
+  #advancing = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  get isMoved(): boolean {
+    return this.#advancing || this.#clock.isMoved === true;
   }
 
   now(): number {
@@ -106,13 +114,18 @@ export class MovableClock implements Clock {
   /** Moves that many milliseconds forwards; whatever falls due happens on the way, in order. */
   advance(ms: number): void {
     const end = this.now() + ms;
-    for (;;) {
-      const next = [...this.#timers].filter(({ due }) => due <= end).sort((a, b) => a.due - b.due)[0];
-      if (!next) break;
-      next.cancel();
-      this.#timers.delete(next);
-      this.#moveTo(next.due);
-      next.run();
+    this.#advancing = true;
+    try {
+      for (;;) {
+        const next = [...this.#timers].filter(({ due }) => due <= end).sort((a, b) => a.due - b.due)[0];
+        if (!next) break;
+        next.cancel();
+        this.#timers.delete(next);
+        this.#moveTo(next.due);
+        next.run();
+      }
+    } finally {
+      this.#advancing = false;
     }
     this.#moveTo(end);
     for (const timer of this.#timers) {

@@ -39,16 +39,45 @@ export const findMachine = (world: World, id: string): MachineRow | undefined =>
 
 const configSql = "SELECT config FROM machine_versions WHERE machine = ? AND version = ?";
 
-/** The configuration of a Machine's version as JSON text, without metadata. */
+// Longer ones are taken apart again each time: as objects they take several times the memory of their text.
+const longestParsed = 4096;
+
+/** The configuration of a version: its text, and what the text says once somebody has asked. */
+export class StoredConfig {
+  readonly text: string;
+  #parsed: MachineConfig | undefined;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  get parsed(): MachineConfig {
+    const parsed = this.#parsed ?? (JSON.parse(this.text) as MachineConfig);
+    if (this.text.length <= longestParsed) this.#parsed = parsed;
+    return parsed;
+  }
+
+  /** About how many characters of memory it takes. */
+  get weight(): number {
+    return this.text.length <= longestParsed ? 4 * this.text.length : this.text.length;
+  }
+}
+
+const noConfig = new StoredConfig("{}");
+
+/** The configuration of a Machine's version as it is in the store, without metadata. */
 export const storedConfig = (
-  { store, configTexts }: World,
+  { store, configs }: World,
   { id, version }: Pick<MachineRow, "id" | "version">,
-): string =>
-  configTexts.get(`${id} ${version}`, () => store.get<{ config: string }>(configSql, id, version)?.config) ?? "{}";
+): StoredConfig =>
+  configs.get(`${id} ${version}`, () => {
+    const text = store.get<{ config: string }>(configSql, id, version)?.config;
+    return text === undefined ? undefined : new StoredConfig(text);
+  }) ?? noConfig;
 
 /** The configuration of a Machine, without metadata. */
-export const configOf = (world: World, machine: Pick<MachineRow, "id" | "version">): MachineConfig =>
-  JSON.parse(storedConfig(world, machine)) as MachineConfig;
+export const configOf = (world: World, machine: Pick<MachineRow, "id" | "version">): Readonly<MachineConfig> =>
+  storedConfig(world, machine).parsed;
 
 /** A Machine as the runtime sees it. What costs something is found when it is asked for. */
 export function subjectOf(world: World, machine: MachineRow): Subject {

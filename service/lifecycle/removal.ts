@@ -4,8 +4,8 @@ import { releaseSet } from "../store/secretValues.ts";
 import { touch, type World } from "../world.ts";
 import { findMachine, subjectOf } from "./machines.ts";
 
-/** Rows and pages of the store that are given up in one transaction: some 10 ms. */
-export const unitsAtOnce = 1000;
+/** Rows and pages of the store that are given up in one transaction: some 5 ms. */
+export const unitsAtOnce = 500;
 
 const rowsAtOnce = 200;
 
@@ -81,7 +81,7 @@ function removeSome(world: World, owner: "app" | "cluster", id: string, parts: r
         if (units >= unitsAtOnce) return false;
         units += found.units;
         more?.(world, found.key);
-        if (found.subject !== null) store.run("DELETE FROM timers WHERE subject = ?", found.subject);
+        if (found.subject !== null) world.timers.cancel(found.subject);
         store.run(`DELETE FROM ${table} WHERE ${owner} = ? AND ${key} = ?`, id, found.key);
       }
   }

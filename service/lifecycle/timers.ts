@@ -1,30 +1,37 @@
-// What will happen later, kept in the store with its time: a restart of the service goes on where it was.
+// What will happen later. It is in memory, ordered by time, and in the store, so that a restart of the service goes on where
+// it was. The store is written once for each commit: a Machine that starts sets and cancels several timers within one.
 import { latestTime, type Clock } from "./clock.ts";
+import { DueQueue } from "./dueQueue.ts";
 import type { Store } from "../store/database.ts";
 
 /** Kinds of things that happen later; lifecycle/index.ts says what each does. */
-export type TimerKind =
-  | "app.remove"
-  | "machine.retry"
-  | "machine.schedule"
-  | "machine.forget"
-  | "volume.step"
-  | "volume.unbind"
-  | "volume.remove"
-  | "volume.backup"
-  | "snapshot.done"
-  | "snapshot.expire"
-  | "certificate.issue"
-  | "certificate.renew"
-  | "cluster.step"
-  | "cluster.measure"
-  | "cluster.clear"
-  | "backup.done"
-  | "runtime.step"
-  | "runtime.exit"
-  | "runtime.checks";
+export const timerKinds = [
+  "app.remove",
+  "machine.retry",
+  "machine.schedule",
+  "machine.forget",
+  "volume.step",
+  "volume.unbind",
+  "volume.remove",
+  "volume.backup",
+  "snapshot.done",
+  "snapshot.expire",
+  "certificate.issue",
+  "certificate.renew",
+  "cluster.step",
+  "cluster.measure",
+  "cluster.clear",
+  "backup.done",
+  "runtime.step",
+  "runtime.exit",
+  "runtime.checks",
+] as const;
 
-interface TimerRow {
+/** A kind of thing that happens later. */
+export type TimerKind = (typeof timerKinds)[number];
+
+interface Timer {
+  /** Grows with every timer that is set. */
   readonly id: number;
   readonly due: number;
   readonly kind: TimerKind;
@@ -32,21 +39,33 @@ interface TimerRow {
   readonly data: string;
 }
 
-// More than this in one transaction means something keeps waking itself; the rest gets its turn after the commit.
-const mostAtOnce = 10_000;
+// Timers that are run in one transaction. Other requests are served before the next ones are run.
+const mostAtOnce = 250;
+// What a request sets off at once is part of its transaction even then. More than this means something keeps waking itself.
+const mostSetOff = 10_000;
 
 const retryMs = 1000;
 // What goes on piece by piece does so at once; only after a kill does it wait for its timer.
 const resumeMs = 1000;
 const failedMs = 60_000;
 
-/** The one scheduler. */
+const keyOf = (subject: string, kind: TimerKind): string => `${kind} ${subject}`;
+
+/** The one scheduler. A subject has at most one timer of each kind. */
 export class Timers {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #fire: (kind: TimerKind, subject: string, data: string) => void;
   readonly #failed: (error: unknown, kind: string) => void;
+  readonly #timers = new Map<string, Timer>();
+  /** Cancelled timers stay in it until it is their turn. */
+  readonly #queue = new DueQueue<Timer>();
+  /** Timers that differ from the table, by key: the subject and kind, and whether the table has a row for them. */
+  #changed = new Map<string, readonly [subject: string, kind: TimerKind, stored: boolean]>();
+  /** Timers of the open transaction that were due when they were set. */
+  #setOff: Timer[] = [];
   readonly #unfinished = new Map<string, TimerKind>();
+  #lastId = 0;
   #ended = false;
   #next: NodeJS.Immediate | undefined;
   #armed: { due: number; cancel: () => void } | undefined;
@@ -61,62 +80,116 @@ export class Timers {
     this.#clock = clock;
     this.#fire = fire;
     this.#failed = failed;
+    for (const timer of store.each<Timer>("SELECT id, due, kind, subject, data FROM timers")) {
+      this.#timers.set(keyOf(timer.subject, timer.kind), timer);
+      this.#queue.push(timer);
+      this.#lastId = Math.max(this.#lastId, timer.id);
+    }
   }
 
-  /** Lets something happen after that many milliseconds. */
+  /** Lets something happen after that many milliseconds. It takes the place of the same thing at another time. */
   after(ms: number, kind: TimerKind, subject: string, data = ""): void {
-    this.#store.run(
-      "INSERT INTO timers (due, kind, subject, data) VALUES (?, ?, ?, ?)",
-      Math.min(this.#clock.now() + ms, latestTime),
-      kind,
-      subject,
-      data,
-    );
+    const now = this.#clock.now();
+    const timer = { id: ++this.#lastId, due: Math.min(now + ms, latestTime), kind, subject, data };
+    this.#set(subject, kind, timer);
+    if (ms <= 0) this.#setOff.push(timer);
   }
 
   /** Lets something go on in a transaction of its own, once others have had their turn; also after a kill. */
   goOn(kind: TimerKind, subject: string): void {
-    this.cancel(subject, kind);
     this.after(resumeMs, kind, subject);
     this.#unfinished.set(subject, kind);
   }
 
-  /** Takes back what was to happen to a subject. */
+  /** Takes back what was to happen to a subject; everything when no kind is named. */
   cancel(subject: string, ...kinds: TimerKind[]): void {
-    const places = kinds.map(() => "?").join(", ");
-    this.#store.run(`DELETE FROM timers WHERE subject = ? AND kind IN (${places})`, subject, ...kinds);
+    for (const kind of kinds.length > 0 ? kinds : timerKinds)
+      if (this.pending(subject, kind)) this.#set(subject, kind, undefined);
   }
 
   /** Whether something of that kind is still to happen. */
   pending(subject: string, kind: TimerKind): boolean {
-    return this.#store.get("SELECT 1 FROM timers WHERE subject = ? AND kind = ?", subject, kind) !== undefined;
+    return this.#timers.has(keyOf(subject, kind));
   }
 
-  /** Lets everything that is due happen, in order of time; part of the transaction that is about to be committed. */
+  /** Lets what is due happen, in order of time, and writes down what has changed; part of the transaction that is about to be committed. */
   runDue(): void {
     for (let done = 0; done < mostAtOnce; done++) {
-      const sql = "SELECT id, due, kind, subject, data FROM timers WHERE due <= ? ORDER BY due, id LIMIT 1";
-      const timer = this.#store.get<TimerRow>(sql, this.#clock.now());
-      if (!timer) return;
-      try {
-        this.#store.attempt(() => {
-          this.#store.run("DELETE FROM timers WHERE id = ?", timer.id);
-          this.#fire(timer.kind, timer.subject, timer.data);
-        });
-      } catch (error) {
-        if (!this.#store.db.isTransaction) throw error;
-        // A mistake of ours must not come back at every commit, nor must what was due be forgotten.
-        this.#store.run("UPDATE timers SET due = ? WHERE id = ?", this.#clock.now() + failedMs, timer.id);
-        this.#failed(error, timer.kind);
-      }
+      const timer = this.#first();
+      if (!timer || timer.due > this.#clock.now()) break;
+      this.#run(timer);
     }
+    for (let done = 0; done < Math.min(this.#setOff.length, mostSetOff); done++) {
+      const timer = this.#setOff[done];
+      if (timer && this.#isSet(timer)) this.#run(timer);
+    }
+    this.#setOff = [];
+    this.#save();
+  }
+
+  #run(timer: Timer): void {
+    const { kind, subject, data } = timer;
+    try {
+      this.#store.attempt(() => {
+        this.#set(subject, kind, undefined);
+        this.#fire(kind, subject, data);
+      });
+    } catch (error) {
+      if (!this.#store.db.isTransaction) throw error;
+      // A mistake of ours must not come back at every commit, nor must what was due be forgotten.
+      this.#set(subject, kind, { ...timer, due: this.#clock.now() + failedMs });
+      this.#failed(error, kind);
+    }
+  }
+
+  #isSet(timer: Timer): boolean {
+    return this.#timers.get(keyOf(timer.subject, timer.kind)) === timer;
+  }
+
+  /** The timer that is due first. */
+  #first(): Timer | undefined {
+    for (let { first } = this.#queue; first; { first } = this.#queue) {
+      if (this.#isSet(first)) return first;
+      this.#queue.shift();
+    }
+    return undefined;
+  }
+
+  #set(subject: string, kind: TimerKind, timer: Timer | undefined): void {
+    const key = keyOf(subject, kind);
+    const before = this.#timers.get(key);
+    if (!this.#changed.has(key)) this.#changed.set(key, [subject, kind, before !== undefined]);
+    this.#put(key, timer);
+    this.#store.onUndo(() => this.#put(key, before));
+  }
+
+  #put(key: string, timer: Timer | undefined): void {
+    if (!timer) return void this.#timers.delete(key);
+    this.#timers.set(key, timer);
+    this.#queue.push(timer);
+    // Timers that are set and cancelled long before their time would fill the memory.
+    if (this.#queue.size > 2 * this.#timers.size + 1000) this.#queue.reset(this.#timers.values());
+  }
+
+  /** Writes every timer that has changed, once. */
+  #save(): void {
+    for (const [key, [subject, kind, stored]] of this.#changed) {
+      const timer = this.#timers.get(key);
+      if (timer)
+        this.#store.run(
+          "INSERT OR REPLACE INTO timers (subject, kind, due, id, data) VALUES (?, ?, ?, ?, ?)",
+          ...[subject, kind, timer.due, timer.id, timer.data],
+        );
+      else if (stored) this.#store.run("DELETE FROM timers WHERE subject = ? AND kind = ?", subject, kind);
+    }
+    this.#changed = new Map();
   }
 
   /** Sleeps until the next thing is due; called after every commit. */
   arm(): void {
     if (this.#ended) return;
     if (this.#unfinished.size > 0) this.#next ??= setImmediate(() => this.#continue());
-    const next = this.#store.get<{ due: number }>("SELECT due FROM timers ORDER BY due, id LIMIT 1");
+    const next = this.#first();
     if (next?.due === this.#armed?.due) return;
     this.#armed?.cancel();
     this.#armed = undefined;
@@ -151,7 +224,9 @@ export class Timers {
     };
     try {
       this.#store.write(() => {}).catch(failed);
-      this.#store.flush();
+      // Otherwise it is committed with the requests of this turn: a commit for every millisecond in which something is due
+      // would leave the disk no time for anything else.
+      if (this.#clock.isMoved) this.#store.flush();
     } catch (error) {
       failed(error);
     }

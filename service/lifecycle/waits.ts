@@ -1,13 +1,8 @@
 // Requests that are held until something happens. They are woken by the commit that made it happen, never by a clock
-// that looks at the store.
+// that looks at the store. Thousands may be held at once: each takes little memory, and only some are answered in one turn.
 import type { Clock } from "./clock.ts";
+import { DueQueue } from "./dueQueue.ts";
 import { Refusal } from "../refusal.ts";
-
-interface Waiter {
-  /** Looks again; true when the waiter is done. */
-  look(): boolean;
-  end(reason: Refusal): void;
-}
 
 /** What a held request waits for. */
 export interface Hold<T> {
@@ -17,25 +12,49 @@ export interface Hold<T> {
   readonly look: () => T | undefined;
   readonly timeoutMs: number;
   readonly late: () => Refusal;
-  /** Aborted when the client has gone. */
-  readonly signal: AbortSignal;
+  /** Calls back once the client has gone. */
+  readonly onGone: (leave: () => void) => void;
+}
+
+interface Waiter {
+  readonly id: number;
+  readonly due: number;
+  readonly hold: Hold<unknown>;
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+  /** Whether it is to look again already. */
+  isWoken: boolean;
+  done: boolean;
 }
 
 // ASSUMED: requests are held on half of the connections there may be; one more is 503 with `Retry-After`.
 const tooMany = (most: number): Refusal =>
   new Refusal(503, { error: `too many requests are held, at most ${most} may be` }, { "retry-after": "5" });
 
+// Waiters that are answered in one turn of the event loop: some 10 ms.
+const mostAtOnce = 100;
+
 /** Every request that is being held. */
 export class Waits {
   readonly #clock: Clock;
   readonly #waiters = new Map<string, Set<Waiter>>();
+  /** One timer of the clock serves all: a timer each would be a good part of what a held request takes. */
+  readonly #deadlines = new DueQueue<Waiter>();
   readonly #most: number;
+  readonly #unsettled: () => Promise<void> | undefined;
+  /** Waiters that are to look again. */
+  #woken: Waiter[] = [];
+  #isLooking = false;
+  #armed: { readonly due: number; readonly cancel: () => void } | undefined;
+  #lastId = 0;
   #size = 0;
   #closed: Refusal | undefined;
 
-  constructor(clock: Clock, most: number) {
+  /** `unsettled` resolves when everything that can be seen is durable. */
+  constructor(clock: Clock, most: number, unsettled: () => Promise<void> | undefined) {
     this.#clock = clock;
     this.#most = most;
+    this.#unsettled = unsettled;
   }
 
   /** Number of requests held now. */
@@ -43,47 +62,44 @@ export class Waits {
     return this.#size;
   }
 
-  hold<T>({ subject, look, timeoutMs, late, signal }: Hold<T>): Promise<T> {
+  hold<T>(hold: Hold<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(this.#closed);
-      const settle = (done: () => void): void => {
-        cancelTimeout();
-        signal.removeEventListener("abort", leave);
-        const waiters = this.#waiters.get(subject);
-        if (waiters?.delete(waiter)) this.#size--;
-        if (waiters?.size === 0) this.#waiters.delete(subject);
-        done();
-      };
       const waiter: Waiter = {
-        look() {
-          try {
-            const answer = look();
-            if (answer === undefined) return false;
-            settle(() => resolve(answer));
-          } catch (error) {
-            settle(() => reject(error));
-          }
-          return true;
-        },
-        end: (reason) => settle(() => reject(reason)),
+        id: ++this.#lastId,
+        due: this.#clock.now() + hold.timeoutMs,
+        hold,
+        resolve: resolve as Waiter["resolve"],
+        reject,
+        isWoken: false,
+        done: false,
       };
-      const leave = (): void => waiter.end(new Refusal(499, { error: "the client has gone" }));
-      const cancelTimeout = this.#clock.after(timeoutMs, () => settle(() => reject(late())));
-      signal.addEventListener("abort", leave);
-      const waiters = this.#waiters.get(subject);
+      const waiters = this.#waiters.get(hold.subject);
       if (waiters) waiters.add(waiter);
-      else this.#waiters.set(subject, new Set([waiter]));
+      else this.#waiters.set(hold.subject, new Set([waiter]));
       this.#size++;
-      if (!waiter.look() && this.#size > this.#most) waiter.end(tooMany(this.#most));
+      this.#look(waiter);
+      if (!waiter.done && this.#size > this.#most) this.#end(waiter, tooMany(this.#most));
+      if (waiter.done) return;
+      hold.onGone(() => this.#end(waiter, new Refusal(499, { error: "the client has gone" })));
+      this.#deadlines.push(waiter);
+      // Waiters that were answered long before their deadline would fill the memory.
+      if (this.#deadlines.size > 2 * this.#size + 1000)
+        this.#deadlines.reset([...this.#waiters.values()].flatMap((ofSubject) => [...ofSubject]));
+      this.#arm();
     });
   }
 
-  /** Lets everybody look who waits for one of these. */
+  /** Lets everybody look who waits for one of these: some now, the others once somebody else has had a turn. */
   wake(subjects: Iterable<string>): void {
     if (this.#waiters.size === 0) return;
-    for (const subject of subjects) {
-      for (const waiter of [...(this.#waiters.get(subject) ?? [])]) waiter.look();
-    }
+    for (const subject of subjects)
+      for (const waiter of this.#waiters.get(subject) ?? [])
+        if (!waiter.isWoken) {
+          waiter.isWoken = true;
+          this.#woken.push(waiter);
+        }
+    if (!this.#isLooking) this.#lookOn();
   }
 
   /** Ends every held request. ASSUMED: requests that are held get 503 and `Connection: close` when the service closes. */
@@ -93,6 +109,77 @@ export class Waits {
       { error: "the service is shutting down" },
       { connection: "close", "retry-after": "1" },
     );
-    for (const waiters of [...this.#waiters.values()]) for (const waiter of [...waiters]) waiter.end(this.#closed);
+    for (const waiters of [...this.#waiters.values()])
+      for (const waiter of [...waiters]) this.#end(waiter, this.#closed);
+    this.#armed?.cancel();
+  }
+
+  #lookOn(): void {
+    this.#isLooking = false;
+    const some = this.#woken.splice(0, mostAtOnce);
+    for (const waiter of some) this.#look(waiter);
+    if (this.#woken.length === 0) return;
+    this.#isLooking = true;
+    // By then there may be something new to see, and none of it may be told before it is durable.
+    setImmediate(() => {
+      const unsettled = this.#unsettled();
+      if (!unsettled) return this.#lookOn();
+      const goOn = (): void => this.#lookOn();
+      unsettled.then(goOn, goOn);
+    });
+  }
+
+  #look(waiter: Waiter): void {
+    waiter.isWoken = false;
+    if (waiter.done) return;
+    try {
+      const answer = waiter.hold.look();
+      if (answer === undefined) return;
+      this.#settle(waiter);
+      waiter.resolve(answer);
+    } catch (error) {
+      this.#end(waiter, error);
+    }
+  }
+
+  #end(waiter: Waiter, reason: unknown): void {
+    if (waiter.done) return;
+    this.#settle(waiter);
+    waiter.reject(reason);
+  }
+
+  #settle(waiter: Waiter): void {
+    waiter.done = true;
+    this.#size--;
+    const { subject } = waiter.hold;
+    const waiters = this.#waiters.get(subject);
+    waiters?.delete(waiter);
+    if (waiters?.size === 0) this.#waiters.delete(subject);
+  }
+
+  /** Sleeps until the next deadline. */
+  #arm(): void {
+    let { first } = this.#deadlines;
+    for (; first?.done; { first } = this.#deadlines) this.#deadlines.shift();
+    if (first?.due === this.#armed?.due) return;
+    this.#armed?.cancel();
+    this.#armed = first && {
+      due: first.due,
+      cancel: this.#clock.after(first.due - this.#clock.now(), () => this.#expire()),
+    };
+  }
+
+  #expire(): void {
+    this.#armed = undefined;
+    const now = this.#clock.now();
+    let ended = 0;
+    for (let { first } = this.#deadlines; first && first.due <= now; { first } = this.#deadlines) {
+      if (ended >= mostAtOnce) break;
+      this.#deadlines.shift();
+      if (first.done) continue;
+      ended++;
+      this.#end(first, first.hold.late());
+    }
+    this.#arm();
   }
 }

@@ -36,7 +36,7 @@ const memoryAnswer = ({ world }: Input, machine: Subject) =>
 
 /** Runs a command for as long as there is somebody to answer: the request is held like every other. */
 async function execute(
-  { world, signal }: Pick<Input, "world" | "signal">,
+  { world, onGone }: Pick<Input, "world" | "onGone">,
   machine: Subject,
   command: Omit<Command, "signal">,
 ) {
@@ -57,7 +57,7 @@ async function execute(
       }),
   );
   try {
-    const hold = { subject, look: () => look(), timeoutMs: command.timeoutMs, late, signal };
+    const hold = { subject, look: () => look(), timeoutMs: command.timeoutMs, late, onGone };
     const { stdout, stderr, exitCode, exitSignal } = await world.waits.hold(hold);
     return { stdout, stderr, exit_code: exitCode, exit_signal: exitSignal };
   } finally {

@@ -6,25 +6,53 @@ import { rfc3339 } from "../lifecycle/clock.ts";
 import type { EventRow, LeaseRow, MachineRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import { parseImage, referenceOf } from "./images.ts";
+import type { Chunk } from "./rule.ts";
 
 // ASSUMED: Machines have no host of their own here: `host_status` is always `ok`, and `lsvd` has no effect.
 // ASSUMED: a Machine shows its latest ten events; all that are kept are at …/events.
 const eventsShown = 10;
 
-/** A Machine as JSON text; undefined when there is none. */
-export const findMachineText = (world: World, id: string): string | undefined =>
-  world.machineTexts.get(id, () => newText(world, id));
-
 /** A Machine that is there as JSON text. */
-export const machineText = (world: World, id: string): string => findMachineText(world, id) ?? "null";
+export const machineText = (world: World, id: string): string =>
+  world.machineTexts.get(id, () => newText(world, id)) ?? "null";
 
 function newText(world: World, id: string): string | undefined {
   const machine = findMachine(world, id);
   if (!machine) return undefined;
-  const config = withMetadata(storedConfig(world, machine), machine.metadata);
-  const events = latestEvents(world, id, eventsShown).map(eventText).join(",");
-  return `${head(machine)},"config":${config},"events":[${events}],"checks":${checksText(config, machine)},"host_status":"ok"}`;
+  const config = withMetadata(storedConfig(world, machine).text, machine.metadata);
+  return `${beforeConfig(machine)}${config}${afterConfig(world, machine, checksText(config, machine))}`;
 }
+
+const beforeConfig = (machine: MachineRow): string => `${head(machine)},"config":`;
+
+function afterConfig(world: World, { id }: MachineRow, checks: string): string {
+  const events = latestEvents(world, id, eventsShown).map(eventText).join(",");
+  return `,"events":[${events}],"checks":${checks},"host_status":"ok"}`;
+}
+
+// A configuration beyond this is passed on as the bytes it is in the store.
+const longestConfigText = 2 ** 14;
+
+/** A Machine as JSON text, in chunks when its configuration is long; undefined when there is none. */
+export function findMachineChunks(world: World, id: string): readonly Chunk[] | undefined {
+  const text = world.machineTexts.get(id, () => {
+    const machine = findMachine(world, id);
+    return machine && sizeOfVersion(world, machine) > longestConfigText ? undefined : newText(world, id);
+  });
+  if (text !== undefined) return [text];
+  const machine = findMachine(world, id);
+  if (!machine) return undefined;
+  const sql = "SELECT CAST(config AS BLOB) AS config FROM machine_versions WHERE machine = ? AND version = ?";
+  const config = world.store.get<{ config: Uint8Array }>(sql, id, machine.version)?.config ?? new Uint8Array();
+  if (Buffer.from(config.buffer, config.byteOffset, config.length).includes(namesChecks))
+    return [machineText(world, id)];
+  const end = withMetadata("}", machine.metadata);
+  return [beforeConfig(machine), config.subarray(0, -1), `${end}${afterConfig(world, machine, "[]")}`];
+}
+
+const sizeOfVersion = ({ store }: World, { id, version }: MachineRow): number =>
+  store.get<{ size: number }>("SELECT size FROM machine_versions WHERE machine = ? AND version = ?", id, version)
+    ?.size ?? 0;
 
 /** A Machine without config, checks, events, host_status and nonce (spec 4.2 summary). */
 export const summaryText = (machine: MachineRow): string => `${head(machine)}}`;
@@ -58,10 +86,10 @@ export const leaseMember = (lease: LeaseRow | undefined): object =>
 
 type ShownEvent = Pick<EventRow, "id" | "type" | "status" | "source" | "timestamp" | "request">;
 
-/** The latest events, newest first. */
+/** The latest events, newest first. A plain `LIMIT ?` would have SQLite compile the statement again for every call. */
 export const latestEvents = (world: World, id: string, limit: number): ShownEvent[] =>
   world.store.all<ShownEvent>(
-    "SELECT id, type, status, source, timestamp, request FROM events WHERE machine = ? ORDER BY id DESC LIMIT ?",
+    "SELECT id, type, status, source, timestamp, request FROM events WHERE machine = ? ORDER BY id DESC LIMIT ? + 0",
     id,
     limit,
   );
@@ -73,8 +101,10 @@ export function eventText({ id, type, status, source, timestamp, request }: Show
 
 const findings = { warning: "the check has not run yet", passing: "Success", critical: "connection refused" } as const;
 
+const namesChecks = '"checks":';
+
 function checksText(text: string, machine: MachineRow): string {
-  if (!text.includes('"checks":')) return "[]"; // taking a long configuration apart takes long
+  if (!text.includes(namesChecks)) return "[]"; // taking a long configuration apart takes long
   const config = JSON.parse(text) as MachineConfig;
   const services = (config.services ?? []).flatMap(({ internal_port, checks }) =>
     (checks ?? []).map(({ type, port }) => `${type ?? "tcp"}-${port ?? internal_port}`),

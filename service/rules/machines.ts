@@ -1,7 +1,7 @@
 // Machines (spec 4.2; bodies sections 4 and 5): create, show, update, destroy.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines as rows } from "../../api/machines.ts";
-import { configOf, enter, findMachine, operate, record, schedule } from "../lifecycle/machines.ts";
+import { configOf, enter, findMachine, operate, record, schedule, StoredConfig } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
 import { type AppRow, type LeaseRow, type MachineExtras, type MachineRow, type VersionRow } from "../store/rows.ts";
 import { currentSet } from "../store/secretValues.ts";
@@ -11,7 +11,7 @@ import { inside } from "./inside.ts";
 import { grant, leases, liveLease } from "./leases.ts";
 import {
   eventText,
-  findMachineText,
+  findMachineChunks,
   imageRef,
   latestEvents,
   leaseMember,
@@ -36,7 +36,7 @@ import {
 } from "./placement.ts";
 import { regionOf } from "./platform.ts";
 import { power } from "./power.ts";
-import { Pieces, Reply, Text, type Input, type Rules } from "./rule.ts";
+import { Pieces, Reply, Text, textOfChunks, type Chunk, type Input, type Rules } from "./rule.ts";
 import { wait } from "./wait.ts";
 
 /** What a new version changes in a Machine's row. */
@@ -63,6 +63,7 @@ function keepVersion(world: World, machine: string, version: string, { configTex
   const size = config.length + (metadataText?.length ?? 0);
   const row: VersionRow = { machine, version, size, metadata: metadataText, config };
   world.store.insert("machine_versions", row);
+  world.configs.set(`${machine} ${version}`, new StoredConfig(config));
 }
 
 function forgetVersions(world: World, machine: string): void {
@@ -108,23 +109,33 @@ const longestText = 2 ** 19;
  * A list of Machines as JSON text, or in pieces when it is long. A Machine that is gone when its piece is made is left out:
  * others are served between two pieces.
  */
-function listed(ids: Iterable<string>, textOf: (id: string) => string | undefined): Text | Pieces {
-  function* inPieces(): Generator<string> {
-    let [piece, comma] = ["[", ""];
+function listed(ids: Iterable<string>, chunksOf: (id: string) => readonly Chunk[] | undefined): Text | Pieces {
+  let isWhole = false;
+  function* inPieces(): Generator<readonly Chunk[]> {
+    let [piece, text, length, comma]: [Chunk[], string, number, string] = [[], "[", 0, ""];
     for (const id of ids) {
-      const text = textOf(id);
-      if (text === undefined) continue;
-      piece += comma + text;
+      const chunks = chunksOf(id);
+      if (chunks === undefined) continue;
+      text += comma;
       comma = ",";
-      if (piece.length < longestText) continue;
-      yield piece;
-      piece = "";
+      for (const chunk of chunks) {
+        length += chunk.length;
+        if (typeof chunk === "string") text += chunk;
+        else {
+          piece.push(text, chunk);
+          text = "";
+        }
+      }
+      if (length < longestText) continue;
+      yield [...piece, text];
+      [piece, text, length] = [[], "", 0];
     }
-    yield `${piece}]`;
+    isWhole = true;
+    yield [...piece, `${text}]`];
   }
   const pieces = inPieces();
-  const first = pieces.next().value ?? "[]";
-  if (first.endsWith("]")) return new Text(first);
+  const first = pieces.next().value as readonly Chunk[];
+  if (isWhole) return new Text(textOfChunks(first));
   return new Pieces(
     (function* () {
       yield first;
@@ -155,9 +166,10 @@ function list(input: Input<typeof rows.list>): Text | Pieces | Reply {
   const ids = page.map(({ id }) => id);
   const body = listed(ids, (id) => {
     const machine = query.summary ? findMachine(world, id) : undefined;
-    const text = query.summary ? machine && summaryText(machine) : findMachineText(world, id);
-    if (text === undefined || !query.include_leases) return text;
-    return withMembers(text, leaseMember(liveLease(world, id)));
+    const chunks = query.summary ? machine && [summaryText(machine)] : findMachineChunks(world, id);
+    const last = chunks?.at(-1);
+    if (!chunks || typeof last !== "string" || !query.include_leases) return chunks;
+    return [...chunks.slice(0, -1), withMembers(last, leaseMember(liveLease(world, id)))];
   });
   return next === undefined ? body : new Reply(body, { headers: { "fly-next-cursor": next, "svc-next-cursor": next } });
 }
@@ -185,7 +197,7 @@ function create(input: Input<typeof rows.create>): Text {
   const name = nameFor(world, app.id, body.name);
   requireRoom(world, region, accepted, volumes);
   const now = world.clock.now();
-  const id = world.ids.machine();
+  const id = world.ids.machine(now);
   const machine: MachineRow & MachineExtras = {
     id,
     app: app.id,

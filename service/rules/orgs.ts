@@ -2,10 +2,10 @@
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { deletePath } from "../lifecycle/volumeStates.ts";
-import type { MachineExtras, MachineRow, VolumeRow } from "../store/rows.ts";
+import type { VolumeRow } from "../store/rows.ts";
 import type { World } from "../world.ts";
 import { orgOf } from "./find.ts";
-import { withMembers, withMetadata } from "./machineAnswer.ts";
+import { withMembers } from "./machineAnswer.ts";
 import { cursorOf, placeOf } from "./pages.ts";
 import { Text, type Input, type Rules } from "./rule.ts";
 import { volumeAnswer } from "./volumeAnswer.ts";
@@ -13,45 +13,42 @@ import { volumeAnswer } from "./volumeAnswer.ts";
 type Group = typeof contract.orgs;
 type Query = Input<Group["machines"]>["query"];
 
-interface OfApp {
-  readonly app_name: string;
-}
-
 const mostInPage = 1000;
 // ASSUMED: a page of the organization ends early once it has 4 Mi characters: its limit is advice.
 const longestPage = 4 * 2 ** 20;
 const stays = `t.state NOT IN (${deletePath.map((state) => `'${state}'`).join(", ")})`;
 
-type ListedMachine = Pick<
-  MachineRow,
-  "id" | "name" | "region" | "state" | "private_ip" | "version" | "created_at" | "updated_at" | "metadata"
-> &
-  Pick<MachineExtras, "brief">;
-
 type Filters = Omit<Query, "state" | "summary"> & { readonly state?: string | undefined };
+
+/** Where a row stands in its list. */
+interface Standing {
+  readonly id: string;
+  readonly updated_at: number;
+}
 
 /**
  * A page of what changed after the cursor, or else after `updated_after` (rule 3: the cursor takes precedence), longest ago
  * first (rule 1). Filtered by the store: an organization may hold a hundred thousand Machines. The cross join keeps SQLite
  * on the index of times, where it would sort all of them for every page.
  */
-function page<Row extends ListedMachine | VolumeRow>(
+function page<Row extends Standing>(
   world: World,
   table: "machines" | "volumes",
   columns: string,
   there: string,
   org: number,
   { cursor, updated_after, include_deleted, region, state, limit = mostInPage }: Filters,
+  lengthOf: (row: Row) => number,
 ) {
   const [time, id] = placeOf(cursor) ?? [updated_after === undefined ? 0 : Date.parse(updated_after), "\uffff"];
-  const sql = `SELECT ${columns}, a.name AS app_name FROM ${table} t CROSS JOIN apps a ON a.id = t.app
+  const sql = `SELECT ${columns} FROM ${table} t CROSS JOIN apps a ON a.id = t.app
      WHERE a.org = ?1 AND a.deleting < 2 AND (t.updated_at, t.id) > (?2, ?3) AND (?4 IS NULL OR t.region = ?4)
        AND (?5 IS NULL OR t.state IN (SELECT value FROM json_each(?5))) ${include_deleted ? "" : `AND ${there}`}
-     ORDER BY t.updated_at, t.id LIMIT ?6`;
+     ORDER BY t.updated_at, t.id LIMIT ?6 + 0`;
   const states = state === undefined ? null : JSON.stringify([...new Set(state.split(","))]);
-  const rows: (Row & OfApp)[] = [];
+  const rows: Row[] = [];
   let [length, more] = [0, false];
-  for (const row of world.store.each<Row & OfApp>(sql, org, time, id, region ?? null, states, limit + 1)) {
+  for (const row of world.store.each<Row>(sql, org, time, id, region ?? null, states, limit + 1)) {
     more = rows.length >= limit || length > longestPage;
     if (more) break;
     rows.push(row);
@@ -61,30 +58,46 @@ function page<Row extends ListedMachine | VolumeRow>(
   return { rows, last, next_cursor: last && more ? cursorOf([last.updated_at, last.id]) : "" };
 }
 
-/** Characters of what a client may have made as long as it likes. */
-const lengthOf = (row: ListedMachine | VolumeRow): number =>
-  "brief" in row ? row.brief.length + (row.metadata?.length ?? 0) : 0;
+interface ListedMachine extends Standing {
+  /** The Machine as JSON text. */
+  readonly text: string;
+}
 
-const ownColumns = "t.id, t.name, t.region, t.state, t.private_ip, t.version, t.created_at, t.updated_at";
-const summaryColumns = `${ownColumns}, '' AS brief, NULL AS metadata`;
-const columns = `${ownColumns}, t.brief, t.metadata`;
+interface ListedVolume extends VolumeRow {
+  readonly app_name: string;
+}
+
+const member = (name: string): string => `',"${name}":' || json_quote(t.${name})`;
+/** A time as {@link rfc3339} writes it. */
+const time = (name: string): string => `',"${name}":"' || strftime('%FT%TZ', t.${name} / 1000, 'unixepoch') || '"'`;
+
+// The store writes the text: to read the columns and write it here would take several times as long.
+const summary = `'{"id":' || json_quote(t.id) || ${member("name")} || ',"app_name":' || json_quote(a.name) || ${member("region")}
+  || ${member("state")} || ${member("private_ip")} || ${member("version")} || ',"instance_id":' || json_quote(t.version)
+  || ${time("created_at")} || ${time("updated_at")}`;
+const config = `',"config":' || iif(t.metadata IS NULL, t.brief, substr(t.brief, 1, length(t.brief) - 1) || ',"metadata":' || t.metadata || '}')`;
+const machineColumns = (text: string): string => `t.id, t.updated_at, ${text} || '}' AS text`;
+const [summaryColumns, wholeColumns] = [machineColumns(summary), machineColumns(`${summary} || ${config}`)];
 
 /** The rules of the organization lists. */
 export const orgs: Rules<Group> = {
   machines(input) {
     const { world, params, query } = input;
     const org = orgOf(input, params.org_slug);
-    const shown = query.summary ? summaryColumns : columns;
-    const found = page<ListedMachine>(world, "machines", shown, "t.destroyed_at IS NULL", org.id, query);
+    const shown = query.summary ? summaryColumns : wholeColumns;
+    const lengthOf = ({ text }: ListedMachine): number => text.length;
+    const found = page<ListedMachine>(world, "machines", shown, "t.destroyed_at IS NULL", org.id, query, lengthOf);
     const { rows, last, next_cursor } = found;
     const rest = { next_cursor, ...(last && { last_machine_id: last.id, last_updated_at: rfc3339(last.updated_at) }) };
-    return new Text(withMembers(`{"machines":[${rows.map(machineAnswer).join(",")}]}`, rest));
+    return new Text(withMembers(`{"machines":[${rows.map(({ text }) => text).join(",")}]}`, rest));
   },
 
   volumes(input) {
     const { world, params, query } = input;
     const org = orgOf(input, params.org_slug);
-    const { rows, last, next_cursor } = page<VolumeRow>(world, "volumes", "t.*", stays, org.id, query);
+    const { rows, last, next_cursor } = page<ListedVolume>(
+      ...([world, "volumes", "t.*, a.name AS app_name", stays, org.id, query, () => 0] as const),
+    );
     return {
       volumes: rows.map((volume) => ({
         ...volumeAnswer(volume, query.summary),
@@ -96,14 +109,3 @@ export const orgs: Rules<Group> = {
     };
   },
 };
-
-/** A Machine as JSON text: its parts are in the store as text already. */
-function machineAnswer({ brief, metadata, created_at, updated_at, ...machine }: ListedMachine & OfApp): string {
-  const { id, name, app_name, region, state, private_ip, version } = machine;
-  const text = JSON.stringify({
-    ...{ id, name, app_name, region, state, private_ip, version, instance_id: version },
-    created_at: rfc3339(created_at),
-    updated_at: rfc3339(updated_at),
-  });
-  return brief === "" ? text : `${text.slice(0, -1)},"config":${withMetadata(brief, metadata)}}`;
-}

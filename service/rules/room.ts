@@ -13,15 +13,19 @@ const useOf = (world: World, region: string): Use[] =>
   world.store.all<Use>("SELECT cpu_kind, machines FROM region_use WHERE region = ?", region);
 
 /** Machines of a kind a region still has room for, whatever those of other kinds take. */
-export function roomFor(world: World, { code, capacity }: Region, kind: Kind): number {
-  const used = useOf(world, code).find(({ cpu_kind }) => cpu_kind === kind)?.machines ?? 0;
+export const roomFor = (world: World, region: Region, kind: Kind): number =>
+  roomLeft(region, kind, useOf(world, region.code));
+
+function roomLeft({ capacity }: Region, kind: Kind, use: readonly Use[]): number {
+  const used = use.find(({ cpu_kind }) => cpu_kind === kind)?.machines ?? 0;
   return Math.max(0, capacity[kind] - used);
 }
 
 /** Machines of a kind a region takes more of; of all kinds together when none is named. */
 export function roomIn(world: World, region: Region, kind?: Kind): number {
-  const used = useOf(world, region.code).reduce((sum, { machines }) => sum + machines, 0);
+  const use = useOf(world, region.code);
+  const used = use.reduce((sum, { machines }) => sum + machines, 0);
   const kinds: readonly Kind[] = kind === undefined ? cpuKinds : [kind];
-  const ofKinds = kinds.reduce((sum, one) => sum + roomFor(world, region, one), 0);
+  const ofKinds = kinds.reduce((sum, one) => sum + roomLeft(region, one, use), 0);
   return Math.min(Math.max(0, region.capacity.total - used), ofKinds);
 }

@@ -26,14 +26,21 @@ export class Text {
   }
 }
 
+/** Part of an answer: text, or the bytes of a text that is so long that to make a text of it first would cost much memory. */
+export type Chunk = string | Uint8Array;
+
 /** An answer that is JSON text and may be longer than memory has room for: piece by piece, each made when it is asked for. */
 export class Pieces {
-  readonly pieces: Iterable<string>;
+  readonly pieces: Iterable<readonly Chunk[]>;
 
-  constructor(pieces: Iterable<string>) {
+  constructor(pieces: Iterable<readonly Chunk[]>) {
     this.pieces = pieces;
   }
 }
+
+/** All of it as one text. */
+export const textOfChunks = (chunks: Iterable<Chunk>): string =>
+  Array.from(chunks, (chunk) => (typeof chunk === "string" ? chunk : Buffer.from(chunk).toString())).join("");
 
 /** An answer under another of the row's statuses, or with headers. */
 export class Reply {
@@ -71,8 +78,8 @@ export interface Input<Row extends Omit<Operation, "id"> = Operation> {
   readonly body: Row extends { readonly body: infer B extends z.ZodType } ? z.infer<B> : unknown;
   /** What came in the lease header. */
   readonly nonce: string | undefined;
-  /** Aborted when the client has gone; only held requests look at it. */
-  readonly signal: AbortSignal;
+  /** Calls back once the client has gone, or has its answer. */
+  readonly onGone: (leave: () => void) => void;
 }
 
 type Body<Row> = Row extends { readonly answer: infer A extends z.ZodType }

@@ -47,7 +47,7 @@ function reached(world: World, machine: MachineRow, { states, version, after }: 
 /** The rule of the wait operation. */
 export const wait: Pick<Rules<typeof machines>, "wait"> = {
   wait(input) {
-    const { world, query, signal } = input;
+    const { world, query, onGone } = input;
     const app = appOf(input);
     const id = input.params.machine_id;
     if (findMachine(world, id)?.app !== app.id) throw gone();
@@ -98,6 +98,6 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
         `deadline_exceeded: machine failed to reach desired state, ${states.join(",")}, currently ${last?.state ?? "unknown"}`,
       );
     const timeoutMs = (query.timeout ?? 60) * 1000;
-    return new Later(() => world.waits.hold({ subject: id, look, timeoutMs, late, signal }));
+    return new Later(() => world.waits.hold({ subject: id, look, timeoutMs, late, onGone }));
   },
 };

@@ -23,6 +23,19 @@ interface Group {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
   readonly touched: Set<string>;
+  /** Takes back what was changed in memory, last first. */
+  readonly undo: (() => void)[];
+  /** Changes in it. */
+  changes: number;
+}
+
+// A flush of the disk takes as long as dozens of changes. While changes keep coming, a transaction takes more of them for this
+// long; one that is alone does not wait.
+const gatherMs = 10;
+
+interface Shape {
+  readonly names: readonly string[];
+  readonly statement: StatementSync;
 }
 
 /** What the store calls around a commit. */
@@ -37,12 +50,13 @@ export interface CommitHooks {
 
 /**
  * A write is durable before its answer leaves. Syncing the disk once per request would let the disk set the pace, so all
- * writes that arrive in one turn of the event loop share a transaction: each in a savepoint of its own, committed together.
+ * writes that arrive in a few turns of the event loop share a transaction: each in a savepoint of its own, committed together.
  */
 export class Store {
   readonly db: DatabaseSync;
   hooks: CommitHooks = { beforeCommit() {}, afterCommit() {}, undone() {} };
   readonly #statements = new Map<string, StatementSync>();
+  readonly #shapes = new Map<string, Shape[]>();
   #group: Group | undefined;
 
   constructor(file: string) {
@@ -78,17 +92,29 @@ export class Store {
 
   /** Adds a row. */
   insert(table: string, row: object): void {
-    const names = Object.keys(row);
-    const sql = `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`;
-    this.run(sql, ...(Object.values(row) as SQLInputValue[]));
+    const sqlFor = (names: readonly string[]): string =>
+      `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`;
+    this.#shaped(table, row, sqlFor).run(...(Object.values(row) as SQLInputValue[]));
   }
 
   /** Changes the named columns of the row with that key. */
   update(table: string, key: string, id: string, changes: object): void {
-    const sql = `UPDATE ${table} SET ${Object.keys(changes)
-      .map((name) => `${name} = ?`)
-      .join(", ")} WHERE ${key} = ?`;
-    this.run(sql, ...(Object.values(changes) as SQLInputValue[]), id);
+    const sqlFor = (names: readonly string[]): string =>
+      `UPDATE ${table} SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE ${key} = ?`;
+    this.#shaped(`${table} ${key}`, changes, sqlFor).run(...(Object.values(changes) as SQLInputValue[]), id);
+  }
+
+  /** The statement for an object with these members. To put its text together each time would take as long as to run it. */
+  #shaped(purpose: string, row: object, sqlFor: (names: readonly string[]) => string): StatementSync {
+    const names = Object.keys(row);
+    let shapes = this.#shapes.get(purpose);
+    if (!shapes) this.#shapes.set(purpose, (shapes = []));
+    for (const shape of shapes)
+      if (shape.names.length === names.length && shape.names.every((name, i) => name === names[i]))
+        return shape.statement;
+    const statement = this.prepare(sqlFor(names));
+    shapes.push({ names, statement });
+    return statement;
   }
 
   /** Says that something about this Machine, volume or App changes with the current transaction. */
@@ -99,29 +125,43 @@ export class Store {
   /** Runs a change now, in a savepoint. The answer comes when it is durable; what it throws undoes it alone. */
   write<T>(change: () => T): Promise<T> {
     const group = this.#open();
+    group.changes++;
     const result = this.attempt(change);
     return group.committed.then(() => result);
   }
 
+  /** Takes back a change in memory if the part of the transaction it is made in is undone. */
+  onUndo(undo: () => void): void {
+    this.#group?.undo.push(undo);
+  }
+
   /** Runs a part of a transaction that can be undone by itself. */
   attempt<T>(change: () => T): T {
+    const mark = this.#group?.undo.length ?? 0;
     this.run("SAVEPOINT part");
     try {
       const result = change();
       this.run("RELEASE part");
       return result;
     } catch (error) {
-      this.hooks.undone();
       if (this.db.isTransaction) {
+        this.#undo(mark);
         this.run("ROLLBACK TO part");
         this.run("RELEASE part");
       } else {
         // A full disk undoes the whole transaction, and with it the requests that share it.
+        this.#undo(0);
         this.#group?.reject(error);
         this.#group = undefined;
       }
       throw error;
     }
+  }
+
+  /** Takes back what was changed in memory since the group had so many changes. */
+  #undo(mark: number): void {
+    for (const undo of this.#group?.undo.splice(mark).toReversed() ?? []) undo();
+    this.hooks.undone();
   }
 
   /** Resolves when everything a reader may have seen is durable; undefined when it is already. */
@@ -137,9 +177,9 @@ export class Store {
       this.hooks.beforeCommit();
       this.run("COMMIT");
     } catch (error) {
+      this.#undo(0);
       this.#group = undefined;
       if (this.db.isTransaction) this.run("ROLLBACK");
-      this.hooks.undone();
       group.reject(error);
       return;
     }
@@ -151,6 +191,7 @@ export class Store {
   close(): void {
     this.flush();
     this.#statements.clear();
+    this.#shapes.clear();
     this.db.close();
   }
 
@@ -159,9 +200,18 @@ export class Store {
     this.run("BEGIN IMMEDIATE");
     const { promise, resolve, reject } = withResolvers();
     promise.catch(() => {}); // a group without requests has nobody to tell
-    this.#group = { committed: promise, resolve, reject, touched: new Set() };
-    setImmediate(() => this.flush());
-    return this.#group;
+    const group: Group = { committed: promise, resolve, reject, touched: new Set(), undo: [], changes: 0 };
+    this.#group = group;
+    const until = performance.now() + gatherMs;
+    let seen = 1;
+    const close = (): void => {
+      if (this.#group !== group) return;
+      if (group.changes <= seen || performance.now() >= until) return this.flush();
+      seen = group.changes;
+      setImmediate(close);
+    };
+    setImmediate(close);
+    return group;
   }
 }
 

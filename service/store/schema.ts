@@ -317,4 +317,14 @@ export const migrations: readonly string[] = [
   CREATE TABLE written (count INTEGER NOT NULL);
   INSERT INTO written VALUES (0);
   `,
+  `
+  -- Timers are looked for in memory. A subject has one of a kind, and no index beside its row has to be kept up to date.
+  CREATE TABLE new_timers (
+    subject TEXT NOT NULL, kind TEXT NOT NULL, due INTEGER NOT NULL, id INTEGER NOT NULL, data TEXT NOT NULL,
+    PRIMARY KEY (subject, kind)
+  ) WITHOUT ROWID;
+  INSERT OR REPLACE INTO new_timers SELECT subject, kind, due, id, data FROM timers ORDER BY id;
+  DROP TABLE timers;
+  ALTER TABLE new_timers RENAME TO timers;
+  `,
 ];

@@ -4,6 +4,7 @@ import { connect as connectSecurely } from "node:tls";
 import { promisify } from "node:util";
 import { afterEach, expect, test } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
+import { inSlices } from "../../service/connections.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { startService } from "../support/startService.ts";
 import { caller, withApp } from "./client.ts";
@@ -177,4 +178,18 @@ test("F47 requests are held on a part of the connections alone", async () => {
   await call("POST", `${machines}/${id}/stop`, {});
   expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200, 200]);
   expect(service.world.waits.size).toBe(0);
+});
+
+test("F47 connections that expire together are closed in slices, and each of them once", async () => {
+  const closed: number[] = [];
+  const close = inSlices<number>((one) => closed.push(one));
+  const all = Array.from({ length: 1000 }, (_, i) => i);
+  for (const one of all) close(one);
+  expect(closed).toEqual([]);
+  await new Promise(setImmediate);
+  expect(closed.length).toBeGreaterThan(0);
+  expect(closed.length).toBeLessThan(200);
+  await expect.poll(() => closed.length).toBe(1000);
+  close(1000);
+  await expect.poll(() => closed).toEqual([...all, 1000]);
 });

@@ -133,7 +133,7 @@ test("F48 what is just within the limits is done", async () => {
 test("F48 a Machine that an older version let ask for too much runs like any other", async () => {
   const { call, machine: make, machines, service, state } = await withApp();
   const { id } = await make({ env: { MACHINES_SIMULATE: "deaf" } });
-  const { store, machineRows, machineTexts, configTexts } = service.world;
+  const { store, machineRows, machineTexts, configs } = service.world;
   await store.write(() =>
     store.run(
       `UPDATE machine_versions SET config = replace(config, 'deaf', '${"deaf,".repeat(700_000)}') WHERE machine = ?`,
@@ -142,7 +142,7 @@ test("F48 a Machine that an older version let ask for too much runs like any oth
   );
   machineRows.clear();
   machineTexts.clear();
-  configTexts.clear();
+  configs.clear();
   expect((await call("POST", `${machines}/${id}/stop`, {})).status).toBe(200);
   expect((await call("POST", `${machines}/${id}/start`, {})).status).toBe(200);
   expect(await state(id)).toBe("started");

@@ -157,3 +157,22 @@ test("F46 a list that is longer than memory should hold is sent in pieces, compl
   const short = await fetch(`${url}/v1${machines}?summary=true`, { headers: { authorization: `Bearer ${token}` } });
   expect(((await short.json()) as object[]).length).toBe(11);
 });
+
+test("F46 a list shows Machines with long configurations as they are shown one by one", async () => {
+  const { call, machine, machines } = await withApp();
+  const files = [{ guest_path: "/f", raw_value: "QUFB".repeat(60_000) }];
+  await machine({ image: "nginx" });
+  const plain = await machine({ image: "nginx", files }, { lease_ttl: 100 });
+  const tagged = await machine({ image: "nginx", files, env: { A: "é\u2028" }, metadata: { role: "é" } });
+  await machine({ image: "nginx", files, checks: { up: { type: "tcp", port: 80 } } });
+  await machine({ image: "nginx", files, metadata: { role: "last" } });
+  for (const query of ["", "?include_leases=true"]) {
+    const { body } = await call("GET", `${machines}${query}`);
+    expect(body).toHaveLength(5);
+    for (const one of body) expect(one).toEqual((await call("GET", `${machines}/${one.id}${query}`)).body);
+  }
+  const { body } = await call("GET", `${machines}?include_leases=true`);
+  const shown = (id: string) => body.find((one: { id: string }) => one.id === id);
+  expect(shown(plain.id).lease).toMatchObject({ description: "" });
+  expect(shown(tagged.id).config).toMatchObject({ files, metadata: { role: "é" } });
+});

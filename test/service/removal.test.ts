@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), "machines-removal-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Copies the App's one Machine and volume many times, by SQL. */
-function fill({ world: { store } }: Pick<Service, "world">, count: number): Promise<void> {
+function fill({ world: { store, timers } }: Pick<Service, "world">, count: number): Promise<void> {
   const names = (table: string) =>
     store.all<{ name: string }>("SELECT name FROM pragma_table_info(?)", table).map(({ name }) => name);
   const copy = (table: string, replaced: Record<string, string>): string =>
@@ -24,10 +24,12 @@ function fill({ world: { store } }: Pick<Service, "world">, count: number): Prom
     copy("machine_versions", { machine: id }),
     copy("events", { machine: id }),
     copy("volumes", { id: "printf('vol_%d', ?1)", machine: "NULL" }),
-    "INSERT INTO timers (due, kind, subject, data) VALUES (9e14, 'volume.backup', printf('vol_%d', ?1), '')",
   ];
   return store.write(() => {
-    for (let i = 1; i <= count; i++) for (const sql of all) store.run(sql, i);
+    for (let i = 1; i <= count; i++) {
+      for (const sql of all) store.run(sql, i);
+      timers.after(9e14, "volume.backup", `vol_${i}`);
+    }
   });
 }
 
@@ -49,8 +51,11 @@ async function filled(options: Parameters<typeof withApp>[0] = {}, count = 3000)
 }
 
 const patient = { timeout: 60_000, interval: 10 };
-const isGone = ({ world }: Pick<Service, "world">): Promise<void> =>
-  vi.waitFor(() => expect(world.store.all("SELECT 1 FROM apps WHERE deleting > 0")).toEqual([]), patient);
+/** Waits until no App is being deleted, and until that is committed. */
+async function isGone({ world: { store } }: Pick<Service, "world">): Promise<void> {
+  await vi.waitFor(() => expect(store.all("SELECT 1 FROM apps WHERE deleting > 0")).toEqual([]), patient);
+  await store.unsettled;
+}
 
 /** Lets nothing go on after a commit until it is told to. */
 function held({ world: { store, waits } }: Pick<Service, "world">): { goOn(): Promise<void> } {
@@ -147,5 +152,6 @@ test("F46 what is in a cluster goes in pieces once it is deleted, and is shown t
   expect((await call("GET", `/postgres/${data.id}/databases`)).status).toBe(410);
   await still.goOn();
   await vi.waitFor(() => expect(left()).toBe(0), patient);
+  await store.unsettled;
   expect(store.all("SELECT 1 FROM timers WHERE kind = 'cluster.clear'")).toEqual([]);
 });

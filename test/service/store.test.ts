@@ -136,7 +136,9 @@ test("F29 a full disk is 503 with Retry-After; reads go on, and so do writes onc
   const { db } = service.world.store;
   const { page_count } = db.prepare("PRAGMA page_count").get() as { page_count: number };
   db.exec(`PRAGMA max_page_count = ${page_count + 2}`);
-  const big = { config: { image: "nginx", env: { FILL: "x".repeat(20_000) } } };
+  const big = {
+    config: { image: "nginx", env: Object.fromEntries(["A", "B", "C", "D"].map((name) => [name, "x".repeat(60_000)])) },
+  };
   const full = await Promise.all(Array.from({ length: 5 }, () => call("POST", machines, big)));
   for (const answer of full) {
     expect([answer.status, answer.headers["retry-after"]]).toEqual([503, "5"]);

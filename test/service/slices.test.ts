@@ -1,0 +1,153 @@
+// What is due or woken for very many at once goes in slices, so that others are served in between (F46).
+import { expect, test, vi } from "vitest";
+import { createService, ManualClock, seededRandom } from "../../service/index.ts";
+import { DueQueue } from "../../service/lifecycle/dueQueue.ts";
+import { Waits, type Hold } from "../../service/lifecycle/waits.ts";
+import { refuse } from "../../service/refusal.ts";
+import { Turns } from "../../service/turns.ts";
+
+const many = 1000;
+
+function crowd(unsettled: () => Promise<void> | undefined = () => undefined) {
+  const clock = new ManualClock();
+  const waits = new Waits(clock, many, unsettled);
+  const scene = { clock, waits, looks: 0, answer: undefined as string | undefined };
+  const hold: Hold<string> = {
+    subject: "one",
+    look: () => {
+      scene.looks++;
+      return scene.answer;
+    },
+    timeoutMs: 60_000,
+    late: () => refuse(408, "late"),
+    onGone: () => {},
+  };
+  const held = Promise.allSettled(Array.from({ length: many }, () => waits.hold(hold)));
+  scene.looks = 0;
+  return { scene, held };
+}
+
+test("F46 a crowd that waits for one Machine is answered in slices", async () => {
+  const { scene, held } = crowd();
+  scene.answer = "there";
+  scene.waits.wake(["one"]);
+  expect(scene.looks).toBeGreaterThan(0);
+  expect(scene.looks).toBeLessThan(many / 4);
+  const answers = await held;
+  expect(new Set(answers.map((one) => one.status === "fulfilled" && one.value))).toEqual(new Set(["there"]));
+  expect([scene.looks, scene.waits.size]).toEqual([many, 0]);
+});
+
+test("F46 those of a crowd who have nothing to see yet are not asked twice", async () => {
+  const { scene } = crowd();
+  scene.waits.wake(["one"]);
+  scene.waits.wake(["one"]);
+  await vi.waitFor(() => expect(scene.looks).toBeGreaterThanOrEqual(many));
+  await new Promise(setImmediate);
+  // Those of the first slice were asked again by the second waking.
+  expect(scene.looks).toBeLessThan(1.25 * many);
+  expect(scene.waits.size).toBe(many);
+  scene.waits.close();
+});
+
+test("F28 a later slice tells nothing that is not durable yet", async () => {
+  let commit = (): void => {};
+  const committed = new Promise<void>((resolve) => (commit = resolve));
+  let open = false;
+  const { scene, held } = crowd(() => (open ? committed : undefined));
+  scene.answer = "there";
+  open = true;
+  scene.waits.wake(["one"]);
+  const before = scene.looks;
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+  expect(scene.looks).toBe(before);
+  open = false;
+  commit();
+  await held;
+  expect(scene.looks).toBe(many);
+});
+
+test("a crowd whose time is over is told so", async () => {
+  const { scene, held } = crowd();
+  scene.clock.advance(59_999);
+  expect(scene.waits.size).toBe(many);
+  scene.clock.advance(1);
+  expect(scene.waits.size).toBe(0);
+  for (const one of await held) expect(one).toMatchObject({ status: "rejected", reason: { status: 408 } });
+});
+
+test("F46 timers that are due together are run in slices, in order of time, and each of them once", async () => {
+  const clock = new ManualClock();
+  const service = createService({ clock, random: seededRandom("slices") });
+  const { store, timers } = service.world;
+  await store.write(() => {
+    for (let i = 0; i < many; i++) timers.after(1000, "snapshot.expire", `vs_${i}`);
+    for (let i = 0; i < many; i++) timers.after(9e9, "snapshot.expire", `later_${i}`);
+    for (let i = 0; i < many; i++) timers.cancel(`later_${i}`);
+  });
+  const { hooks } = store;
+  const left: number[] = [];
+  store.hooks = {
+    ...hooks,
+    afterCommit(touched) {
+      left.push(store.all("SELECT 1 FROM timers").length);
+      hooks.afterCommit(touched);
+    },
+  };
+  clock.advance(1000);
+  expect(left.length).toBeGreaterThan(3);
+  expect(left).toEqual(left.toSorted((a, b) => b - a));
+  expect(left.at(-1)).toBe(0);
+  await service.close();
+});
+
+test("a timer that is set and cancelled in a request that is refused is as it was", async () => {
+  const service = createService({ clock: new ManualClock() });
+  const { store, timers } = service.world;
+  await store.write(() => timers.after(1000, "volume.backup", "vol_1"));
+  await expect(
+    (async () =>
+      store.write(() => {
+        timers.cancel("vol_1");
+        timers.after(5000, "volume.remove", "vol_1");
+        throw new Error("refused");
+      }))(),
+  ).rejects.toThrow("refused");
+  expect([timers.pending("vol_1", "volume.backup"), timers.pending("vol_1", "volume.remove")]).toEqual([true, false]);
+  await store.write(() => {});
+  expect(store.all("SELECT kind, due - ? AS due FROM timers", service.world.clock.now())).toEqual([
+    { kind: "volume.backup", due: 1000 },
+  ]);
+  await service.close();
+});
+
+test("a queue gives what is due first, and of the same time what was put in first", () => {
+  const queue = new DueQueue<{ due: number; id: number }>();
+  const entries = Array.from({ length: 500 }, (_, id) => ({ due: (id * 7919) % 50, id }));
+  for (const entry of entries) queue.push(entry);
+  const found: typeof entries = [];
+  for (let { first } = queue; first; { first } = queue) {
+    found.push(first);
+    queue.shift();
+  }
+  expect(found).toEqual(entries.toSorted((a, b) => a.due - b.due || a.id - b.id));
+});
+
+test("F46 however many long answers there are, one piece of them is made in a turn", async () => {
+  const turns = new Turns();
+  const made = { pieces: 0 };
+  const answers = Array.from({ length: 20 }, async () => {
+    for (let piece = 0; piece < 5; piece++) {
+      await turns.next();
+      made.pieces++;
+    }
+  });
+  let most = 0;
+  while (made.pieces < 100) {
+    const before = made.pieces;
+    await new Promise(setImmediate);
+    most = Math.max(most, made.pieces - before);
+  }
+  await Promise.all(answers);
+  expect(most).toBeLessThanOrEqual(2);
+});
