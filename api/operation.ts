@@ -4,7 +4,7 @@ import type { z } from "zod";
 /**
  * What may be done when no answer came, or one that does not tell whether the request took effect.
  * - `read`: changes nothing; repeat freely.
- * - `repeatable`: the second request leaves what one would have left (spec 4: PUT, DELETE, set by key).
+ * - `repeatable`: the second request leaves what one would have left (PUT, DELETE, set by key).
  * - `once`: a second request could make a second thing or undo somebody's work; never repeated blindly.
  */
 export type Repeat = "read" | "repeatable" | "once";
@@ -23,7 +23,7 @@ export interface Operation {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Path below the base URL, with `{parameters}`. */
   readonly path: string;
-  /** Where the row comes from: the section of the specification, and of bodies for bodies it leaves out. */
+  /** Where the rules behind the row are: sections of docs/interface.md. */
   readonly source: string;
   readonly summary: string;
   /** Path parameters. */

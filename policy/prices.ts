@@ -23,7 +23,7 @@ export interface Prices {
   readonly postgresDiskGb: number;
 }
 
-// ASSUMED: neither the specification nor the bodies tell a price; these are of the order that such platforms ask.
+// ASSUMED: the interface tells no price; these are of the order that such platforms ask.
 /** The prices an estimate is made with where nothing else is configured. */
 export const prices: Prices = {
   currency: "USD",

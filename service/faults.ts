@@ -1,5 +1,5 @@
 // Faults on purpose: which requests one meets and what it does to them, as data. Planned by a test in the same process,
-// or through the admin listener; nothing that comes over the service's own address reaches this (F01–F32, those tagged L).
+// or through the admin listener; nothing that comes over the service's own address reaches this.
 import { z } from "zod";
 import { contract } from "../api/index.ts";
 import type { Operation } from "../api/operation.ts";

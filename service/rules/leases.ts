@@ -69,7 +69,7 @@ const envelope = ({ nonce, expires_at, owner, description, version }: LeaseRow, 
 
 /** The rules of the lease operations. */
 export const leases: Pick<Rules<typeof machines>, "getLease" | "acquireLease" | "releaseLease"> = {
-  /** ASSUMED: only the holder of a lease sees its nonce again, by sending it; the documents' sample and the emulator disagree (bodies 6). */
+  /** ASSUMED: only the holder of a lease sees its nonce again, by sending it; what is known of the platform disagrees (bodies 6). */
   getLease(input) {
     const lease = liveLease(input.world, machineOf(input).id);
     if (!lease) throw refuse(404, "lease not found");

@@ -7,6 +7,8 @@ import { sdkGenerator } from "../setup/sdkGenerator.mjs";
 import { pulumiSdkDirs, pulumiSdks } from "./pulumiSdks.ts";
 import { coverage } from "./coverage.ts";
 import { examples } from "./examples.ts";
+import { faultsPage } from "./faults.ts";
+import { operationsPage } from "./operations.ts";
 import { policyReference } from "./policyReference.ts";
 import { policyResources } from "./policy.ts";
 import { packageSchema } from "./schema.ts";
@@ -33,6 +35,8 @@ async function generate(): Promise<number> {
   for (const [name, levels] of Object.entries(baselines))
     files[`policy/baselines/${name}.json`] = `${JSON.stringify(levels, null, 2)}\n`;
 
+  files["docs/operations.md"] = operationsPage();
+  files["docs/faults.md"] = faultsPage(root);
   files["docs/coverage.md"] = coverage(root);
   files["docs/service-coverage.md"] = serviceCoverage(root);
   files["docs/service-differences.md"] = serviceDifferences(root);

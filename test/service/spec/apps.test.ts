@@ -1,5 +1,5 @@
-// Apps (spec 4.1, bodies 3). Every test of this folder is written by hand from the tables and samples of the specification
-// and of bodies, never from the contract: it would not notice a row that is wrong.
+// Apps (spec 4.1, bodies 3). Every test of this folder is written by hand from docs/interface.md, never from the contract: it
+// would not notice a row that is wrong.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
 import { addToken } from "../../../service/store/tokens.ts";
