@@ -1,6 +1,7 @@
 // npm run check: everything about the code that a program can judge. npm run fix (--fix): repairs what it can repair.
 import fs from "node:fs";
 import path from "node:path";
+import { checkCitations } from "./lib/citations.mjs";
 import { bin, inRoot } from "./lib/paths.mjs";
 import { main, quiet, say, Stop } from "./lib/process.mjs";
 import { completeLock } from "./lib/packageLock.mjs";
@@ -26,6 +27,7 @@ const checks = {
   "package pulumi-machines-policy": { command: "publint", args: ["run", "policy", "--strict"] },
   "package machines-service": { command: "publint", args: ["run", "service", "--strict"] },
   generated: { command: "node", args: [...GENERATE, "--check"] },
+  citations: { check: checkCitations },
   ...Object.fromEntries(Object.entries(sdkChecks).map(([name, check]) => [name, { check }])),
 };
 

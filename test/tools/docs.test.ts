@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { errorCodes } from "../../provider/core/errors.ts";
 import { functions } from "../../provider/functions/index.ts";
 import { resources } from "../../provider/resources/index.ts";
+import { anchorsOf } from "../../tools/lib/citations.mjs";
 
 const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"], {
   encoding: "utf8",
@@ -15,23 +16,7 @@ const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclud
   .filter((file) => existsSync(file));
 const withoutCode = (text: string): string => text.replaceAll(/^```.*?^```/gms, "");
 
-/** Names GitHub gives to the headings of a file. */
-function anchors(file: string): Set<string> {
-  const seen = new Map<string, number>();
-  const headings = withoutCode(readFileSync(file, "utf8")).matchAll(/^#+ +(.+?) *$/gm);
-  return new Set(
-    [...headings].map(([, heading = ""]) => {
-      const name = heading
-        .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N}\p{M}\p{Pc} -]/gu, "")
-        .replaceAll(" ", "-");
-      const before = seen.get(name) ?? 0;
-      seen.set(name, before + 1);
-      return before === 0 ? name : `${name}-${before}`;
-    }),
-  );
-}
+const anchors = (file: string): Set<string> => anchorsOf(readFileSync(file, "utf8"));
 
 /** Why a link of a file leads nowhere, if it does. */
 function problem(file: string, link: string): string | undefined {
