@@ -1,4 +1,4 @@
-// Apps (spec 4.1, bodies section 3).
+// Apps (docs/interface.md#apps).
 import { z } from "zod";
 import { appName, appNameParam } from "./names.ts";
 import { operations } from "./operation.ts";
@@ -45,7 +45,7 @@ export const apps = operations("apps", {
   list: {
     method: "GET",
     path: "/v1/apps",
-    source: "spec 4.1, bodies 3",
+    source: "docs/interface.md#apps, docs/interface.md#paging",
     summary: "Lists the Apps of an organization.",
     params: z.object({}),
     query: z.object({
@@ -70,7 +70,7 @@ export const apps = operations("apps", {
   create: {
     method: "POST",
     path: "/v1/apps",
-    source: "spec 4.1, bodies 3",
+    source: "docs/interface.md#apps",
     summary: "Creates an App.",
     params: z.object({}),
     body: createApp,
@@ -87,7 +87,7 @@ export const apps = operations("apps", {
   get: {
     method: "GET",
     path: "/v1/apps/{app_name}",
-    source: "spec 4.1, bodies 3",
+    source: "docs/interface.md#apps",
     summary: "Shows an App.",
     params: z.object({ app_name: appNameParam }),
     status: 200,
@@ -98,7 +98,7 @@ export const apps = operations("apps", {
   delete: {
     method: "DELETE",
     path: "/v1/apps/{app_name}",
-    source: "spec 4.1, bodies 3",
+    source: "docs/interface.md#apps",
     summary: "Deletes an App with everything in it; finished asynchronously.",
     params: z.object({ app_name: appNameParam }),
     query: z.object({ force: optional(z.boolean(), "Stops Machines and deletes at once.") }),
@@ -109,7 +109,7 @@ export const apps = operations("apps", {
   createDeployToken: {
     method: "POST",
     path: "/v1/apps/{app_name}/deploy_token",
-    source: "spec 4.1, bodies 3",
+    source: "docs/interface.md#deploy-tokens",
     summary: "Makes an access token that is good for one App alone.",
     params: z.object({ app_name: appNameParam }),
     body: z.object({

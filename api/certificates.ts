@@ -1,4 +1,4 @@
-// TLS certificates (spec 2.3, 4.3; bodies 7.2).
+// TLS certificates (docs/interface.md#certificates, docs/interface.md#certificate-checks).
 import { z } from "zod";
 import { appNameParam, hostname, hostnameParam } from "./names.ts";
 import { operations } from "./operation.ts";
@@ -130,7 +130,7 @@ export const certificates = operations("certificates", {
   list: {
     method: "GET",
     path,
-    source: "spec 4.3, bodies 7.2",
+    source: "docs/interface.md#certificates, docs/interface.md#paging",
     summary: "Lists the hostnames of an App.",
     params: z.object({ app_name: appNameParam }),
     query: z.object({
@@ -150,7 +150,7 @@ export const certificates = operations("certificates", {
   createAcme: {
     method: "POST",
     path: `${path}/acme`,
-    source: "spec 4.3, bodies 7.2",
+    source: "docs/interface.md#certificates",
     summary: "Asks for an ACME certificate.",
     params: z.object({ app_name: appNameParam }),
     body: createAcme,
@@ -162,7 +162,7 @@ export const certificates = operations("certificates", {
   createCustom: {
     method: "POST",
     path: `${path}/custom`,
-    source: "spec 4.3, bodies 7.2",
+    source: "docs/interface.md#uploaded-certificates",
     summary: "Uploads a certificate.",
     params: z.object({ app_name: appNameParam }),
     body: createCustom,
@@ -178,7 +178,7 @@ export const certificates = operations("certificates", {
   get: {
     method: "GET",
     path: `${path}/{hostname}`,
-    source: "spec 4.3, bodies 7.2",
+    source: "docs/interface.md#certificates",
     summary: "Shows a hostname and its certificates.",
     params: one,
     status: 200,
@@ -189,7 +189,7 @@ export const certificates = operations("certificates", {
   delete: {
     method: "DELETE",
     path: `${path}/{hostname}`,
-    source: "spec 4.3, bodies 7.2",
+    source: "docs/interface.md#certificates",
     summary: "Removes a hostname with its certificates of both kinds.",
     params: one,
     status: 204,
@@ -199,7 +199,7 @@ export const certificates = operations("certificates", {
   deleteAcme: {
     method: "DELETE",
     path: `${path}/{hostname}/acme`,
-    source: "spec 4.3, bodies 7.2",
+    source: "docs/interface.md#certificates",
     summary: "Removes the ACME certificates of a hostname; the hostname stays.",
     params: one,
     status: 200,
@@ -210,7 +210,7 @@ export const certificates = operations("certificates", {
   deleteCustom: {
     method: "DELETE",
     path: `${path}/{hostname}/custom`,
-    source: "spec 4.3, bodies 7.2",
+    source: "docs/interface.md#certificates",
     summary: "Removes the uploaded certificate of a hostname; the hostname stays.",
     params: one,
     status: 200,
@@ -223,7 +223,7 @@ export const certificates = operations("certificates", {
   check: {
     method: "POST",
     path: `${path}/{hostname}/check`,
-    source: "spec 2.3, 4.3",
+    source: "docs/interface.md#certificate-checks",
     summary: "Checks the DNS of a hostname and validates it again.",
     params: one,
     status: 200,

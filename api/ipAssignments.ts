@@ -1,4 +1,4 @@
-// IP addresses of an App (spec 4.1, bodies section 3).
+// IP addresses of an App (docs/interface.md#ip-addresses).
 import { z } from "zod";
 import { appNameParam, ipParam, regionCode } from "./names.ts";
 import { operations } from "./operation.ts";
@@ -48,7 +48,7 @@ export const ipAssignments = operations("ipAssignments", {
   list: {
     method: "GET",
     path,
-    source: "spec 4.1, bodies 3",
+    source: "docs/interface.md#ip-addresses",
     summary: "Lists the IP addresses of an App.",
     params: z.object({ app_name: appNameParam }),
     status: 200,
@@ -59,7 +59,7 @@ export const ipAssignments = operations("ipAssignments", {
   assign: {
     method: "POST",
     path,
-    source: "spec 4.1, bodies 3",
+    source: "docs/interface.md#ip-addresses",
     summary: "Assigns an IP address to an App.",
     params: z.object({ app_name: appNameParam }),
     body: assignIp,
@@ -75,7 +75,7 @@ export const ipAssignments = operations("ipAssignments", {
   release: {
     method: "DELETE",
     path: `${path}/{ip}`,
-    source: "spec 4.1, bodies 3",
+    source: "docs/interface.md#ip-addresses",
     summary: "Takes an IP address from an App.",
     params: z.object({ app_name: appNameParam, ip: ipParam }),
     status: 204,

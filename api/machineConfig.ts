@@ -1,4 +1,5 @@
-// The configuration of a Machine (bodies 4.3), the versioned part of it. Pulumi's camelCase types are derived from here.
+// The configuration of a Machine (docs/interface.md#machine-configuration), the versioned part of it. Pulumi's
+// camelCase types are derived from here.
 import { z } from "zod";
 import { duration, named, optional, required } from "./schema.ts";
 import { stopSignal } from "./signals.ts";
@@ -312,7 +313,7 @@ const configVolume = z.object({
   image: optional(text, "Image whose contents are mounted."),
 });
 
-/** Configuration of a Machine. An update replaces it whole and makes a new version (spec 9). */
+/** Configuration of a Machine. An update replaces it whole and makes a new version (docs/interface.md#versions). */
 export const machineConfig = z.object({
   image: required(z.string().min(1, "must name an image"), "Image reference in a registry."),
   env: optional(textMap, "Environment variables. Mark a value secret in the program to keep it out of sight.", {
@@ -417,7 +418,7 @@ export const machineConfig = z.object({
 /** Configuration of a Machine as the wire spells it. */
 export type MachineConfig = z.infer<typeof machineConfig>;
 
-/** A rule of bodies sections 2 and 4.3 that spans several fields, broken. */
+/** A rule of docs/interface.md#limits and docs/interface.md#machine-configuration that spans several fields, broken. */
 export interface ConfigProblem {
   /** Path of wire names: `["guest", "memory_mb"]`. */
   readonly path: readonly (string | number)[];

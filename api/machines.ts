@@ -1,4 +1,4 @@
-// Machines (spec 4.2; bodies sections 4, 5 and 6).
+// Machines (docs/interface.md#machine, docs/interface.md#machine-states, docs/interface.md#leases).
 import { z } from "zod";
 import { machineConfig } from "./machineConfig.ts";
 import { appNameParam, machineIdParam, machineName, metadataKeyParam, regionCode, ulid } from "./names.ts";
@@ -6,7 +6,7 @@ import { operations } from "./operation.ts";
 import { duration, optional, required } from "./schema.ts";
 import { signalName, stopSignal } from "./signals.ts";
 
-/** What happened to a Machine (bodies 5.1). */
+/** What happened to a Machine (docs/interface.md#events). */
 export const machineEvent = z.object({
   id: optional(z.string(), "Identifier of 26 characters."),
   type: optional(
@@ -30,7 +30,7 @@ export const checkStatus = z.object({
   updated_at: optional(z.string(), "RFC 3339 time of the last result."),
 });
 
-/** A lease as its holder sees it (bodies section 6). */
+/** A lease as its holder sees it (docs/interface.md#leases). */
 export const lease = z.object({
   nonce: optional(z.string(), "What the holder sends with guarded requests.", { secret: true }),
   expires_at: optional(z.int(), "Seconds since 1970."),
@@ -39,11 +39,11 @@ export const lease = z.object({
   version: optional(z.string(), "Version of the Machine when it was granted."),
 });
 
-/** A Machine as the service answers it (bodies 4.2). */
+/** A Machine as the service answers it (docs/interface.md#machine). */
 export const machine = z.object({
   id: required(z.string(), "Identifier of 14 hexadecimal characters; stable for life."),
   name: optional(z.string(), "Name, unique among the App's live Machines."),
-  state: required(z.string(), "State (bodies 4.4)."),
+  state: required(z.string(), "State."),
   region: optional(z.string(), "Region the Machine runs in."),
   version: optional(z.string(), "Identifier of the configuration's version, 26 characters."),
   instance_id: optional(z.string(), "The same as `version`.", { deprecationMessage: "Use `version`." }),
@@ -114,10 +114,10 @@ export const updateMachine = z.object({
   current_version: optional(z.string(), "Version the change was made for; another one now is 409 and nothing changes."),
 });
 
-/** States a wait may be for (spec 3.1). */
+/** States a wait may be for (docs/interface.md#waits). */
 export const waitState = z.enum(["started", "stopped", "suspended", "destroyed", "failed", "settled"]);
 
-/** States a list may be filtered by (spec 3.1). */
+/** States a list may be filtered by (docs/interface.md#machine). */
 export const stateFilter = z
   .string()
   .regex(/^(created|started|stopped|suspended)(,(created|started|stopped|suspended))*$/, {
@@ -149,7 +149,7 @@ const metadataUpdate = z.object({
 });
 const patchMetadata = {
   path: `${at}/metadata`,
-  source: "spec 4.2, bodies 5.2",
+  source: "docs/interface.md#metadata",
   summary: "Sets and removes metadata keys of a Machine; no new version.",
   params: one,
   body: metadataUpdate,
@@ -162,7 +162,7 @@ export const machines = operations("machines", {
   list: {
     method: "GET",
     path: "/v1/apps/{app_name}/machines",
-    source: "spec 4.2, bodies 4.2",
+    source: "docs/interface.md#machine, docs/interface.md#paging",
     summary: "Lists the Machines of an App.",
     params: z.object({ app_name: appNameParam }),
     query: z.object({
@@ -186,7 +186,7 @@ export const machines = operations("machines", {
   create: {
     method: "POST",
     path: "/v1/apps/{app_name}/machines",
-    source: "spec 4.2, bodies 4.1",
+    source: "docs/interface.md#create-and-update, docs/interface.md#machine-configuration",
     summary: "Creates a Machine and boots it.",
     params: z.object({ app_name: appNameParam }),
     body: createMachine,
@@ -204,7 +204,7 @@ export const machines = operations("machines", {
   get: {
     method: "GET",
     path: at,
-    source: "spec 4.2, bodies 4.2",
+    source: "docs/interface.md#machine",
     summary: "Shows a Machine.",
     params: one,
     query: z.object({
@@ -219,7 +219,7 @@ export const machines = operations("machines", {
   update: {
     method: "POST",
     path: at,
-    source: "spec 4.2, bodies 4.1",
+    source: "docs/interface.md#create-and-update, docs/interface.md#machine-configuration",
     summary: "Replaces the configuration of a Machine, which makes a new version.",
     params: one,
     lease: "guarded",
@@ -237,7 +237,7 @@ export const machines = operations("machines", {
   destroy: {
     method: "DELETE",
     path: at,
-    source: "spec 4.2, bodies 4.4",
+    source: "docs/interface.md#machine-states",
     summary: "Destroys a Machine; finished asynchronously.",
     params: one,
     query: z.object({
@@ -253,7 +253,7 @@ export const machines = operations("machines", {
   cordon: {
     method: "POST",
     path: `${at}/cordon`,
-    source: "spec 3.1, 4.2",
+    source: "docs/interface.md#starting-and-stopping",
     summary: "Keeps the proxy away from a Machine's services.",
     params: one,
     lease: "guarded",
@@ -265,7 +265,7 @@ export const machines = operations("machines", {
   uncordon: {
     method: "POST",
     path: `${at}/uncordon`,
-    source: "spec 3.1, 4.2",
+    source: "docs/interface.md#starting-and-stopping",
     summary: "Lets the proxy use a Machine's services again.",
     params: one,
     lease: "guarded",
@@ -277,7 +277,7 @@ export const machines = operations("machines", {
   events: {
     method: "GET",
     path: `${at}/events`,
-    source: "spec 4.2, 6; bodies 5.1",
+    source: "docs/interface.md#events",
     summary: "Lists the latest events of a Machine, newest first.",
     params: one,
     query: z.object({ limit: optional(z.int().min(1).max(50), "Events in the answer, 1 to 50.", { wireDefault: 20 }) }),
@@ -289,7 +289,7 @@ export const machines = operations("machines", {
   getLease: {
     method: "GET",
     path: `${at}/lease`,
-    source: "spec 4.2, bodies 6",
+    source: "docs/interface.md#leases",
     summary: "Shows the lease of a Machine.",
     params: one,
     status: 200,
@@ -300,7 +300,7 @@ export const machines = operations("machines", {
   acquireLease: {
     method: "POST",
     path: `${at}/lease`,
-    source: "spec 4.2, bodies 6",
+    source: "docs/interface.md#leases",
     summary: "Takes the lease of a Machine, or refreshes it when the nonce is sent.",
     params: one,
     query: z.object({ ttl: optional(z.int(), "Seconds; another place for the body's `ttl`.") }),
@@ -318,7 +318,7 @@ export const machines = operations("machines", {
   releaseLease: {
     method: "DELETE",
     path: `${at}/lease`,
-    source: "spec 4.2, bodies 6",
+    source: "docs/interface.md#leases",
     summary: "Gives a lease back.",
     params: one,
     lease: "own",
@@ -335,7 +335,7 @@ export const machines = operations("machines", {
   getMetadata: {
     method: "GET",
     path: `${at}/metadata`,
-    source: "spec 4.2, bodies 5.2",
+    source: "docs/interface.md#metadata",
     summary: "Shows the metadata of a Machine.",
     params: one,
     status: 200,
@@ -348,7 +348,7 @@ export const machines = operations("machines", {
   getMetadataKey: {
     method: "GET",
     path: `${at}/metadata/{key}`,
-    source: "spec 4.2, bodies 5.2",
+    source: "docs/interface.md#metadata",
     summary: "Shows one metadata value.",
     params: one.extend({ key: metadataKeyParam }),
     status: 200,
@@ -359,7 +359,7 @@ export const machines = operations("machines", {
   setMetadataKey: {
     method: "POST",
     path: `${at}/metadata/{key}`,
-    source: "spec 4.2, bodies 5.2",
+    source: "docs/interface.md#metadata",
     summary: "Sets one metadata value; no new version.",
     params: one.extend({ key: metadataKeyParam }),
     body: z.object({
@@ -373,7 +373,7 @@ export const machines = operations("machines", {
   deleteMetadataKey: {
     method: "DELETE",
     path: `${at}/metadata/{key}`,
-    source: "spec 4.2, bodies 5.2",
+    source: "docs/interface.md#metadata",
     summary: "Removes one metadata key; no new version.",
     params: one.extend({ key: metadataKeyParam }),
     status: 204,
@@ -383,7 +383,7 @@ export const machines = operations("machines", {
   restart: {
     method: "POST",
     path: `${at}/restart`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#starting-and-stopping",
     summary: "Stops a Machine and starts it again.",
     params: one,
     query: z.object({
@@ -400,7 +400,7 @@ export const machines = operations("machines", {
   start: {
     method: "POST",
     path: `${at}/start`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#starting-and-stopping",
     summary: "Starts a stopped or suspended Machine.",
     params: one,
     lease: "guarded",
@@ -418,7 +418,7 @@ export const machines = operations("machines", {
   stop: {
     method: "POST",
     path: `${at}/stop`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#starting-and-stopping",
     summary: "Stops a Machine.",
     params: one,
     lease: "guarded",
@@ -436,7 +436,7 @@ export const machines = operations("machines", {
   suspend: {
     method: "POST",
     path: `${at}/suspend`,
-    source: "spec 3.1, 4.2",
+    source: "docs/interface.md#starting-and-stopping",
     summary: "Takes a snapshot of a running Machine and stops it; the next start tries to resume.",
     params: one,
     lease: "guarded",
@@ -448,7 +448,7 @@ export const machines = operations("machines", {
   versions: {
     method: "GET",
     path: `${at}/versions`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#versions",
     summary: "Lists the versions of a Machine's configuration, newest first.",
     params: one,
     status: 200,
@@ -464,7 +464,7 @@ export const machines = operations("machines", {
   exec: {
     method: "POST",
     path: `${at}/exec`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#commands",
     summary: "Runs a command in a Machine and answers its output.",
     params: one,
     body: z.object({
@@ -489,7 +489,7 @@ export const machines = operations("machines", {
   processes: {
     method: "GET",
     path: `${at}/ps`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#processes-and-signals",
     summary: "Lists the processes of a Machine.",
     params: one,
     query: z.object({
@@ -527,7 +527,7 @@ export const machines = operations("machines", {
   signal: {
     method: "POST",
     path: `${at}/signal`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#processes-and-signals",
     summary: "Sends a signal to the main process of a Machine.",
     params: one,
     body: z.object({ signal: required(signalName, "Signal by name; a number means the same.") }),
@@ -539,7 +539,7 @@ export const machines = operations("machines", {
   getMemory: {
     method: "GET",
     path: `${at}/memory`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#memory",
     summary: "Shows the memory limit of a Machine and what is available.",
     params: one,
     status: 200,
@@ -550,7 +550,7 @@ export const machines = operations("machines", {
   setMemory: {
     method: "PUT",
     path: `${at}/memory`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#memory",
     summary: "Sets the memory limit of a running Machine through its balloon device.",
     params: one,
     body: z.object({ limit_mb: required(z.int().min(1), "Limit in MB, at most what the Machine may have.") }),
@@ -562,7 +562,7 @@ export const machines = operations("machines", {
   reclaimMemory: {
     method: "POST",
     path: `${at}/memory/reclaim`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#memory",
     summary: "Lets the balloon device take memory back from a running Machine.",
     params: one,
     body: z.object({ amount_mb: required(z.int().min(1), "MB to take back.") }),
@@ -574,7 +574,7 @@ export const machines = operations("machines", {
   wait: {
     method: "GET",
     path: `${at}/wait`,
-    source: "spec 4.2, bodies 5.1",
+    source: "docs/interface.md#waits",
     summary: "Waits until a Machine reaches one of several states.",
     params: one,
     query: z.object({

@@ -1,4 +1,4 @@
-// Names and identifiers (bodies section 2), as schemas both sides share.
+// Names and identifiers (docs/interface.md#names-and-identifiers), as schemas both sides share.
 import { z } from "zod";
 
 /** Half of a character, which no path can carry. */
@@ -66,7 +66,7 @@ export const clusterName = z
     "must be 1 to 63 of a-z, 0-9 and -, and begin and end with a letter or digit",
   );
 
-/** Database of a cluster (bodies 2). */
+/** Database of a cluster (docs/interface.md#names-and-identifiers). */
 export const databaseName = z
   .string()
   .regex(
@@ -74,7 +74,7 @@ export const databaseName = z
     "must be 1 to 63 letters, digits, - and _, and begin and end with a letter or digit",
   );
 
-/** User of a cluster (bodies 2). */
+/** User of a cluster (docs/interface.md#names-and-identifiers). */
 export const userName = z
   .string()
   .regex(
@@ -101,5 +101,8 @@ export const extensionParam = segment("extension name").meta({ description: "The
 /** Path parameter `{username}`. */
 export const userParam = segment("user name").meta({ description: "The user's name." });
 
-/** 26-character identifier of a Machine version or event (spec 2.4, 6). */
+/**
+ * 26-character identifier of a Machine version or event (docs/interface.md#names-and-identifiers,
+ * docs/interface.md#events).
+ */
 export const ulid = z.string().regex(/^[0-9A-HJKMNP-TV-Z]{26}$/, "must be a 26-character identifier");

@@ -9,7 +9,7 @@ import type { z } from "zod";
  */
 export type Repeat = "read" | "repeatable" | "once";
 
-/** How an operation treats the Machine's lease (spec 4.2, bodies section 6). */
+/** How an operation treats the Machine's lease (docs/interface.md#leases). */
 export type LeaseRule =
   /** Refused with 409 while somebody else holds the lease; the holder sends its nonce. */
   | "guarded"
@@ -41,7 +41,7 @@ export interface Operation {
   /** Documented failures by status. */
   readonly failures: Readonly<Record<number, string>>;
   readonly repeat: Repeat;
-  /** The request is held until something happens, up to 60 s (spec 4.2 wait). */
+  /** The request is held until something happens, up to 60 s (docs/interface.md#waits). */
   readonly held?: boolean;
 }
 

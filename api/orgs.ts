@@ -1,4 +1,4 @@
-// Everything of an organization, page by page (spec 4.6, bodies 9.1).
+// Everything of an organization, page by page (docs/interface.md#organization-lists).
 import { z } from "zod";
 import { machineConfig } from "./machineConfig.ts";
 import { stateFilter } from "./machines.ts";
@@ -53,7 +53,7 @@ export const orgs = operations("orgs", {
   machines: {
     method: "GET",
     path: "/v1/orgs/{org_slug}/machines",
-    source: "spec 4.6, bodies 9.1",
+    source: "docs/interface.md#organization-lists",
     summary: "Lists the Machines of an organization, the ones that changed longest ago first.",
     params,
     query: z.object({ ...page, state: optional(stateFilter, "Only Machines in these states, comma-separated.") }),
@@ -71,7 +71,7 @@ export const orgs = operations("orgs", {
   volumes: {
     method: "GET",
     path: "/v1/orgs/{org_slug}/volumes",
-    source: "spec 4.6, bodies 9.1",
+    source: "docs/interface.md#organization-lists",
     summary: "Lists the volumes of an organization, the ones that changed longest ago first.",
     params,
     query: z.object({ ...page, state: optional(z.string(), "Only volumes in these states, comma-separated.") }),

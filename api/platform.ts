@@ -1,4 +1,4 @@
-// Platform (spec 4.7, bodies 9.2).
+// Platform (docs/interface.md#regions-and-placements).
 import { z } from "zod";
 import { machineConfig } from "./machineConfig.ts";
 import { operations } from "./operation.ts";
@@ -47,7 +47,7 @@ export const platform = operations("platform", {
   regions: {
     method: "GET",
     path: "/v1/platform/regions",
-    source: "spec 4.7, bodies 9.2",
+    source: "docs/interface.md#regions",
     summary: "Lists the regions.",
     params: z.object({}),
     status: 200,
@@ -61,7 +61,7 @@ export const platform = operations("platform", {
   placements: {
     method: "POST",
     path: "/v1/platform/placements",
-    source: "spec 4.7, bodies 9.2",
+    source: "docs/interface.md#placements",
     summary: "Simulates placing Machines into regions; nothing is reserved.",
     params: z.object({}),
     body: getPlacements,

@@ -1,4 +1,4 @@
-// Managed Postgres clusters (spec 4.8, bodies section 10). Answers come inside `data`.
+// Managed Postgres clusters (docs/interface.md#managed-postgres). Answers come inside `data`.
 import { z } from "zod";
 import {
   appNameParam,
@@ -157,13 +157,11 @@ const userParams = clusterParams.extend({ username: userParam });
 const missing = "no such cluster";
 const gone = "the cluster is deleted or being deleted";
 const notReady = "the cluster is not ready";
-const source = "bodies 10";
-
 export const postgres = operations("postgres", {
   list: {
     method: "GET",
     path,
-    source: "spec 4.8, bodies 10",
+    source: "docs/interface.md#managed-postgres",
     summary: "Lists the clusters of an organization.",
     params: z.object({}),
     query: z.object({
@@ -183,7 +181,7 @@ export const postgres = operations("postgres", {
   create: {
     method: "POST",
     path,
-    source: "spec 4.8, bodies 10",
+    source: "docs/interface.md#managed-postgres",
     summary: "Creates a cluster; provisioned asynchronously.",
     params: z.object({}),
     body: createPostgresCluster,
@@ -200,7 +198,7 @@ export const postgres = operations("postgres", {
   get: {
     method: "GET",
     path: one,
-    source: "spec 4.8, bodies 10",
+    source: "docs/interface.md#managed-postgres, docs/interface.md#cluster-states",
     summary: "Shows a cluster.",
     params: clusterParams,
     status: 200,
@@ -211,7 +209,7 @@ export const postgres = operations("postgres", {
   delete: {
     method: "DELETE",
     path: one,
-    source: "spec 4.8, bodies 10",
+    source: "docs/interface.md#cluster-states",
     summary: "Marks a cluster for deletion; finished asynchronously.",
     params: clusterParams,
     status: 202,
@@ -221,7 +219,7 @@ export const postgres = operations("postgres", {
   attach: {
     method: "POST",
     path: `${one}/attachments`,
-    source: "spec 4.8, bodies 10",
+    source: "docs/interface.md#attachments",
     summary: "Attaches a cluster to an App. A record: nothing is set on the App.",
     params: clusterParams,
     body: z.object({ app_name: optional(z.string(), "App to attach to. Required.") }),
@@ -234,7 +232,7 @@ export const postgres = operations("postgres", {
   detach: {
     method: "DELETE",
     path: `${one}/attachments/{app_name}`,
-    source: "spec 4.8, bodies 10",
+    source: "docs/interface.md#attachments",
     summary: "Detaches a cluster from an App.",
     params: clusterParams.extend({ app_name: appNameParam }),
     status: 204,
@@ -244,7 +242,7 @@ export const postgres = operations("postgres", {
   listDatabases: {
     method: "GET",
     path: `${one}/databases`,
-    source,
+    source: "docs/interface.md#databases",
     summary: "Lists the databases of a cluster.",
     params: clusterParams,
     status: 200,
@@ -255,7 +253,7 @@ export const postgres = operations("postgres", {
   createDatabase: {
     method: "POST",
     path: `${one}/databases`,
-    source,
+    source: "docs/interface.md#databases",
     summary: "Creates a database.",
     params: clusterParams,
     body: z.object({ name: optional(databaseName, "Name, up to 63 letters, digits, `-` and `_`. Required.") }),
@@ -274,7 +272,7 @@ export const postgres = operations("postgres", {
   deleteDatabase: {
     method: "DELETE",
     path: `${one}/databases/{database}`,
-    source,
+    source: "docs/interface.md#databases",
     summary: "Deletes a database with what is in it.",
     params: databaseParams,
     status: 200,
@@ -285,7 +283,7 @@ export const postgres = operations("postgres", {
   listExtensions: {
     method: "GET",
     path: `${one}/databases/{database}/extensions`,
-    source,
+    source: "docs/interface.md#extensions",
     summary: "Lists the extensions a database could have, and those it has.",
     params: databaseParams,
     status: 200,
@@ -296,7 +294,7 @@ export const postgres = operations("postgres", {
   installExtension: {
     method: "POST",
     path: `${one}/databases/{database}/extensions`,
-    source,
+    source: "docs/interface.md#extensions",
     summary: "Installs an extension in a database.",
     params: databaseParams,
     body: z.object({
@@ -318,7 +316,7 @@ export const postgres = operations("postgres", {
   removeExtension: {
     method: "DELETE",
     path: `${one}/databases/{database}/extensions/{extension}`,
-    source,
+    source: "docs/interface.md#extensions",
     summary: "Removes an extension from a database.",
     params: databaseParams.extend({ extension: extensionParam }),
     query: z.object({ force: optional(z.boolean(), "Remove what depends on it too.") }),
@@ -334,7 +332,7 @@ export const postgres = operations("postgres", {
   listUsers: {
     method: "GET",
     path: `${one}/users`,
-    source,
+    source: "docs/interface.md#users-and-credentials",
     summary: "Lists the users of a cluster.",
     params: clusterParams,
     status: 200,
@@ -345,7 +343,7 @@ export const postgres = operations("postgres", {
   createUser: {
     method: "POST",
     path: `${one}/users`,
-    source,
+    source: "docs/interface.md#users-and-credentials",
     summary: "Creates a user; its password is drawn.",
     params: clusterParams,
     body: z.object({
@@ -367,7 +365,7 @@ export const postgres = operations("postgres", {
   updateUser: {
     method: "PATCH",
     path: `${one}/users/{username}`,
-    source,
+    source: "docs/interface.md#users-and-credentials",
     summary: "Gives a user another role.",
     params: userParams,
     body: z.object({ role: optional(postgresRole, "`schema_admin`, `writer` or `reader`. Required.") }),
@@ -384,7 +382,7 @@ export const postgres = operations("postgres", {
   deleteUser: {
     method: "DELETE",
     path: `${one}/users/{username}`,
-    source,
+    source: "docs/interface.md#users-and-credentials",
     summary: "Deletes a user.",
     params: userParams,
     status: 204,
@@ -394,7 +392,7 @@ export const postgres = operations("postgres", {
   credentials: {
     method: "GET",
     path: `${one}/users/{username}/credentials`,
-    source,
+    source: "docs/interface.md#users-and-credentials",
     summary: "Shows the password of a user.",
     params: userParams,
     status: 200,
@@ -405,7 +403,7 @@ export const postgres = operations("postgres", {
   rotatePassword: {
     method: "POST",
     path: `${one}/users/{username}/rotate_password`,
-    source,
+    source: "docs/interface.md#users-and-credentials",
     summary: "Gives a user a new password.",
     params: userParams,
     body: z.object({ kill_sessions: optional(z.boolean(), "End the sessions it has open.") }),
@@ -418,7 +416,7 @@ export const postgres = operations("postgres", {
   activeQueries: {
     method: "GET",
     path: `${one}/queries/active`,
-    source,
+    source: "docs/interface.md#queries",
     summary: "Lists the queries that run now.",
     params: clusterParams,
     query: z.object({ database: optional(z.string(), "Only queries in this database.") }),
@@ -430,7 +428,7 @@ export const postgres = operations("postgres", {
   slowQueries: {
     method: "GET",
     path: `${one}/queries/slow`,
-    source,
+    source: "docs/interface.md#queries",
     summary: "Lists the queries that took longest lately, the slowest first.",
     params: clusterParams,
     query: z.object({
@@ -444,7 +442,7 @@ export const postgres = operations("postgres", {
   listBackups: {
     method: "GET",
     path: `${one}/backups`,
-    source,
+    source: "docs/interface.md#backups",
     summary: "Lists the backups of a cluster, newest first.",
     params: clusterParams,
     status: 200,
@@ -455,7 +453,7 @@ export const postgres = operations("postgres", {
   createBackup: {
     method: "POST",
     path: `${one}/backups`,
-    source,
+    source: "docs/interface.md#backups",
     summary: "Begins a backup.",
     params: clusterParams,
     body: z.object({ type: optional(postgresBackupType, "`full`, `incr` or `diff`. Required.") }),
@@ -467,7 +465,7 @@ export const postgres = operations("postgres", {
   restore: {
     method: "POST",
     path: `${one}/restore`,
-    source,
+    source: "docs/interface.md#backups",
     summary: "Creates a cluster from a backup, or from a moment in time.",
     params: clusterParams,
     body: z.object({
@@ -483,7 +481,7 @@ export const postgres = operations("postgres", {
   fork: {
     method: "POST",
     path: `${one}/fork`,
-    source,
+    source: "docs/interface.md#backups",
     summary: "Creates a cluster with a copy of this one's data.",
     params: clusterParams,
     body: z.object({ name: optional(z.string(), "Name of the new cluster; the source's with `-fork` when left out.") }),

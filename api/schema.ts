@@ -74,13 +74,16 @@ export function formatDuration(nanoseconds: number): string {
   return `${hours ? `${hours}h` : ""}${minutes ? `${minutes}m` : ""}${seconds ? `${seconds}s` : ""}`;
 }
 
-/** A Go duration (`"15s"`, `"1m30s"`). A bare number on the wire is nanoseconds (bodies 0) and is rewritten by {@link tidy}. */
+/**
+ * A Go duration (`"15s"`, `"1m30s"`). A bare number on the wire is nanoseconds (docs/interface.md#values-on-the-wire)
+ * and is rewritten by {@link tidy}.
+ */
 export const duration = () =>
   z.string().regex(durationPattern, 'must be a duration such as "15s" or "1m30s"').meta({ format: "duration" });
 
 /**
- * Bytes as a base64 string (standard alphabet, padded). An array of integers means the same (bodies 8) and is rewritten by
- * {@link tidy}.
+ * Bytes as a base64 string (standard alphabet, padded). An array of integers means the same
+ * (docs/interface.md#secret-keys) and is rewritten by {@link tidy}.
  */
 export const bytes = () =>
   z
@@ -172,7 +175,8 @@ export interface Tidied {
 
 /**
  * A value as the wire's clients and servers really send it, made ready for validation: a null that stands for a field
- * left out is dropped (bodies 4.2), a duration sent as nanoseconds is spelled out, bytes sent as numbers too, unknown fields are kept and listed.
+ * left out is dropped (docs/interface.md#values-on-the-wire), a duration sent as nanoseconds is spelled out, bytes sent
+ * as numbers too, unknown fields are kept and listed.
  */
 export function tidy(schema: z.ZodType, value: unknown): Tidied {
   const unknown: string[] = [];

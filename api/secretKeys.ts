@@ -1,4 +1,4 @@
-// Secret keys of an App: keys that never leave the service and are used by name (spec 4.5, bodies section 8).
+// Secret keys of an App: keys that never leave the service and are used by name (docs/interface.md#secret-keys).
 import { z } from "zod";
 import { appNameParam, secretName, secretNameParam } from "./names.ts";
 import { operations } from "./operation.ts";
@@ -57,7 +57,7 @@ export const secretKeys = operations("secretKeys", {
   list: {
     method: "GET",
     path,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secret-keys",
     summary: "Lists the secret keys of an App.",
     params: app,
     query: version.extend({
@@ -71,7 +71,7 @@ export const secretKeys = operations("secretKeys", {
   get: {
     method: "GET",
     path: `${path}/{secret_name}`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secret-keys",
     summary: "Shows a secret key.",
     params: one,
     query: version,
@@ -83,7 +83,7 @@ export const secretKeys = operations("secretKeys", {
   set: {
     method: "POST",
     path: `${path}/{secret_name}`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secret-keys",
     summary: "Sets a secret key to a given value.",
     params: named,
     body: z.object({
@@ -98,7 +98,7 @@ export const secretKeys = operations("secretKeys", {
   delete: {
     method: "DELETE",
     path: `${path}/{secret_name}`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secret-keys",
     summary: "Removes a secret key.",
     params: one,
     status: 200,
@@ -109,7 +109,7 @@ export const secretKeys = operations("secretKeys", {
   generate: {
     method: "POST",
     path: `${path}/{secret_name}/generate`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secret-keys",
     summary: "Sets a secret key to a random value.",
     params: named,
     body: z.object({
@@ -124,7 +124,7 @@ export const secretKeys = operations("secretKeys", {
   encrypt: {
     method: "POST",
     path: `${path}/{secret_name}/encrypt`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secret-keys",
     summary: "Encrypts with a secret key.",
     params: one,
     query: version,
@@ -137,7 +137,7 @@ export const secretKeys = operations("secretKeys", {
   decrypt: {
     method: "POST",
     path: `${path}/{secret_name}/decrypt`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secret-keys",
     summary: "Decrypts with a secret key.",
     params: one,
     query: version,
@@ -153,7 +153,7 @@ export const secretKeys = operations("secretKeys", {
   sign: {
     method: "POST",
     path: `${path}/{secret_name}/sign`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secret-keys",
     summary: "Signs with a secret key.",
     params: one,
     query: version,
@@ -166,7 +166,7 @@ export const secretKeys = operations("secretKeys", {
   verify: {
     method: "POST",
     path: `${path}/{secret_name}/verify`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secret-keys",
     summary: "Verifies a signature with a secret key.",
     params: one,
     query: version,

@@ -1,4 +1,4 @@
-// Secrets of an App (spec 4.5, bodies section 8).
+// Secrets of an App (docs/interface.md#secrets).
 import { z } from "zod";
 import { appNameParam, secretName, secretNameParam } from "./names.ts";
 import { operations } from "./operation.ts";
@@ -42,7 +42,7 @@ export const secrets = operations("secrets", {
   list: {
     method: "GET",
     path,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secrets",
     summary: "Lists the secrets of an App.",
     params: app,
     query: shown,
@@ -54,7 +54,7 @@ export const secrets = operations("secrets", {
   update: {
     method: "POST",
     path,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secrets",
     summary: "Sets and unsets several secrets at once; those not named stay.",
     params: app,
     body: z.object({
@@ -68,7 +68,7 @@ export const secrets = operations("secrets", {
   get: {
     method: "GET",
     path: `${path}/{secret_name}`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secrets",
     summary: "Shows a secret.",
     params: one,
     query: shown,
@@ -80,7 +80,7 @@ export const secrets = operations("secrets", {
   set: {
     method: "POST",
     path: `${path}/{secret_name}`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secrets",
     summary: "Sets a secret.",
     params: app.extend({ secret_name: secretName }),
     body: z.object({ value: required(z.string(), "The value.", { secret: true }) }),
@@ -92,7 +92,7 @@ export const secrets = operations("secrets", {
   delete: {
     method: "DELETE",
     path: `${path}/{secret_name}`,
-    source: "spec 4.5, bodies 8",
+    source: "docs/interface.md#secrets",
     summary: "Unsets a secret.",
     params: one,
     status: 200,

@@ -1,4 +1,4 @@
-// Signals a Machine's process may be sent (spec 4.2; bodies 5.1), by name or by number.
+// Signals a Machine's process may be sent (docs/interface.md#processes-and-signals), by name or by number.
 import { z } from "zod";
 
 const numbers = {

@@ -1,4 +1,5 @@
-// Access tokens (bodies 0: the platform's published description has them, the specification leaves them out).
+// Access tokens (docs/interface.md#organizations-and-tokens: the platform's published description has them, the
+// specification leaves them out).
 import { z } from "zod";
 import { operations } from "./operation.ts";
 import { optional, required } from "./schema.ts";
@@ -18,7 +19,7 @@ export const tokens = operations("tokens", {
   current: {
     method: "GET",
     path: "/v1/tokens/current",
-    source: "bodies 0",
+    source: "docs/interface.md#organizations-and-tokens",
     summary: "Tells what the token of the request is good for.",
     params: z.object({}),
     status: 200,

@@ -1,4 +1,5 @@
-// An uploaded certificate: PEM of a chain, and whom it is for (bodies 7.2). Pure; both sides judge an upload by it.
+// An uploaded certificate: PEM of a chain, and whom it is for (docs/interface.md#uploaded-certificates). Pure; both
+// sides judge an upload by it.
 import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
 
 const begin = "-----BEGIN CERTIFICATE-----";

@@ -1,4 +1,4 @@
-// Volumes (spec 2.1, 2.2, 4.4; bodies 7.1).
+// Volumes (docs/interface.md#volumes).
 import { z } from "zod";
 import { machineConfig } from "./machineConfig.ts";
 import { appNameParam, regionCode, volumeIdParam, volumeName } from "./names.ts";
@@ -8,7 +8,7 @@ import { optional, required } from "./schema.ts";
 const sizeGb = z.int().min(1).max(500);
 const retention = z.int().min(1).max(60);
 
-/** A volume as the service answers it (spec 2.1). */
+/** A volume as the service answers it (docs/interface.md#volumes). */
 export const volume = z.object({
   id: required(z.string(), "Identifier, `vol_` and 16 or 17 characters."),
   name: optional(z.string(), "Name; several volumes may share one."),
@@ -39,7 +39,7 @@ export const volume = z.object({
   created_at: optional(z.string(), "RFC 3339 time of creation."),
 });
 
-/** Body of a request that creates a volume (spec 2.2). */
+/** Body of a request that creates a volume (docs/interface.md#volumes). */
 export const createVolume = z.object({
   name: optional(volumeName, "Name, 1 to 30 of `a-z`, `0-9`, `_`. Required in practice."),
   region: optional(regionCode, "Region; the service picks one when left out."),
@@ -76,7 +76,7 @@ export const volumes = operations("volumes", {
   list: {
     method: "GET",
     path: "/v1/apps/{app_name}/volumes",
-    source: "spec 4.4",
+    source: "docs/interface.md#volumes",
     summary: "Lists the volumes of an App.",
     params: z.object({ app_name: appNameParam }),
     query: z.object({ summary: optional(z.boolean(), "Leave out blocks, block size and similar.") }),
@@ -88,7 +88,7 @@ export const volumes = operations("volumes", {
   create: {
     method: "POST",
     path: "/v1/apps/{app_name}/volumes",
-    source: "spec 2.2, 4.4; bodies 7.1",
+    source: "docs/interface.md#volumes",
     summary: "Creates a volume: empty, restored from a snapshot, or forked from another volume.",
     params: z.object({ app_name: appNameParam }),
     body: createVolume,
@@ -106,7 +106,7 @@ export const volumes = operations("volumes", {
   get: {
     method: "GET",
     path: "/v1/apps/{app_name}/volumes/{volume_id}",
-    source: "spec 4.4",
+    source: "docs/interface.md#volumes",
     summary: "Shows a volume.",
     params: one,
     status: 200,
@@ -117,7 +117,7 @@ export const volumes = operations("volumes", {
   update: {
     method: "PUT",
     path: "/v1/apps/{app_name}/volumes/{volume_id}",
-    source: "spec 4.4, bodies 7.1",
+    source: "docs/interface.md#volumes",
     summary: "Changes how snapshots of a volume are taken and kept.",
     params: one,
     body: z.object({
@@ -132,7 +132,7 @@ export const volumes = operations("volumes", {
   delete: {
     method: "DELETE",
     path: "/v1/apps/{app_name}/volumes/{volume_id}",
-    source: "spec 4.4, bodies 7.1",
+    source: "docs/interface.md#volume-states",
     summary: "Marks a volume for deletion; it stays restorable for 24 hours.",
     params: one,
     status: 200,
@@ -143,7 +143,7 @@ export const volumes = operations("volumes", {
   extend: {
     method: "PUT",
     path: "/v1/apps/{app_name}/volumes/{volume_id}/extend",
-    source: "spec 4.4, bodies 7.1",
+    source: "docs/interface.md#volumes",
     summary: "Grows a volume to a new total size.",
     params: one,
     body: z.object({ size_gb: required(sizeGb, "New total size in GB; it must grow.") }),
@@ -158,7 +158,7 @@ export const volumes = operations("volumes", {
   listSnapshots: {
     method: "GET",
     path: "/v1/apps/{app_name}/volumes/{volume_id}/snapshots",
-    source: "spec 4.4, bodies 7.1",
+    source: "docs/interface.md#snapshots",
     summary: "Lists the snapshots of a volume, also of a deleted one until they expire.",
     params: one,
     status: 200,
@@ -169,7 +169,7 @@ export const volumes = operations("volumes", {
   createSnapshot: {
     method: "POST",
     path: "/v1/apps/{app_name}/volumes/{volume_id}/snapshots",
-    source: "spec 4.4, bodies 7.1",
+    source: "docs/interface.md#snapshots",
     summary: "Takes a snapshot of a volume.",
     params: one,
     status: 200,

@@ -13,7 +13,7 @@ interface Limited {
   readonly creates: number;
 }
 
-/** An App takes three creates at once and one a second after that (bodies 1.3). */
+/** An App takes three creates at once and one a second after that (docs/interface.md#rate-limits). */
 const floorOf = (size: number): number => Math.max(1, size - 3);
 
 /** Makes the Machines with the real CLI. */

@@ -125,7 +125,7 @@ export function createServer({ log, requestId, tls, limits = connectionLimits() 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body: Buffer, done) => {
     // ASSUMED: a body is JSON whatever its content type says. Real clients send all sorts, and bodies where none belongs
-    // (bodies 5.1).
+    // (docs/interface.md#starting-and-stopping).
     if (body.length === 0) return done(null, undefined);
     try {
       done(null, readBody(body));
@@ -299,7 +299,7 @@ const textOf = (answer: unknown): string | undefined =>
         ? undefined
         : JSON.stringify(answer);
 
-// Both spellings of the header mean the same; an empty one is none (spec 4.2).
+// Both spellings of the header mean the same; an empty one is none (docs/interface.md#leases).
 function nonceOf({ headers }: FastifyRequest): string | undefined {
   const nonce = headers["svc-machine-lease-nonce"] || headers["fly-machine-lease-nonce"];
   return typeof nonce === "string" && nonce !== "" ? nonce : undefined;

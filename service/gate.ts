@@ -1,4 +1,5 @@
-// Who gets in: the right host name, not a foreign web page, and a token that is known (spec 5, F36).
+// Who gets in: the right host name, not a foreign web page, and a token that is known
+// (docs/interface.md#authentication, F36).
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Refusal, refuse } from "./refusal.ts";
 import type { Clock } from "./lifecycle/clock.ts";

@@ -1,4 +1,5 @@
-// Identifiers and the randomness behind them (bodies section 2). Both are handed in, so that a test replays exactly.
+// Identifiers and the randomness behind them (docs/interface.md#names-and-identifiers). Both are handed in, so that a
+// test replays exactly.
 import { createHash, randomFillSync } from "node:crypto";
 import { decodeTime, monotonicFactory } from "ulid";
 

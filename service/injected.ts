@@ -77,7 +77,8 @@ function volumeIn(body: unknown): string | undefined {
   return isObject(mount) && typeof mount["volume"] === "string" ? mount["volume"] : undefined;
 }
 
-// What each operation answers when no host has room (bodies 1.2). ASSUMED: a cluster no host has room for is 400.
+// What each operation answers when no host has room (docs/interface.md#refusals). ASSUMED: a cluster no host has room
+// for is 400.
 const withoutRoom: Readonly<Record<NeedsRoom, (body: unknown) => Refusal>> = {
   "machines.create": (body) => noHost(volumeIn(body)),
   "machines.update": noRoomOnHost,

@@ -8,8 +8,8 @@ import { badStatus } from "./rules/wording.ts";
 
 // ASSUMED: a body is nested at most 100 levels deep.
 const deepest = 100;
-// ASSUMED: a body holds at most 5,000 values, and a map or list in it at most 1,000. Bytes that are sent as numbers (bodies
-// 8) are counted apart: at most 75,000.
+// ASSUMED: a body holds at most 5,000 values, and a map or list in it at most 1,000. Bytes that are sent as numbers
+// (docs/interface.md#secret-keys) are counted apart: at most 75,000.
 const mostValues = 5000;
 const mostEntries = 1000;
 const mostBytes = 75_000;

@@ -1,4 +1,4 @@
-// How often a client may ask (bodies 1.3): a bucket of tokens for every action and what it acts on.
+// How often a client may ask (docs/interface.md#rate-limits): a bucket of tokens for every action and what it acts on.
 import type { Operation } from "../api/operation.ts";
 import type { Clock } from "./lifecycle/clock.ts";
 import { Refusal } from "./refusal.ts";

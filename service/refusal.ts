@@ -1,4 +1,4 @@
-// How a rule says no: a status and the body that goes with it (bodies 1.1, 1.2).
+// How a rule says no: a status and the body that goes with it (docs/interface.md#errors, docs/interface.md#refusals).
 
 /** A request that is refused. Thrown by rules; whatever the rule wrote before is undone. */
 export class Refusal extends Error {

@@ -144,10 +144,13 @@ const fieldAt = (shape: Shape, name: string): Field | undefined =>
 // ASSUMED: an empty value of the query counts as left out; booleans are `true`, `false`, `1` and `0`.
 const truths: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
 
-/** The list of clusters takes `true` and `false` alone (spec 4.8). */
+/** The list of clusters takes `true` and `false` alone (docs/interface.md#managed-postgres). */
 export const isStrict = ({ id }: Operation): boolean => id === "postgres.list";
 
-/** A value of the query as the type its field has; repeated or comma-separated where the field is a list (spec 4.2 wait). */
+/**
+ * A value of the query as the type its field has; repeated or comma-separated where the field is a list
+ * (docs/interface.md#waits).
+ */
 function queryValue(row: Operation, name: string, { shape }: Field, value: unknown): unknown {
   if (shape.kind === "array") {
     const list = (Array.isArray(value) ? value : [value]).flatMap((text) => String(text).split(","));

@@ -271,11 +271,11 @@ const noTurn = (operation: Operation, lane: string, { allowed }: Deadline, attem
     `${operation.id}: the service's rate limit for ${lane} leaves it no turn within the ${allowed} this operation may take. ${attempt === 0 ? "Nothing was sent; run" : "Run"} again later, or with customTimeouts that allow more.`,
   );
 
-/** Milliseconds a read may be behind what was written (spec 4.6 rule 2), and between two looks. */
+/** Milliseconds a read may be behind what was written (docs/interface.md#organization-lists), and between two looks. */
 const behindAtMost = 5000;
 const behindPause = 250;
 
-/** The Machine an answer is, with its version under either of its names (bodies 4.2). */
+/** The Machine an answer is, with its version under either of its names (docs/interface.md#machine). */
 function machineIn({ id }: Operation, answer: unknown): { readonly id: string; readonly version: string } | undefined {
   if (!/^machines\.(create|update|get)$/.test(id) || !isObject(answer)) return undefined;
   const { id: machineId, version = answer["instanceId"] } = answer;
@@ -298,7 +298,8 @@ function pathOf(operation: Operation, args: Record<string, unknown>): string {
         `${operation.id}: ${name}: ${checked?.error.issues[0]?.message ?? "is missing"}`,
       );
     }
-    // The star of a wildcard hostname is legal as it is, and the service wants it encoded (bodies 7.2).
+    // The star of a wildcard hostname is legal as it is, and the service wants it encoded
+    // (docs/interface.md#names-and-identifiers).
     return encodeURIComponent(String(value)).replaceAll("*", "%2A");
   });
   const query = new URLSearchParams();
@@ -345,7 +346,8 @@ function parse(
   try {
     json = outcome.text === "" ? undefined : JSON.parse(outcome.text);
   } catch {
-    // Plain actions answer whatever they like (bodies 5.1); a page is no answer of the service.
+    // Plain actions answer whatever they like (docs/interface.md#starting-and-stopping); a page is no answer of the
+    // service.
     if (operation.answer instanceof z.ZodOptional && !/^\s*</.test(outcome.text)) return undefined;
     throw problem("with something that is not JSON");
   }

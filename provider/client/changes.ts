@@ -1,5 +1,6 @@
-// What changed in an organization since the last look (spec 4.6). The lists show changes late and in no certain order, so
-// every look goes back a little behind the last one, and what was told before is left out.
+// What changed in an organization since the last look (docs/interface.md#organization-lists). The lists show changes
+// late and in no certain order, so every look goes back a little behind the last one, and what was told before is left
+// out.
 import { MachinesError } from "../core/errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { orgMachinePages, orgVolumePages } from "./pages.ts";
@@ -42,10 +43,11 @@ export interface Changes<T> {
   readonly errorRegions: readonly string[];
 }
 
-// ASSUMED: a change shows up in the organization lists within a minute (spec 4.6 rule 2 names no time).
+// ASSUMED: a change shows up in the organization lists within a minute (docs/interface.md#organization-lists names no
+// time).
 const usualOverlap = 60;
 
-/** What changed in an organization since the last look: the changes, and where the next look begins (spec 4.6). */
+/** What changed in an organization since the last look: the changes, and where the next look begins. */
 export async function changesSince<Kind extends "machines" | "volumes">(
   client: Client,
   { organization = client.organization, kind, since, overlapSeconds = usualOverlap }: ChangesOptions<Kind>,

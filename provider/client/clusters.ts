@@ -1,4 +1,5 @@
-// Clusters of Postgres (spec 4.8): waiting for one, and working in one that may not be ready or may have failed.
+// Clusters of Postgres (docs/interface.md#cluster-states): waiting for one, and working in one that may not be ready or
+// may have failed.
 import { ApiError, MachinesError } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 import type { Api, AnswerOf } from "./api.ts";
@@ -18,13 +19,14 @@ class ClusterFailed extends MachinesError {}
 
 const longestPause = 2000;
 
-/** Whether a cluster is on its way out or gone: the same as a 404 or a 410 (bodies 10). */
+/** Whether a cluster is on its way out or gone: the same as a 404 or a 410 (docs/interface.md#cluster-states). */
 export const isLeaving = (status: string | undefined): boolean => status === "deleting" || status === "deleted";
 
 const hasFailed = (status: string | undefined): boolean => status === "failed" || status === "error";
 
 /**
- * The cluster once it is ready. A state nobody knows is waited on (spec 3.2). `seen` is told every answer on the way.
+ * The cluster once it is ready. A state nobody knows is waited on (docs/interface.md#cluster-states). `seen` is told
+ * every answer on the way.
  * @throws MachinesError when it failed, is being deleted, or the operation's deadline comes first
  */
 export async function untilReady(

@@ -9,7 +9,7 @@ type OfOrganization<Args> = Omit<Args, "orgSlug"> & { readonly organization?: st
 
 const orgSlugOf = (client: Client, organization: string | undefined) => organization ?? client.organization;
 
-/** Every App of an organization (spec 4.1). */
+/** Every App of an organization. */
 export async function* eachApp(
   client: Client,
   { organization, ...args }: OfOrganization<Args<typeof appPages>> = {},
@@ -18,7 +18,7 @@ export async function* eachApp(
   for await (const { apps } of appPages(apiOf(client), { ...args, orgSlug })) yield* apps;
 }
 
-/** Every hostname of an App (spec 4.3). */
+/** Every hostname of an App. */
 export async function* eachCertificate(
   client: Client,
   args: Args<typeof certificatePages>,
@@ -26,7 +26,7 @@ export async function* eachCertificate(
   for await (const { certificates } of certificatePages(apiOf(client), args)) yield* certificates;
 }
 
-/** Every Machine of an organization, oldest change first; one that changes meanwhile may come twice (spec 4.6). */
+/** Every Machine of an organization, oldest change first; one that changes meanwhile may come twice. */
 export async function* eachOrgMachine(
   client: Client,
   { organization, ...args }: OfOrganization<Args<typeof orgMachinePages>> = {},
@@ -35,7 +35,7 @@ export async function* eachOrgMachine(
   for await (const { machines } of orgMachinePages(apiOf(client), { ...args, orgSlug })) yield* machines;
 }
 
-/** Every volume of an organization, oldest change first; one that changes meanwhile may come twice (spec 4.6). */
+/** Every volume of an organization, oldest change first; one that changes meanwhile may come twice. */
 export async function* eachOrgVolume(
   client: Client,
   { organization, ...args }: OfOrganization<Args<typeof orgVolumePages>> = {},

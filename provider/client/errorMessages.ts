@@ -24,7 +24,7 @@ export function excerpt({ text, headers }: Answer): string {
   return JSON.stringify(shown.length < text.length ? `${shown}…` : shown);
 }
 
-/** The service's text, from any of its error bodies (bodies 1.1). */
+/** The service's text, from any of its error bodies (docs/interface.md#errors). */
 function reasonOf(answer: Answer): string {
   let json: unknown;
   try {

@@ -43,7 +43,7 @@ const keyOf = ({ app, machine }: MachineRef) => ({ appName: bareId(app), machine
 const nobody = (): void => undefined;
 
 /**
- * Holds a Machine's lease while `work` runs, and gives it back (spec 4.2, bodies 6). Send `leaseNonce: lease.nonce()` with
+ * Holds a Machine's lease while `work` runs, and gives it back. Send `leaseNonce: lease.nonce()` with
  * what changes the Machine. A lease of somebody else is waited for, never taken: 300 s when no limit is given.
  * @throws MachinesError `lease-held` when it does not come free, or when ours was lost while `work` ran
  */
@@ -59,7 +59,7 @@ export function withLease<T>(
 }
 
 /**
- * Waits until a Machine is in one of the states, `started` if none is given (spec 4.2 wait); 300 s when no limit is given.
+ * Waits until a Machine is in one of the states, `started` if none is given; 300 s when no limit is given.
  * @throws MachinesError `wait-timeout` with the Machine's last event, `stale-version` when another version took over
  */
 export function waitUntil(

@@ -1,4 +1,5 @@
-// Leases (bodies 6): short, renewed while we work, always given back, and no write once ours may have expired.
+// Leases (docs/interface.md#leases): short, renewed while we work, always given back, and no write once ours may have
+// expired.
 import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf, PartialStateError } from "../core/errors.ts";
 import type { Api } from "./api.ts";
 import { everyTenSeconds } from "./clock.ts";

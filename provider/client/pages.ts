@@ -41,36 +41,41 @@ async function collected<Page, Item>(
   return found;
 }
 
-/** Pages of the Apps of an organization (spec 4.1). */
+/** Pages of the Apps of an organization (docs/interface.md#apps). */
 export const appPages = (api: Api, args: Args<"apps", "list">) =>
   pages((cursor) => api.apps.list({ ...args, cursor }), nextCursor);
 
-/** Pages of the hostnames of an App (spec 4.3); as large as they may be unless the arguments say otherwise. */
+/**
+ * Pages of the hostnames of an App (docs/interface.md#certificates); as large as they may be unless the arguments say
+ * otherwise.
+ */
 export const certificatePages = (api: Api, args: Args<"certificates", "list">) =>
   pages((cursor) => api.certificates.list({ limit: 500, ...args, cursor }), nextCursor);
 
-/** Pages of the Machines of an organization (spec 4.6). */
+/** Pages of the Machines of an organization (docs/interface.md#organization-lists). */
 export const orgMachinePages = (api: Api, args: Args<"orgs", "machines">) =>
   pages((cursor) => api.orgs.machines({ ...args, cursor }), nextCursor);
 
-/** Pages of the volumes of an organization (spec 4.6). */
+/** Pages of the volumes of an organization (docs/interface.md#organization-lists). */
 export const orgVolumePages = (api: Api, args: Args<"orgs", "volumes">) =>
   pages((cursor) => api.orgs.volumes({ ...args, cursor }), nextCursor);
 
 const nextCursor = (page: { readonly nextCursor?: string | undefined }): string | undefined => page.nextCursor;
 
-/** Every App of an organization once (spec 4.1). */
+/** Every App of an organization once (docs/interface.md#apps). */
 export const everyApp = async (api: Api, args: Args<"apps", "list">): Promise<AnswerOf<"apps", "list">["apps"]> =>
   latestOfEach(await collected(appPages(api, args), ({ apps }) => apps), ({ name }) => name);
 
-/** Every hostname of an App once (spec 4.3). */
+/** Every hostname of an App once (docs/interface.md#certificates). */
 export const everyCertificate = async (api: Api, args: Args<"certificates", "list">) =>
   latestOfEach(
     await collected(certificatePages(api, args), ({ certificates }) => certificates),
     ({ hostname }) => hostname,
   );
 
-/** Every Machine of an organization once, and the regions that did not answer (spec 4.6). */
+/**
+ * Every Machine of an organization once, and the regions that did not answer (docs/interface.md#organization-lists).
+ */
 export async function everyOrgMachine(
   api: Api,
   args: Args<"orgs", "machines">,
@@ -83,13 +88,16 @@ export async function everyOrgMachine(
   return { machines: latestOfEach(found, pathOf), errorRegions: [...errorRegions] };
 }
 
-/** Every volume of an organization once (spec 4.6). */
+/** Every volume of an organization once (docs/interface.md#organization-lists). */
 export const everyOrgVolume = async (api: Api, args: Args<"orgs", "volumes">) =>
   latestOfEach(await collected(orgVolumePages(api, args), ({ volumes }) => volumes), pathOf);
 
 const pathOf = ({ appName, id }: { readonly appName: string; readonly id: string }): string => `${appName}/${id}`;
 
-/** What changes while pages are asked for may come on several of them (spec 4.6 rule 4); the last word counts. */
+/**
+ * What changes while pages are asked for may come on several of them (docs/interface.md#organization-lists); the last
+ * word counts.
+ */
 const latestOfEach = <T>(items: readonly T[], keyOf: (item: T) => string | undefined): T[] => [
   ...new Map(items.map((item) => [keyOf(item), item])).values(),
 ];

@@ -3,7 +3,7 @@ import { ApiError } from "../core/errors.ts";
 import type { Api } from "./api.ts";
 import { everyTenSeconds, growingPause } from "./clock.ts";
 
-/** Milliseconds within which a new object is visible in every list (spec 4.6). */
+/** Milliseconds within which a new object is visible in every list (docs/interface.md#organization-lists). */
 export const consistencyWindow = 10_000;
 
 /** Milliseconds. The last try is early enough for its answer to be the reported reason. */
@@ -20,7 +20,10 @@ export async function pollUntil<T>(api: Api, at: number, look: () => Promise<T |
   }
 }
 
-/** Sends a request again while the service refuses it with a 412 (bodies 1.2). After the deadline, the refusal is the error. */
+/**
+ * Sends a request again while the service refuses it with a 412 (docs/interface.md#refusals). After the deadline, the
+ * refusal is the error.
+ */
 export async function retryWhilePreconditionFails<T>(
   { api, progress }: { readonly api: Api; readonly progress: (message: string) => void },
   awaited: string,

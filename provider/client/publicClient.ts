@@ -31,7 +31,7 @@ export interface Limits {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Every operation of the interface as a typed method: `client.machines.get({ appName, machineId })` (spec 4). */
+/** Every operation of the interface as a typed method: `client.machines.get({ appName, machineId })`. */
 export interface Client extends Methods {
   /** Base URL of the service, or `local`. */
   readonly endpoint: string;

@@ -1,9 +1,10 @@
-// Keeps to the service's rate limits (bodies 1.3). The first 429 of an action opens a queue. From then on its requests are sent
-// one by one, in their order, at the documented rate. A service without limits is not slowed down.
+// Keeps to the service's rate limits (docs/interface.md#rate-limits). The first 429 of an action opens a queue. From
+// then on its requests are sent one by one, in their order, at the documented rate. A service without limits is not
+// slowed down.
 import type { Operation } from "../../api/operation.ts";
 import type { Clock, Deadline } from "./clock.ts";
 
-/** Requests a second that the platform allows for each action on one object (bodies 1.3). */
+/** Requests a second that the platform allows for each action on one object (docs/interface.md#rate-limits). */
 const usual = 1;
 const perSecond: Readonly<Record<string, number>> = { "machines.get": 5, "apps.delete": 100 / 60 };
 /** Slightly slower than allowed, because a request that is sent after exactly one second may arrive earlier. */

@@ -14,7 +14,7 @@ export type Verdict =
   /** A failure that may have taken effect and must not be repeated. */
   | { readonly kind: "ambiguous" };
 
-/** Statuses after which nobody knows whether the request took effect (bodies 1.2). */
+/** Statuses after which nobody knows whether the request took effect (docs/interface.md#errors). */
 const unclear = (status: number): boolean => status === 408 || status >= 500;
 
 /** Judges the outcome of attempt number `attempt` (from 0). */

@@ -1,6 +1,6 @@
 // The latest version of each Machine that this process has written: a read with an older version is stale (F15).
 
-/** Versions of Machines by id. Versions are ULIDs, so they sort by time (spec 4.2). */
+/** Versions of Machines by id. Versions are ULIDs, so they sort by time (docs/interface.md#versions). */
 export class StaleReads {
   readonly #latest = new Map<string, string>();
 

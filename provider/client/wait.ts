@@ -1,4 +1,4 @@
-// Waiting for a Machine: held requests chained until the deadline (spec 4.2 wait), never a poll of the list.
+// Waiting for a Machine: held requests chained until the deadline (docs/interface.md#waits), never a poll of the list.
 import { ApiError, isNotFound, MachinesError, NetworkError } from "../core/errors.ts";
 import { quotable } from "../core/printable.ts";
 import type { Api, AnswerOf } from "./api.ts";
@@ -7,7 +7,7 @@ import { consistencyWindow } from "./poll.ts";
 
 /** A Machine as programs see it. */
 export type Machine = AnswerOf<"machines", "get">;
-/** The version of a Machine's configuration, under either of its names (bodies 4.2). */
+/** The version of a Machine's configuration, under either of its names (docs/interface.md#versions). */
 export const versionOf = (machine: Machine): string | undefined => machine.version ?? machine.instanceId;
 
 /** States a wait can be for. */
@@ -46,7 +46,7 @@ export const waitForMachine = async (
 ): Promise<string> => (await reached(api, key, states, options)).state;
 
 /**
- * Waits until a version of the Machine is in one of the states and answers which one it was (spec 4.2 wait).
+ * Waits until a version of the Machine is in one of the states and answers which one it was (docs/interface.md#waits).
  * @throws MachinesError `wait-timeout` when the operation's deadline comes first, `stale-version` when another version took over.
  */
 export async function reached(

@@ -1,4 +1,5 @@
-// A hostname and its certificates in the answers of functions (spec 2.3, bodies 7.2).
+// A hostname and its certificates in the answers of functions (docs/interface.md#certificates,
+// docs/interface.md#certificate-checks).
 import { z } from "zod";
 import { certificateDetail, dnsRecords } from "../../api/certificates.ts";
 import { named, optional, required } from "../../api/schema.ts";

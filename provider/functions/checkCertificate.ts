@@ -1,4 +1,4 @@
-// A look at the DNS of a hostname, and another try to validate it (spec 2.3, 4.3).
+// A look at the DNS of a hostname, and another try to validate it (docs/interface.md#certificate-checks).
 import { z } from "zod";
 import { named, optional } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";

@@ -1,4 +1,4 @@
-// Decrypting with a secret key of an App (spec 4.5, bodies 8).
+// Decrypting with a secret key of an App (docs/interface.md#secret-keys).
 import { z } from "zod";
 import { secretKeys } from "../../api/secretKeys.ts";
 import { defineFunction } from "../core/function.ts";

@@ -1,4 +1,4 @@
-// The Apps of an organization (spec 4.1).
+// The Apps of an organization (docs/interface.md#apps).
 import { z } from "zod";
 import { named, optional, required } from "../../api/schema.ts";
 import { everyApp } from "../client/pages.ts";

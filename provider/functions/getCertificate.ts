@@ -1,4 +1,4 @@
-// A hostname of an App and its certificates (spec 4.3).
+// A hostname of an App and its certificates (docs/interface.md#certificates).
 import { z } from "zod";
 import { defineFunction } from "../core/function.ts";
 import { certificateDetails, ofHostname, toCertificateDetails } from "./certificateDetails.ts";

@@ -1,4 +1,4 @@
-// The hostnames of an App (spec 4.3).
+// The hostnames of an App (docs/interface.md#certificates).
 import { z } from "zod";
 import { certificates, certificateSummary } from "../../api/certificates.ts";
 import { named, required } from "../../api/schema.ts";

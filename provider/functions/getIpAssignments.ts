@@ -1,4 +1,4 @@
-// The IP addresses of an App (spec 4.1).
+// The IP addresses of an App (docs/interface.md#ip-addresses).
 import { z } from "zod";
 import { ipAssignment } from "../../api/ipAssignments.ts";
 import { named, optional, required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// A Machine that exists (spec 4.2).
+// A Machine that exists (docs/interface.md#machine).
 import { z } from "zod";
 import { defineFunction } from "../core/function.ts";
 import { ofMachine } from "./fields.ts";

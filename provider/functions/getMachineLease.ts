@@ -1,4 +1,4 @@
-// Who holds the lease of a Machine (spec 4.2, bodies 6).
+// Who holds the lease of a Machine (docs/interface.md#leases).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { isNotFound } from "../core/errors.ts";

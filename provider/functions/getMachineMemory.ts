@@ -1,4 +1,4 @@
-// The memory of a running Machine (spec 4.2).
+// The memory of a running Machine (docs/interface.md#memory).
 import { z } from "zod";
 import { machines } from "../../api/machines.ts";
 import { defineFunction } from "../core/function.ts";

@@ -1,4 +1,4 @@
-// The metadata of a Machine (spec 4.2, bodies 5.2).
+// The metadata of a Machine (docs/interface.md#metadata).
 import { z } from "zod";
 import { required } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";

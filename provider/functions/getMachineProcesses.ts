@@ -1,4 +1,4 @@
-// The processes of a Machine (spec 4.2).
+// The processes of a Machine (docs/interface.md#processes-and-signals).
 import { z } from "zod";
 import { machines } from "../../api/machines.ts";
 import { named, required } from "../../api/schema.ts";

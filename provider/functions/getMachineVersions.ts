@@ -1,4 +1,4 @@
-// The versions of a Machine's configuration (spec 4.2, 9).
+// The versions of a Machine's configuration (docs/interface.md#versions).
 import { z } from "zod";
 import { named, optional, required } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";

@@ -1,11 +1,11 @@
-// The Machines of an App (spec 4.2).
+// The Machines of an App (docs/interface.md#machine).
 import { z } from "zod";
 import { named, optional, required } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";
 import { commaSeparated, inApp } from "./fields.ts";
 import { clearValues, machineDetails, toMachineDetails } from "./machineDetails.ts";
 
-/** States a list of Machines may be filtered by (spec 3.1). */
+/** States a list of Machines may be filtered by (docs/interface.md#machine). */
 export const listedStates = z.array(z.enum(["created", "started", "stopped", "suspended"]));
 
 const inputs = z.object({

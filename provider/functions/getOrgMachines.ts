@@ -1,4 +1,4 @@
-// The Machines of an organization (spec 4.6).
+// The Machines of an organization (docs/interface.md#organization-lists).
 import { z } from "zod";
 import { orgMachine, orgs } from "../../api/orgs.ts";
 import { named, optional, required } from "../../api/schema.ts";

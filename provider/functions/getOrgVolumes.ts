@@ -1,4 +1,4 @@
-// The volumes of an organization (spec 4.6).
+// The volumes of an organization (docs/interface.md#organization-lists).
 import { z } from "zod";
 import { orgs, orgVolume } from "../../api/orgs.ts";
 import { named, optional, required } from "../../api/schema.ts";

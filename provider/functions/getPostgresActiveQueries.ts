@@ -1,4 +1,4 @@
-// The queries that run in a cluster now (bodies 10).
+// The queries that run in a cluster now (docs/interface.md#queries).
 import { z } from "zod";
 import { postgres } from "../../api/postgres.ts";
 import { optional, required } from "../../api/schema.ts";

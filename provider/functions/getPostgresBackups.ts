@@ -1,4 +1,4 @@
-// The backups of a cluster (bodies 10).
+// The backups of a cluster (docs/interface.md#backups).
 import { z } from "zod";
 import { postgres } from "../../api/postgres.ts";
 import { required } from "../../api/schema.ts";

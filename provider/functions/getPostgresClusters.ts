@@ -1,4 +1,4 @@
-// The clusters of an organization (spec 4.8, bodies 10).
+// The clusters of an organization (docs/interface.md#managed-postgres).
 import { z } from "zod";
 import { named, optional, required } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";

@@ -1,4 +1,4 @@
-// The databases of a cluster (bodies 10).
+// The databases of a cluster (docs/interface.md#databases).
 import { z } from "zod";
 import { postgres } from "../../api/postgres.ts";
 import { required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// The extensions of a database (bodies 10).
+// The extensions of a database (docs/interface.md#extensions).
 import { z } from "zod";
 import { databaseName } from "../../api/names.ts";
 import { postgres } from "../../api/postgres.ts";

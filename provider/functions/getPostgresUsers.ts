@@ -1,4 +1,4 @@
-// The users of a cluster (bodies 10).
+// The users of a cluster (docs/interface.md#users-and-credentials).
 import { z } from "zod";
 import { postgres } from "../../api/postgres.ts";
 import { required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// The regions of the platform (spec 4.7).
+// The regions of the platform (docs/interface.md#regions).
 import { z } from "zod";
 import { camelSchema } from "../../api/case.ts";
 import { platform } from "../../api/platform.ts";

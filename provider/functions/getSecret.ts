@@ -1,4 +1,4 @@
-// A secret of an App, without its value (spec 4.5).
+// A secret of an App, without its value (docs/interface.md#secrets).
 import { z } from "zod";
 import { secret } from "../../api/secrets.ts";
 import { required } from "../../api/schema.ts";

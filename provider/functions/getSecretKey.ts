@@ -1,4 +1,4 @@
-// A secret key of an App (spec 4.5).
+// A secret key of an App (docs/interface.md#secret-keys).
 import { z } from "zod";
 import { secretKey } from "../../api/secretKeys.ts";
 import { required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// The secret keys of an App (spec 4.5).
+// The secret keys of an App (docs/interface.md#secret-keys).
 import { z } from "zod";
 import { secretKeyType } from "../../api/secretKeys.ts";
 import { named, optional, required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// The secrets of an App, without their values (spec 4.5).
+// The secrets of an App, without their values (docs/interface.md#secrets).
 import { z } from "zod";
 import { named, required } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";

@@ -1,4 +1,4 @@
-// A volume that exists (spec 2.1, 4.4).
+// A volume that exists (docs/interface.md#volumes).
 import { z } from "zod";
 import { defineFunction } from "../core/function.ts";
 import { ofVolume } from "./fields.ts";

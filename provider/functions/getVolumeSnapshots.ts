@@ -1,4 +1,4 @@
-// The snapshots of a volume (spec 4.4, bodies 7.1).
+// The snapshots of a volume (docs/interface.md#snapshots).
 import { z } from "zod";
 import { volumeSnapshot } from "../../api/volumes.ts";
 import { named, optional, required } from "../../api/schema.ts";

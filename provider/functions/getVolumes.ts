@@ -1,4 +1,4 @@
-// The volumes of an App (spec 4.4).
+// The volumes of an App (docs/interface.md#volumes).
 import { z } from "zod";
 import { named, required } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";

@@ -1,4 +1,4 @@
-// A Machine in the answers of functions (spec 4.2, bodies 4.2).
+// A Machine in the answers of functions (docs/interface.md#machine).
 import { z } from "zod";
 import { machine, machineEvent } from "../../api/machines.ts";
 import { named, optional, required } from "../../api/schema.ts";

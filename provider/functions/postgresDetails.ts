@@ -1,4 +1,4 @@
-// What the functions about Postgres share (spec 4.8, bodies 10).
+// What the functions about Postgres share (docs/interface.md#managed-postgres).
 import { z } from "zod";
 import { camelSchema } from "../../api/case.ts";
 import { optional, required } from "../../api/schema.ts";

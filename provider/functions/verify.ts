@@ -1,4 +1,4 @@
-// Verifying a signature with a secret key of an App (spec 4.5, bodies 8).
+// Verifying a signature with a secret key of an App (docs/interface.md#secret-keys).
 import { z } from "zod";
 import { secretKeys, signingTypes } from "../../api/secretKeys.ts";
 import { required } from "../../api/schema.ts";

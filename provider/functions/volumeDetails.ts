@@ -1,4 +1,4 @@
-// A volume in the answers of functions (spec 2.1).
+// A volume in the answers of functions (docs/interface.md#volumes).
 import { z } from "zod";
 import { volume } from "../../api/volumes.ts";
 import { optional, required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// Waiting for a Machine (spec 4.2 wait).
+// Waiting for a Machine (docs/interface.md#waits).
 import { z } from "zod";
 import { waitState } from "../../api/machines.ts";
 import { ulid } from "../../api/names.ts";

@@ -1,4 +1,4 @@
-// Certificates the platform has issued by ACME (spec 4.3, bodies 7.2).
+// Certificates the platform has issued by ACME (docs/interface.md#certificates).
 import { z } from "zod";
 import { createExactlyOnce } from "../client/exactlyOnce.ts";
 import { pathId } from "../core/ids.ts";

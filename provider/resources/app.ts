@@ -1,4 +1,4 @@
-// Apps (spec 4.1).
+// Apps (docs/interface.md#apps).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName } from "../../api/names.ts";
@@ -185,7 +185,7 @@ async function volumesProblem(api: Api, appName: string): Promise<string | undef
         "To lose it on purpose, set forceDestroy: true on the App and allowDataLoss: true on each Volume.";
 }
 
-/** Whether a volume is on its way out and only kept to be restored (bodies 7.1). */
+/** Whether a volume is on its way out and only kept to be restored (docs/interface.md#volume-states). */
 export const isLeaving = (state: string | undefined): boolean =>
   ["scheduling_destroy", "pending_destroy", "fork_cleanup", "waiting_for_detach", "destroying", "destroyed"].includes(
     state ?? "",

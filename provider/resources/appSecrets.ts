@@ -1,4 +1,4 @@
-// Several secrets of an App, by name (spec 4.5, bodies 8).
+// Several secrets of an App, by name (docs/interface.md#secrets).
 import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";

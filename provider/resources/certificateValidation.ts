@@ -1,4 +1,4 @@
-// Waiting until a hostname's certificate is valid (spec 2.3, 4.3).
+// Waiting until a hostname's certificate is valid (docs/interface.md#certificate-checks).
 import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// Data encrypted with a secret key (spec 4.5, bodies 8).
+// Data encrypted with a secret key (docs/interface.md#secret-keys).
 import { z } from "zod";
 import { bytes, optional, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";

@@ -1,4 +1,4 @@
-// Certificates that are uploaded (spec 4.3, bodies 7.2).
+// Certificates that are uploaded (docs/interface.md#uploaded-certificates).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { certificatesIn, isFor, namesOf, privateKeyIn } from "../../api/uploadedCertificate.ts";

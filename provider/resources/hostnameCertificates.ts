@@ -1,4 +1,4 @@
-// What the two kinds of certificates of a hostname have in common (spec 4.3, bodies 7.2).
+// What the two kinds of certificates of a hostname have in common (docs/interface.md#certificates).
 import { z } from "zod";
 import { appName, hostname } from "../../api/names.ts";
 import { named, optional, required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// IP addresses of an App (spec 4.1, bodies 3).
+// IP addresses of an App (docs/interface.md#ip-addresses).
 import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { ipType } from "../../api/ipAssignments.ts";

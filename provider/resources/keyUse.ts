@@ -1,4 +1,4 @@
-// What is made with a secret key and kept: ciphertexts and signatures (spec 4.5, bodies 8).
+// What is made with a secret key and kept: ciphertexts and signatures (docs/interface.md#secret-keys).
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { appName } from "../../api/names.ts";

@@ -1,4 +1,4 @@
-// Machines (spec 4.2): how what a program declares of one is made true.
+// Machines (docs/interface.md#machine): how what a program declares of one is made true.
 import { isObject } from "../../api/schema.ts";
 import { findMachine } from "../client/listCache.ts";
 import { withLease } from "../client/lease.ts";

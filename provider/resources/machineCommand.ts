@@ -1,4 +1,5 @@
-// Commands run in a Machine as part of a deployment (spec 4.2, bodies 5.1): a migration, a registration and its end.
+// Commands run in a Machine as part of a deployment (docs/interface.md#commands): a migration, a registration and its
+// end.
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { appName } from "../../api/names.ts";

@@ -85,7 +85,10 @@ export async function createOnce(
   }
 }
 
-/** Retries while the service refuses a volume whose Machine is deleted: it is released a moment later (bodies 1.2). */
+/**
+ * Retries while the service refuses a volume whose Machine is deleted: it is released a moment later
+ * (docs/interface.md#refusals).
+ */
 async function onceLetGo<T>({ api, progress }: Call, appName: string, send: () => Promise<T>): Promise<T> {
   const say = everyTenSeconds(api.clock, progress);
   const pause = growingPause(100, 1000);
@@ -116,7 +119,10 @@ const regionsOf = ({ region }: Body, { fallbackRegions = [] }: Wanted): (string 
   ...new Set(fallbackRegions.filter((other) => other !== region)),
 ];
 
-/** Whether a region refused for lack of capacity, or because of the organization's limit there (bodies 1.2). */
+/**
+ * Whether a region refused for lack of capacity, or because of the organization's limit there
+ * (docs/interface.md#refusals).
+ */
 const lacksRoom = (error: unknown): error is ApiError =>
   error instanceof ApiError &&
   [403, 409, 412, 422].includes(error.status) &&

@@ -1,5 +1,5 @@
-// The memory limit of a Machine that runs, set through its balloon device (spec 4.2, bodies 5.1); every new version begins
-// without one.
+// The memory limit of a Machine that runs, set through its balloon device (docs/interface.md#memory); every new version
+// begins without one.
 import { sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
 import type { Machine, MachineKey } from "../client/wait.ts";

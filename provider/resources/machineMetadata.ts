@@ -1,4 +1,4 @@
-// Metadata keys on a Machine that somebody else manages (spec 4.2, bodies 5.2).
+// Metadata keys on a Machine that somebody else manages (docs/interface.md#metadata).
 import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";

@@ -1,5 +1,5 @@
-// Attachments of Postgres clusters to Apps (spec 4.8, bodies 10): a record of the service's, and on request a secret of the
-// App, which the service does not set by itself.
+// Attachments of Postgres clusters to Apps (docs/interface.md#attachments): a record of the service's, and on request a
+// secret of the App, which the service does not set by itself.
 import { z } from "zod";
 import { appName, databaseName, secretName, userName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// Backups of Postgres clusters (bodies 10). The service makes and ages them; nothing removes one.
+// Backups of Postgres clusters (docs/interface.md#backups). The service makes and ages them; nothing removes one.
 import { z } from "zod";
 import { postgresBackupType } from "../../api/postgres.ts";
 import { optional, required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// Managed Postgres clusters (spec 3.2, 4.8; bodies 10).
+// Managed Postgres clusters (docs/interface.md#managed-postgres, docs/interface.md#cluster-states).
 import { z } from "zod";
 import { clusterName, regionCode } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";

@@ -1,10 +1,10 @@
-// How a program connects to a cluster: users, passwords, connection URIs (bodies 10).
+// How a program connects to a cluster: users, passwords, connection URIs (docs/interface.md#users-and-credentials).
 import type { Api } from "../client/api.ts";
 import type { Cluster } from "../client/clusters.ts";
 import { ApiError, messageOf } from "../core/errors.ts";
 import type { Call } from "../core/resource.ts";
 
-/** The user every cluster begins with (bodies 10). */
+/** The user every cluster begins with (docs/interface.md#users-and-credentials). */
 export const firstUser = "fly-user";
 
 // ASSUMED: the database every cluster begins with is called `fly-db`.
@@ -16,7 +16,7 @@ export interface Credentials {
   readonly password: string;
 }
 
-/** The password of a user (bodies 10). */
+/** The password of a user (docs/interface.md#users-and-credentials). */
 export const credentialsOf = async (api: Api, cluster: string, username: string): Promise<Credentials> =>
   (await api.postgres.credentials({ postgresClusterId: cluster, username })).data;
 

@@ -1,4 +1,4 @@
-// Databases of a Postgres cluster (bodies 10).
+// Databases of a Postgres cluster (docs/interface.md#databases).
 import { z } from "zod";
 import { databaseName } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// Extensions of databases (bodies 10).
+// Extensions of databases (docs/interface.md#extensions).
 import { z } from "zod";
 import { databaseName, extensionParam } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";

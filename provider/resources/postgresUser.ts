@@ -1,4 +1,4 @@
-// Users of a Postgres cluster (bodies 10).
+// Users of a Postgres cluster (docs/interface.md#users-and-credentials).
 import { z } from "zod";
 import { userName } from "../../api/names.ts";
 import { postgresRole } from "../../api/postgres.ts";

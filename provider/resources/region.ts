@@ -32,7 +32,10 @@ export async function regionsProblem(api: Api, regions: readonly string[] = []):
   return problems.find((problem) => problem !== undefined);
 }
 
-/** What a Machine of a size meets in regions that are tried in order: where there is no room now (spec 4.7). */
+/**
+ * What a Machine of a size meets in regions that are tried in order: where there is no room now
+ * (docs/interface.md#placements).
+ */
 export async function roomWarning(
   api: Api,
   regions: readonly string[],

@@ -1,4 +1,4 @@
-// One secret of an App (spec 4.5, bodies 8).
+// One secret of an App (docs/interface.md#secrets).
 import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";

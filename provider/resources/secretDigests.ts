@@ -1,4 +1,4 @@
-// What is known of secrets whose values no read can find: their digests (spec 4.5, bodies 8).
+// What is known of secrets whose values no read can find: their digests (docs/interface.md#secrets).
 import type { AnswerOf, Api } from "../client/api.ts";
 import type { Call, Claims, GivingUp } from "../core/resource.ts";
 import { bareId } from "../core/values.ts";

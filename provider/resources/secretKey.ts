@@ -1,4 +1,4 @@
-// Secret keys of an App: keys that never leave the service and are used by name (spec 4.5, bodies 8).
+// Secret keys of an App: keys that never leave the service and are used by name (docs/interface.md#secret-keys).
 import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { bytes, optional, required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// Data signed with a secret key (spec 4.5, bodies 8).
+// Data signed with a secret key (docs/interface.md#secret-keys).
 import { z } from "zod";
 import { bytes, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";

@@ -1,4 +1,4 @@
-// Taking a snapshot of a volume (bodies 7.1): the service answers nothing and writes one at a time.
+// Taking a snapshot of a volume (docs/interface.md#snapshots): the service answers nothing and writes one at a time.
 import type { Api, AnswerOf } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { retryWhilePreconditionFails } from "../client/poll.ts";

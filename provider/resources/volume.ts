@@ -1,4 +1,4 @@
-// Volumes (spec 2.1, 2.2, 4.4).
+// Volumes (docs/interface.md#volumes).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName, regionCode, volumeName } from "../../api/names.ts";
@@ -191,7 +191,7 @@ export const volume = defineResource({
   async delete({ id, state, ...call }) {
     const key = { appName: id.app, volumeId: id.volumeId };
     if (state.finalSnapshot === true) await takeFinalSnapshot(call, key);
-    // The volume is let go a moment after its Machine is gone (bodies 7.1).
+    // The volume is let go a moment after its Machine is gone (docs/interface.md#volumes).
     await retryWhilePreconditionFails(call, "the volume to be let go", () => call.api.volumes.delete(key));
   },
 });

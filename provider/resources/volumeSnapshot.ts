@@ -1,4 +1,4 @@
-// Snapshots of volumes (spec 4.4, bodies 7.1).
+// Snapshots of volumes (docs/interface.md#snapshots).
 import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";

@@ -1,4 +1,4 @@
-// What takes more than one request to do to a volume (bodies 7.1).
+// What takes more than one request to do to a volume (docs/interface.md#volumes).
 import type { Api } from "../client/api.ts";
 import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { retryUnlessApplied } from "../client/retryUnlessApplied.ts";

@@ -89,7 +89,7 @@ export interface GetMachineResult {
      */
     readonly region?: string;
     /**
-     * State (bodies 4.4).
+     * State.
      */
     readonly state: string;
     /**

@@ -45,7 +45,7 @@ export interface GetMachineResult {
   machineId: string;
   /** Name, unique among the App's live Machines. */
   name?: string | undefined;
-  /** State (bodies 4.4). */
+  /** State. */
   state: string;
   /** Region the Machine runs in. */
   region?: string | undefined;

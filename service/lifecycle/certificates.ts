@@ -1,4 +1,4 @@
-// What happens to certificates: validated against the DNS, issued, renewed (spec 2.3, bodies 7.2).
+// What happens to certificates: validated against the DNS, issued, renewed (docs/interface.md#certificate-checks).
 import { lookUp, type DnsAnswer } from "../runtime/dns.ts";
 import type { HostnameRow, IpRow } from "../store/rows.ts";
 import { touch, type World } from "../world.ts";

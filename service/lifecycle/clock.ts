@@ -149,5 +149,5 @@ export class MovableClock implements Clock {
 /** The last millisecond that has a date. */
 export const latestTime = 8.64e15;
 
-/** RFC 3339 with seconds, as the service writes every time (bodies 4.2). */
+/** RFC 3339 with seconds, as the service writes every time (docs/interface.md#values-on-the-wire). */
 export const rfc3339 = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;

@@ -1,4 +1,4 @@
-// What happens to Postgres clusters (bodies section 10).
+// What happens to Postgres clusters (docs/interface.md#cluster-states).
 import type { Cluster, Endpoints } from "../runtime/postgresEngine.ts";
 import type { BackupRow, ClusterRow } from "../store/rows.ts";
 import { touch, type World } from "../world.ts";

@@ -56,19 +56,19 @@ const hour = 3600 * second;
 
 /** Times the specification or the platform's documents give; they pass on the clock under every profile. */
 export const periods = {
-  /** A destroyed Machine still answers by id (bodies 11). */
+  /** A destroyed Machine still answers by id (docs/interface.md#machine-states). */
   destroyedShown: 60 * second,
   /** ASSUMED: a destroyed Machine answers by id for 60 seconds, and lists with `include_deleted` show it for a day. */
   destroyedKept: 24 * hour,
-  /** A deleted volume stays `pending_destroy` (bodies 2). */
+  /** A deleted volume stays `pending_destroy` (docs/interface.md#volume-states). */
   volumeKept: 24 * hour,
-  /** Retries of a failed process are counted for so long (bodies 2), from the first on. */
+  /** Retries of a failed process are counted for so long (docs/interface.md#limits), from the first on. */
   retries: 300 * second,
   backup: 24 * hour,
   /** ASSUMED: an issued certificate is good for 90 days and renewed 30 days before. */
   certificate: 90 * 24 * hour,
   renewal: 60 * 24 * hour,
-  /** What a cluster stores is measured (bodies 10). */
+  /** What a cluster stores is measured (docs/interface.md#managed-postgres). */
   measure: hour,
   day: 24 * hour,
   /** ASSUMED: a Machine with a `schedule` is launched when it is created, then started every hour, day, week or 30 days. */

@@ -1,4 +1,5 @@
-// The life of a Machine as data (bodies 4.4): what an operation does in a state, and what follows by itself.
+// The life of a Machine as data (docs/interface.md#machine-states): what an operation does in a state, and what follows
+// by itself.
 import type { Refusal } from "../refusal.ts";
 import { refuse } from "../refusal.ts";
 

@@ -101,7 +101,7 @@ export function subjectOf(world: World, machine: MachineRow): Subject {
   };
 }
 
-/** How a Machine is asked to stop when nothing else is said (bodies 2: five seconds, at most 300). */
+/** How a Machine is asked to stop when nothing else is said (docs/interface.md#limits: five seconds, at most 300). */
 export function stopRequest({ signal = "SIGINT", timeout }: MachineConfig["stop_config"] = {}): StopRequest {
   const lasts = timeout === undefined ? undefined : parseDuration(timeout);
   return { signal, timeoutMs: Math.min(lasts === undefined ? 5000 : lasts / 1e6, 300_000) };

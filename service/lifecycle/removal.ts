@@ -88,7 +88,10 @@ function removeSome(world: World, owner: "app" | "cluster", id: string, parts: r
   return true;
 }
 
-/** An App goes with everything in it (bodies 3). From the beginning on nobody finds it, and its name is free. */
+/**
+ * An App goes with everything in it (docs/interface.md#apps). From the beginning on nobody finds it, and its name is
+ * free.
+ */
 export function removeApp(world: World, id: string): void {
   const { store, timers } = world;
   const app = store.get<{ name: string; deleting: number }>("SELECT name, deleting FROM apps WHERE id = ?", id);

@@ -1,4 +1,4 @@
-// The life of a volume as data (bodies 7.1).
+// The life of a volume as data (docs/interface.md#volume-states).
 import type { Delays } from "./delays.ts";
 
 /** States a volume of this service is ever in; `gone` is left out because its row goes with it. */

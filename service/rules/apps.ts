@@ -1,4 +1,4 @@
-// Apps (spec 4.1, bodies section 3).
+// Apps (docs/interface.md#apps).
 import type { contract } from "../../api/index.ts";
 import { parseDuration } from "../../api/schema.ts";
 import { refuse } from "../refusal.ts";
@@ -66,8 +66,8 @@ export const apps: Rules<typeof contract.apps> = {
     if (first && (name === undefined || name === first.name)) return created(first);
     // ASSUMED: an idempotency key that was used with another name is 422.
     if (first) throw refuse(422, `idempotency_key was used for the app ${JSON.stringify(first.name)}`);
-    // A name is required (bodies 3), but not with the key of an App that is there already. ASSUMED: an empty name of an App
-    // is 400 like a missing one, since many clients send the one for the other.
+    // A name is required (docs/interface.md#apps), but not with the key of an App that is there already. ASSUMED: an
+    // empty name of an App is 400 like a missing one, since many clients send the one for the other.
     if (name === undefined) throw refuse(400, "invalid name, got nothing, must be of type string");
     if (world.store.get("SELECT 1 FROM apps WHERE name = ?", name)) {
       throw refuse(422, "Validation failed: Name has already been taken", "name_taken");
@@ -91,7 +91,8 @@ export const apps: Rules<typeof contract.apps> = {
     return shown(input.world, app, ownOrg(input));
   },
 
-  // ASSUMED: deleting an App takes everything along, with or without `force`, running Machines too (bodies 11).
+  // ASSUMED: deleting an App takes everything along, with or without `force`, running Machines too
+  // (docs/interface.md#apps).
   delete(input) {
     const { world, query } = input;
     const app = appOf(input, "Could not find App");

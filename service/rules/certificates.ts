@@ -1,4 +1,4 @@
-// TLS certificates (spec 2.3, 4.3; bodies 7.2).
+// TLS certificates (docs/interface.md#certificates, docs/interface.md#certificate-checks).
 import type { contract } from "../../api/index.ts";
 import {
   changeHostname,
@@ -205,7 +205,8 @@ export const certificates: Rules<Group> = {
   createAcme(input: Input<Group["createAcme"]>) {
     const { world, body } = input;
     const row = ensureHostname(world, openAppOf(input), body.hostname);
-    // ASSUMED: asking again for an ACME certificate is 422, as for a hostname that is on the App already (bodies 7.2).
+    // ASSUMED: asking again for an ACME certificate is 422, as for a hostname that is on the App already
+    // (docs/interface.md#certificates).
     if (row.acme_requested === 1)
       throw refuse(422, `hostname ${JSON.stringify(row.hostname)} already exists on the app`);
     const asked = { acme_requested: 1, acme_status: "pending_validation", acme_created_at: world.clock.now() };

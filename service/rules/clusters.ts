@@ -1,4 +1,5 @@
-// What the rules of Postgres clusters share: looking one up, answering it, making one (bodies section 10).
+// What the rules of Postgres clusters share: looking one up, answering it, making one
+// (docs/interface.md#managed-postgres).
 import { clusterName } from "../../api/names.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { findCluster } from "../lifecycle/clusters.ts";
@@ -24,7 +25,10 @@ function clusterRowOf({ world, caller, params }: Asking): ClusterRow {
   return row;
 }
 
-/** The cluster of the path; one that is gone is 410, whatever is asked (spec 3.2, 7.3). */
+/**
+ * The cluster of the path; one that is gone is 410, whatever is asked (docs/interface.md#cluster-states,
+ * docs/interface.md#refusals).
+ */
 export function liveClusterOf(asking: Asking): ClusterRow {
   const row = clusterRowOf(asking);
   if (row.status === "deleted") throw refuse(410, "This cluster has been deleted");

@@ -1,4 +1,5 @@
-// An uploaded certificate, read and checked: it must be PEM, not expired, for its key and for its hostname (bodies 7.2).
+// An uploaded certificate, read and checked: it must be PEM, not expired, for its key and for its hostname
+// (docs/interface.md#uploaded-certificates).
 import type { X509Certificate } from "node:crypto";
 import { certificatesIn, isFor, privateKeyIn } from "../../api/uploadedCertificate.ts";
 import { refuse } from "../refusal.ts";

@@ -1,4 +1,4 @@
-// Looking up what a path names, with the refusals of bodies 1.2.
+// Looking up what a path names, with the refusals of docs/interface.md#refusals.
 import { findMachine } from "../lifecycle/machines.ts";
 import { findVolume } from "../lifecycle/volumes.ts";
 import { periods } from "../lifecycle/delays.ts";
@@ -17,7 +17,8 @@ export interface Asking {
 /** The organization of a slug; a token of one App has none. ASSUMED: `personal` is the token's own organization, whatever its slug. */
 export function orgOf({ world, caller }: Pick<Asking, "world" | "caller">, slug: string): OrgRow {
   const found = world.store.get<OrgRow>("SELECT * FROM orgs WHERE slug = ?", slug === "personal" ? caller.slug : slug);
-  // ASSUMED: an unknown organization is 404 everywhere, as for databases (spec 4.8); another's is 403.
+  // ASSUMED: an unknown organization is 404 everywhere, as for databases (docs/interface.md#managed-postgres);
+  // another's is 403.
   if (!found) throw refuse(404, "organization not found");
   if (found.id !== caller.org || caller.app !== null) throw refuse(403, "unauthorized");
   return found;
@@ -46,7 +47,7 @@ export function openAppOf(asking: Asking): AppRow {
   return app;
 }
 
-/** The Machine of the path; a destroyed one for as long as it is shown (bodies 11). */
+/** The Machine of the path; a destroyed one for as long as it is shown (docs/interface.md#machine-states). */
 export function machineOf(asking: Asking): MachineRow {
   const app = appOf(asking);
   const machine = findMachine(asking.world, String(asking.params["machine_id"]));

@@ -1,5 +1,6 @@
-// What happens inside a Machine that runs: commands, processes, signals, memory (spec 4.2, bodies 5.1). The runtime
-// answers; the rules see to it that the question makes sense.
+// What happens inside a Machine that runs: commands, processes, signals, memory (docs/interface.md#commands,
+// docs/interface.md#processes-and-signals, docs/interface.md#memory). The runtime answers; the rules see to it that the
+// question makes sense.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines } from "../../api/machines.ts";
 import { changeMachine, configOf, subjectOf } from "../lifecycle/machines.ts";
@@ -15,7 +16,8 @@ type InsideRules = Pick<
   "exec" | "processes" | "signal" | "getMemory" | "setMemory" | "reclaimMemory"
 >;
 
-// ASSUMED: a command may take 60 seconds, which is also what it may take when nothing is said (bodies 5.1).
+// ASSUMED: a command may take 60 seconds, which is also what it may take when nothing is said
+// (docs/interface.md#commands).
 const longestExec = 60;
 
 /** The Machine of the path, which must run. ASSUMED: what needs a Machine that runs is 412 for one that does not. */

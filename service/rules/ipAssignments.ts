@@ -1,4 +1,4 @@
-// IP addresses of an App (spec 4.1, bodies section 3).
+// IP addresses of an App (docs/interface.md#ip-addresses).
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { refuse } from "../refusal.ts";
@@ -104,7 +104,7 @@ export const ipAssignments: Rules<Group> = {
     const { world, params } = input;
     const app = appOf(input);
     const found = world.store.get<IpRow>("SELECT * FROM ips WHERE app = ? AND ip = ?", app.id, params.ip.toLowerCase());
-    // ASSUMED: releasing an address that is not the App's is 404 (bodies 3).
+    // ASSUMED: releasing an address that is not the App's is 404 (docs/interface.md#ip-addresses).
     if (!found) throw refuse(404, "ip address not found");
     world.store.run("DELETE FROM ips WHERE number = ?", found.number);
     touch(world, app.id);

@@ -1,4 +1,4 @@
-// Leases (bodies section 6): who may change a Machine for a while.
+// Leases (docs/interface.md#leases): who may change a Machine for a while.
 import type { machines } from "../../api/machines.ts";
 import type { Standing } from "../audit.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
@@ -8,7 +8,8 @@ import type { World } from "../world.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import type { Rules } from "./rule.ts";
 
-// ASSUMED: a lease lasts 30 seconds when nothing is said, and 1 to 3600; else 400. `lease_ttl` has the same bounds (bodies 11).
+// ASSUMED: a lease lasts 30 seconds when nothing is said, and 1 to 3600; else 400. `lease_ttl` has the same bounds
+// (docs/interface.md#leases).
 const defaultTtl = 30;
 const longestTtl = 3600;
 
@@ -69,7 +70,10 @@ const envelope = ({ nonce, expires_at, owner, description, version }: LeaseRow, 
 
 /** The rules of the lease operations. */
 export const leases: Pick<Rules<typeof machines>, "getLease" | "acquireLease" | "releaseLease"> = {
-  /** ASSUMED: only the holder of a lease sees its nonce again, by sending it; what is known of the platform disagrees (bodies 6). */
+  /**
+   * ASSUMED: only the holder of a lease sees its nonce again, by sending it; what is known of the platform disagrees
+   * (docs/interface.md#leases).
+   */
   getLease(input) {
     const lease = liveLease(input.world, machineOf(input).id);
     if (!lease) throw refuse(404, "lease not found");

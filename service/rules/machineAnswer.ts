@@ -1,4 +1,5 @@
-// How a Machine is answered (bodies 4.2). Written as JSON text: the parts are in the store as text already.
+// How a Machine is answered (docs/interface.md#machine). Written as JSON text: the parts are in the store as text
+// already.
 import { createHash } from "node:crypto";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { findMachine, storedConfig } from "../lifecycle/machines.ts";
@@ -54,7 +55,7 @@ const sizeOfVersion = ({ store }: World, { id, version }: MachineRow): number =>
   store.get<{ size: number }>("SELECT size FROM machine_versions WHERE machine = ? AND version = ?", id, version)
     ?.size ?? 0;
 
-/** A Machine without config, checks, events, host_status and nonce (spec 4.2 summary). */
+/** A Machine without config, checks, events, host_status and nonce (docs/interface.md#machine). */
 export const summaryText = (machine: MachineRow): string => `${head(machine)}}`;
 
 function head(machine: MachineRow): string {
@@ -94,7 +95,7 @@ export const latestEvents = (world: World, id: string, limit: number): ShownEven
     limit,
   );
 
-/** An event as JSON text. `request` is null where there are no details (bodies 5.1). */
+/** An event as JSON text. `request` is null where there are no details (docs/interface.md#events). */
 export function eventText({ id, type, status, source, timestamp, request }: ShownEvent): string {
   return `${JSON.stringify({ id, type, status, source, timestamp }).slice(0, -1)},"request":${request ?? "null"}}`;
 }
@@ -139,7 +140,10 @@ export function imageRef({ store }: Pick<World, "store">, image: string): object
 
 const spelled = { off: false, stop: true, suspend: "suspend" } as const;
 
-/** A configuration as answers show it: `autostop` is false, true or `"suspend"` (bodies 4.3), all else as it was sent. */
+/**
+ * A configuration as answers show it: `autostop` is false, true or `"suspend"`
+ * (docs/interface.md#machine-configuration), all else as it was sent.
+ */
 export function spelledConfig(config: MachineConfig): MachineConfig {
   if (!config.services) return config;
   const services = config.services.map((service) =>

@@ -1,4 +1,4 @@
-// Machines (spec 4.2; bodies sections 4 and 5): create, show, update, destroy.
+// Machines (docs/interface.md#machine and docs/interface.md#create-and-update): create, show, update, destroy.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines as rows } from "../../api/machines.ts";
 import { configOf, enter, findMachine, operate, record, schedule, StoredConfig } from "../lifecycle/machines.ts";
@@ -272,7 +272,8 @@ function get(input: Input<typeof rows.get>): Text {
   const sql = "SELECT config, metadata FROM machine_versions WHERE machine = ? AND version = ?";
   const version = world.store.get<Pick<VersionRow, "config" | "metadata">>(sql, machine.id, query.version);
   if (!version) throw refuse(404, "not_found: machine version not found");
-  // ASSUMED: GET with an old `version` shows its configuration and the state `replaced` (bodies 4.4).
+  // ASSUMED: GET with an old `version` shows its configuration and the state `replaced`
+  // (docs/interface.md#machine-states).
   const now = JSON.parse(machineText(world, machine.id)) as Record<string, unknown>;
   const then = {
     ...now,

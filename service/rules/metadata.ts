@@ -1,5 +1,5 @@
-// Metadata of a Machine (bodies 5.2): part of its running state, so changing it makes no new version. ASSUMED: a lease does
-// not guard metadata.
+// Metadata of a Machine (docs/interface.md#metadata): part of its running state, so changing it makes no new version.
+// ASSUMED: a lease does not guard metadata.
 import type { machines } from "../../api/machines.ts";
 import { changeMachine } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";

@@ -1,4 +1,4 @@
-// Everything of an organization, page by page (spec 4.6, bodies 9.1).
+// Everything of an organization, page by page (docs/interface.md#organization-lists).
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { deletePath } from "../lifecycle/volumeStates.ts";

@@ -1,4 +1,5 @@
-// Where a Machine may go and what it may mount: the conditions of bodies 1.2 and 4.3 that look beyond its own fields.
+// Where a Machine may go and what it may mount: the conditions of docs/interface.md#refusals and
+// docs/interface.md#machine-configuration that look beyond its own fields.
 import { configProblems, sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
 import { changeVolume, findVolume } from "../lifecycle/volumes.ts";
 import { isLeaving } from "../lifecycle/volumeStates.ts";
@@ -36,7 +37,7 @@ const pathText = (path: readonly (string | number)[]): string =>
 /** Refuses what the types of a configuration let through. */
 export function accept(world: World, sent: MachineConfig): Accepted {
   const [problem] = configProblems(sent);
-  // The platform's own wording has no "got" (bodies 1.2).
+  // The platform's own wording has no "got" (docs/interface.md#refusals).
   if (problem) throw refuse(400, `invalid ${pathText(problem.path)}, ${problem.message.replace(/^got [^;]*; /, "")}`);
   const unfit = world.runtime.problem(sent);
   if (unfit) throw refuse(400, `invalid ${unfit.field}, ${unfit.message}`);

@@ -1,4 +1,4 @@
-// Where Machines could go, counted from the room that create uses (spec 4.7, bodies 9.2).
+// Where Machines could go, counted from the room that create uses (docs/interface.md#placements).
 import type { contract } from "../../api/index.ts";
 import { refuse } from "../refusal.ts";
 import type { Region } from "../runtime/regions.ts";
@@ -110,7 +110,7 @@ export const placements: Rule<Placements> = (input: Input<Placements>) => {
   };
   if (count === 0) for (const candidate of candidates) candidate.count = candidate.room;
   else place(candidates, count, weights);
-  // A region without room, or without a Machine, is absent (bodies 9.2).
+  // A region without room, or without a Machine, is absent (docs/interface.md#placements).
   return {
     regions: candidates
       .filter((candidate) => candidate.count > 0)

@@ -1,4 +1,4 @@
-// Platform (spec 4.7, bodies 9.2).
+// Platform (docs/interface.md#regions-and-placements).
 import type { contract } from "../../api/index.ts";
 import { refuse } from "../refusal.ts";
 import type { Region } from "../runtime/regions.ts";

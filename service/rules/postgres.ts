@@ -1,4 +1,4 @@
-// Managed Postgres clusters (spec 4.8, bodies section 10): the clusters themselves. What is in one is in
+// Managed Postgres clusters (docs/interface.md#managed-postgres): the clusters themselves. What is in one is in
 // postgresContents.ts, its backups in postgresBackups.ts.
 import type { contract } from "../../api/index.ts";
 import { postgresPlan } from "../../api/postgres.ts";
@@ -28,7 +28,7 @@ function summary(world: World, { id, name, region, plan, status, created_at, del
 
 function create(input: Input<Group["create"]>) {
   const { world, body } = input;
-  // ASSUMED: the text for a cluster without an organization; 400 is known (bodies 10).
+  // ASSUMED: the text for a cluster without an organization; 400 is known (docs/interface.md#managed-postgres).
   if (body.org_slug === undefined || body.org_slug === "") throw refuse(400, "org_slug is required");
   const org = orgOf(input, body.org_slug);
   if (body.region === undefined)

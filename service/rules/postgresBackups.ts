@@ -1,4 +1,4 @@
-// Backups of a Postgres cluster, and clusters made from one (bodies section 10).
+// Backups of a Postgres cluster, and clusters made from one (docs/interface.md#backups).
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { clusterOf } from "../lifecycle/clusters.ts";
@@ -52,7 +52,10 @@ function fill(world: World, row: ClusterRow, from: string, { databases, extensio
   }
 }
 
-/** What a fork is called when nothing else is said (bodies 10). ASSUMED: a fork has the name of its cluster, cut where that is too long, and `-fork`. */
+/**
+ * What a fork is called when nothing else is said (docs/interface.md#backups). ASSUMED: a fork has the name of its
+ * cluster, cut where that is too long, and `-fork`.
+ */
 const forkOf = (name: string): string => `${name.slice(0, 58).replace(/-+$/, "")}-fork`;
 
 /** A cluster like another, under a name of its own. */

@@ -1,4 +1,5 @@
-// What is in a Postgres cluster: databases, extensions, users (bodies section 10).
+// What is in a Postgres cluster: databases, extensions, users (docs/interface.md#databases,
+// docs/interface.md#extensions, docs/interface.md#users-and-credentials).
 import type { contract } from "../../api/index.ts";
 import { parseDuration } from "../../api/schema.ts";
 import { clusterOf } from "../lifecycle/clusters.ts";
@@ -30,7 +31,7 @@ type ContentRules = Pick<
   | "slowQueries"
 >;
 
-/** The user every cluster begins with (bodies 10). */
+/** The user every cluster begins with (docs/interface.md#users-and-credentials). */
 export const firstUser = "fly-user";
 
 // ASSUMED: reserved are the databases `postgres`, `template0`, `template1` and the users `postgres`, `repmgr`, `replication`, `pgbouncer`.

@@ -10,7 +10,8 @@ import type { MachineRow } from "../store/rows.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import type { Input, Rules } from "./rule.ts";
 
-// ASSUMED: the retries of a restart policy are counted within five minutes (bodies 2), and anew from an operation of a client.
+// ASSUMED: the retries of a restart policy are counted within five minutes (docs/interface.md#limits), and anew from an
+// operation of a client.
 const byUser = (type: string, changes: Partial<MachineRow> = {}): Cause => ({
   type,
   source: "user",

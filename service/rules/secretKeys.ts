@@ -1,4 +1,4 @@
-// Secret keys of an App (spec 4.5, bodies section 8). The cryptography is in service/crypto.
+// Secret keys of an App (docs/interface.md#secret-keys). The cryptography is in service/crypto.
 import type { contract } from "../../api/index.ts";
 import { ciphers, keyKinds, signers, type KeyType } from "../crypto/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";

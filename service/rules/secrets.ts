@@ -1,4 +1,4 @@
-// Secrets of an App (spec 4.5, bodies section 8). Setting one restarts nothing: a Machine gets it with its next update.
+// Secrets of an App (docs/interface.md#secrets). Setting one restarts nothing: a Machine gets it with its next update.
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { refuse } from "../refusal.ts";
@@ -103,7 +103,9 @@ function write(world: World, app: AppRow, name: string, value: string): SecretRo
 const remove = (world: World, app: AppRow, name: string): void =>
   world.store.run("DELETE FROM secrets WHERE app = ? AND name = ?", app.id, name);
 
-/** The rules of the secret operations. `min_version` is always reached: there is one store (bodies 11). */
+/**
+ * The rules of the secret operations. `min_version` is always reached: there is one store (docs/interface.md#secrets).
+ */
 export const secrets: Rules<Group> = {
   list(input) {
     const { world, query } = input;

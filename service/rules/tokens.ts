@@ -1,4 +1,4 @@
-// The caller's own token (bodies 0).
+// The caller's own token (docs/interface.md#organizations-and-tokens).
 import type { contract } from "../../api/index.ts";
 import type { AppRow } from "../store/rows.ts";
 import { ownOrg } from "./find.ts";

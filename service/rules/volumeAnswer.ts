@@ -1,4 +1,4 @@
-// How volumes and snapshots are answered (spec 2.1, bodies 7.1).
+// How volumes and snapshots are answered (docs/interface.md#volumes, docs/interface.md#snapshots).
 import { rfc3339 } from "../lifecycle/clock.ts";
 import type { SnapshotRow, VolumeRow } from "../store/rows.ts";
 

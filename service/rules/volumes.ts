@@ -1,4 +1,4 @@
-// Volumes (spec 4.4, bodies 7.1).
+// Volumes (docs/interface.md#volumes).
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { findMachine } from "../lifecycle/machines.ts";
@@ -166,7 +166,7 @@ export const volumes: Rules<Group> = {
       params.volume_id,
       app.id,
     );
-    // A volume that is gone is asked for by its snapshots (bodies 7.1).
+    // A volume that is gone is asked for by its snapshots (docs/interface.md#snapshots).
     if (found.length === 0) volumeOf(input);
     return found.map(snapshotAnswer);
   },

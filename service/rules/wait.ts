@@ -1,4 +1,4 @@
-// Waiting for a state (spec 4.2, bodies 5.1).
+// Waiting for a state (docs/interface.md#waits).
 import type { machines } from "../../api/machines.ts";
 import { findMachine, isSettled } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";

@@ -1,9 +1,11 @@
-// Where the platform words a bad value in its own way, or answers another status than 400 (bodies 1.1, 1.2).
+// Where the platform words a bad value in its own way, or answers another status than 400 (docs/interface.md#errors,
+// docs/interface.md#refusals).
 import { refuse, type Refusal } from "../refusal.ts";
 
 type Wording = (path: readonly PropertyKey[], value: unknown) => Refusal | undefined;
 
-// A name that is not allowed is 422; one that is empty or no text is a bad field like any other (bodies 1.2, 3).
+// A name that is not allowed is 422; one that is empty or no text is a bad field like any other
+// (docs/interface.md#refusals).
 const appNames: Wording = ([field], value) =>
   (field === "name" || field === "app_name") && typeof value === "string" && value !== ""
     ? refuse(422, "Validation failed: Name under 63 chars using numbers, lowercase letters and dashes")
@@ -14,7 +16,8 @@ const waitTimeout: Wording = ([field]) =>
     ? refuse(400, "invalid_argument: invalid WaitMachineRequest.Timeout: value must be inside range [1s, 1m0s]")
     : undefined;
 
-// Names of databases and users are 400 when they are malformed, whatever else is 422 there (bodies 10).
+// Names of databases and users are 400 when they are malformed, whatever else is 422 there
+// (docs/interface.md#databases, docs/interface.md#users-and-credentials).
 const malformed: Wording = ([field], value) =>
   value !== undefined && (field === "name" || field === "username" || field === "schema")
     ? refuse(
@@ -28,7 +31,10 @@ const certificateHostname: Wording = ([field]) =>
     ? refuse(422, 'Validation failed: hostname must be a hostname such as "www.example.com"')
     : undefined;
 
-/** Status of a bad value nothing else is said about: databases answer 422 (spec 4.8), everything else 400. */
+/**
+ * Status of a bad value nothing else is said about: databases answer 422 (docs/interface.md#managed-postgres),
+ * everything else 400.
+ */
 export const badStatus = (operation: string): number => (operation.startsWith("postgres.") ? 422 : 400);
 
 /** By operation; a field it has nothing to say about is worded like every other. */

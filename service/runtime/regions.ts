@@ -3,7 +3,7 @@
 // ASSUMED: a region has room for 100,000 Machines when nothing else is said.
 const room = 100_000;
 
-/** A region as platform.regions answers it (bodies 9.2). */
+/** A region as platform.regions answers it (docs/interface.md#regions). */
 export interface Region {
   readonly code: string;
   readonly name: string;
@@ -59,7 +59,7 @@ const place = (code: string, name: string, geo_region: string, latitude: number,
   capacity: capacityOf(),
 });
 
-/** The regions of bodies 9.2. */
+/** The regions of docs/interface.md#regions. */
 export const regions: readonly Region[] = [
   place("ams", "Amsterdam, Netherlands", "europe", 52.37, 4.9),
   place("arn", "Stockholm, Sweden", "europe", 59.65, 17.92),

@@ -56,7 +56,7 @@ export interface Outcome {
   readonly exitSignal: number;
 }
 
-/** A process of a Machine, as `ps` answers it (bodies 5.1). */
+/** A process of a Machine, as `ps` answers it. */
 export interface Process {
   readonly pid: number;
   readonly command: string;

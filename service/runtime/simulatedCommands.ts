@@ -39,7 +39,8 @@ function fileAt({ config, secrets }: Subject, path: string): Buffer | undefined 
   const file = config.files?.find(({ guest_path }) => guest_path === path);
   if (!file) return undefined;
   if (file.raw_value !== undefined) return Buffer.from(file.raw_value, "base64");
-  // A secret that is put into a file is base64 (bodies 4.3 says so of raw_value; the platform does the same for secrets).
+  // A secret that is put into a file is base64 (docs/interface.md#machine-configuration says so of raw_value; the
+  // platform does the same for secrets).
   if (file.secret_name !== undefined)
     return Buffer.from(new Map(Object.entries(secrets())).get(file.secret_name) ?? "", "base64");
   return Buffer.from(file.image_config ?? "");

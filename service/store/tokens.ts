@@ -68,7 +68,8 @@ export function addToken(store: Pick<Access, "get" | "insert">, token: string, g
   store.insert("tokens", {
     hash: hashed,
     org: ensureOrg(store, slug).id,
-    // ASSUMED: the owner of a lease is a name made from the token, as the platform does for tokens (bodies 6).
+    // ASSUMED: the owner of a lease is a name made from the token, as the platform does for tokens
+    // (docs/interface.md#leases).
     owner: `${id}@tokens.${slug}`,
     created_at: now,
     expires_at: expiresAt,

@@ -1,4 +1,5 @@
-// changesSince: every change is told once, however late and in whatever order the lists show it (spec 4.6).
+// changesSince: every change is told once, however late and in whatever order the lists show it
+// (docs/interface.md#organization-lists).
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { changesSince, createClient, type Client, type Position } from "../../provider/client/index.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";

@@ -1,4 +1,5 @@
-// Everything of an organization, to the last page (spec 4.6), and the simulation of placements (spec 4.7).
+// Everything of an organization, to the last page (docs/interface.md#organization-lists), and the simulation of
+// placements (docs/interface.md#placements).
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { callings, type Calling } from "../support/functions.ts";

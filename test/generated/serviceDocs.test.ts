@@ -6,13 +6,13 @@ import { marksIn, serviceDifferences } from "../../tools/generate/serviceDiffere
 
 test("a mark goes to the end of its comment, or to the next one, without references", () => {
   const source = `
-/** What it is. ASSUMED: the first thing (bodies 2). It has a reason. */
+/** What it is. ASSUMED: the first thing (docs/interface.md#limits). It has a reason. */
 const a = 1;
   // ASSUMED: a second thing,
   // on two lines
 const b = "ASSUMED: text is no mark";
 /**
- * Words. ASSUMED: one; ASSUMED: \`two\` (spec 4.2 wait).
+ * Words. ASSUMED: one; ASSUMED: \`two\` (docs/interface.md#waits).
  */
 const c = 1; // ASSUMED: beside
 `;

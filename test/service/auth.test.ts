@@ -1,4 +1,4 @@
-// Who gets in (spec 5, bodies 1.2), and what a web page may not do (F36).
+// Who gets in (docs/interface.md#authentication, docs/interface.md#refusals), and what a web page may not do (F36).
 import { request as httpRequest } from "node:http";
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";

@@ -1,4 +1,5 @@
-// The life of a Machine against the tables of bodies 1.2 and 4.4, written out again by hand.
+// The life of a Machine against the tables of docs/interface.md#refusals and docs/interface.md#machine-states, written
+// out again by hand.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { withApp } from "./client.ts";

@@ -1,6 +1,7 @@
 // The service against a small model of it: random sequences of requests and of time, after each of which both must have the
-// same Machines, leases, versions, volumes and snapshots. The model is written from bodies 1.2, 4.4, 6 and 7.1, with times
-// in milliseconds as the service takes them. FC_SEED and FC_RUNS widen what is tried.
+// same Machines, leases, versions, volumes and snapshots. The model is written from docs/interface.md#volumes,
+// docs/interface.md#refusals, docs/interface.md#machine-states, docs/interface.md#leases, docs/interface.md#snapshots,
+// with times in milliseconds as the service takes them. FC_SEED and FC_RUNS widen what is tried.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createService, ManualClock, seededRandom, type Service } from "../../service/index.ts";

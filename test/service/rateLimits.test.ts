@@ -1,4 +1,4 @@
-// How often a client may ask (bodies 1.3).
+// How often a client may ask (docs/interface.md#rate-limits).
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import { RateLimits } from "../../service/rateLimits.ts";

@@ -64,7 +64,7 @@ export function marksIn(source: string): string[] {
 /** A mark as a bullet: without references to sections, with a capital and a full stop. */
 function sentence(mark: string): string {
   const plain = mark
-    .replace(/ \((?:docs\/interface\.md#|bodies |spec )[^)]*\)/g, "")
+    .replace(/ \(docs\/interface\.md#[^)]*\)/g, "")
     .trim()
     .replace(/[;,]$/, "");
   const full = /[.!?]$/.test(plain) ? plain : `${plain}.`;

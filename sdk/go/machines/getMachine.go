@@ -60,7 +60,7 @@ type LookupMachineResult struct {
 	PrivateIp *string `pulumi:"privateIp"`
 	// Region the Machine runs in.
 	Region *string `pulumi:"region"`
-	// State (bodies 4.4).
+	// State.
 	State string `pulumi:"state"`
 	// RFC 3339 time of the last change.
 	UpdatedAt *string `pulumi:"updatedAt"`
@@ -168,7 +168,7 @@ func (o LookupMachineResultOutput) Region() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupMachineResult) *string { return v.Region }).(pulumi.StringPtrOutput)
 }
 
-// State (bodies 4.4).
+// State.
 func (o LookupMachineResultOutput) State() pulumi.StringOutput {
 	return o.ApplyT(func(v LookupMachineResult) string { return v.State }).(pulumi.StringOutput)
 }

@@ -3963,7 +3963,7 @@ type MachineDetails struct {
 	PrivateIp *string `pulumi:"privateIp"`
 	// Region the Machine runs in.
 	Region *string `pulumi:"region"`
-	// State (bodies 4.4).
+	// State.
 	State string `pulumi:"state"`
 	// RFC 3339 time of the last change.
 	UpdatedAt *string `pulumi:"updatedAt"`
@@ -4056,7 +4056,7 @@ func (o MachineDetailsOutput) Region() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v MachineDetails) *string { return v.Region }).(pulumi.StringPtrOutput)
 }
 
-// State (bodies 4.4).
+// State.
 func (o MachineDetailsOutput) State() pulumi.StringOutput {
 	return o.ApplyT(func(v MachineDetails) string { return v.State }).(pulumi.StringOutput)
 }

@@ -941,7 +941,7 @@ export interface MachineDetails {
      */
     region?: string;
     /**
-     * State (bodies 4.4).
+     * State.
      */
     state: string;
     /**

@@ -481,7 +481,7 @@ export interface MachineDetails {
   machineId: pulumi.Input<string>;
   /** Name, unique among the App's live Machines. */
   name?: pulumi.Input<string> | undefined;
-  /** State (bodies 4.4). */
+  /** State. */
   state: pulumi.Input<string>;
   /** Region the Machine runs in. */
   region?: pulumi.Input<string> | undefined;

@@ -480,7 +480,7 @@ export interface MachineDetails {
   machineId: string;
   /** Name, unique among the App's live Machines. */
   name?: string | undefined;
-  /** State (bodies 4.4). */
+  /** State. */
   state: string;
   /** Region the Machine runs in. */
   region?: string | undefined;

@@ -194,7 +194,7 @@ class GetMachineResult:
     @pulumi.getter
     def state(self) -> _builtins.str:
         """
-        State (bodies 4.4).
+        State.
         """
         return pulumi.get(self, "state")
 

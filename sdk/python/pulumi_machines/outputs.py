@@ -2689,7 +2689,7 @@ class MachineDetails(dict):
         :param _builtins.str app: App the Machine belongs to.
         :param _builtins.str id: Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
         :param _builtins.str machine_id: Identifier within the App; stable for life.
-        :param _builtins.str state: State (bodies 4.4).
+        :param _builtins.str state: State.
         :param Sequence['CheckResult'] checks: Results of the checks.
         :param 'MachineConfig' config: The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.
         :param Sequence['ContainerDetails'] containers: State of every container.
@@ -2763,7 +2763,7 @@ class MachineDetails(dict):
     @pulumi.getter
     def state(self) -> _builtins.str:
         """
-        State (bodies 4.4).
+        State.
         """
         return pulumi.get(self, "state")
 

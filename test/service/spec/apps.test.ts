@@ -1,5 +1,5 @@
-// Apps (spec 4.1, bodies 3). Every test of this folder is written by hand from docs/interface.md, never from the contract: it
-// would not notice a row that is wrong.
+// Apps (docs/interface.md#apps). Every test of this folder is written by hand from docs/interface.md, never from the
+// contract: it would not notice a row that is wrong.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
 import { addToken } from "../../../service/store/tokens.ts";
@@ -205,7 +205,7 @@ test("a deleted App goes a moment later, at once with force, and takes nothing m
   expect((await call("GET", "/apps/other")).status).toBe(404);
 });
 
-// --- tokens (spec 4.1 deploy_token, 5) ---
+// --- tokens (docs/interface.md#deploy-tokens, docs/interface.md#authentication) ---
 
 test("a deploy token is good for its App alone", async () => {
   const { call, url, machines, machine } = await withApp();

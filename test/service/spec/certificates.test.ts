@@ -1,5 +1,5 @@
-// TLS certificates (spec 2.3, 4.3; bodies 7.2). In the DNS of the service everything is as it must be, except names below
-// `.invalid` and what a test says.
+// TLS certificates (docs/interface.md#certificates, docs/interface.md#certificate-checks). In the DNS of the service
+// everything is as it must be, except names below `.invalid` and what a test says.
 import { expect, test } from "vitest";
 import { setDns, type DnsAnswer } from "../../../service/runtime/dns.ts";
 import { makeCertificate } from "../../support/certificates.ts";

@@ -1,4 +1,5 @@
-// What happens inside a Machine that runs: commands, processes, signals, memory (spec 4.2, bodies 5.1).
+// What happens inside a Machine that runs: commands, processes, signals, memory (docs/interface.md#commands,
+// docs/interface.md#processes-and-signals, docs/interface.md#memory).
 import { expect, test } from "vitest";
 import type { ManualClock } from "../../../service/index.ts";
 import { withApp, withStillClock, type Answer } from "../client.ts";

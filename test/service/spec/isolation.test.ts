@@ -1,5 +1,6 @@
-// Who sees what (spec 5): every operation of the interface, asked with a token of another organization and with one that is
-// good for another App alone. The list of operations is the contract's, so that none is forgotten; what is asked is by hand.
+// Who sees what (docs/interface.md#authentication): every operation of the interface, asked with a token of another
+// organization and with one that is good for another App alone. The list of operations is the contract's, so that none
+// is forgotten; what is asked is by hand.
 import { expect, test } from "vitest";
 import { contract } from "../../../api/index.ts";
 import type { Operation } from "../../../api/operation.ts";

@@ -1,4 +1,4 @@
-// Leases (bodies sections 6 and 11).
+// Leases (docs/interface.md#leases).
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
 import { addToken } from "../../../service/store/tokens.ts";

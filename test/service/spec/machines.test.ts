@@ -1,4 +1,5 @@
-// Machines: created, shown, listed, updated, destroyed (spec 4.2, bodies 4).
+// Machines: created, shown, listed, updated, destroyed (docs/interface.md#machine,
+// docs/interface.md#create-and-update).
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
 import { pages, withApp, withStillClock } from "../client.ts";
@@ -7,7 +8,7 @@ const ulid = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 const failed = (text: string) => ({ error: text });
 
-test("a Machine is answered with everything bodies 4.2 lists", async () => {
+test("a Machine is answered with everything docs/interface.md#machine lists", async () => {
   const { machine, call, machines } = await withApp();
   const made = await machine({ env: { A: "1" } }, { name: "one", region: "fra" });
   expect(made).toMatchObject({
@@ -307,7 +308,7 @@ test("service checks and named checks pass a moment after the start", async () =
   });
 });
 
-// --- lists, page by page (bodies 0) ---
+// --- lists, page by page (docs/interface.md#paging) ---
 
 test("every Machine comes exactly once, page by page; the cursor of the next page is a header", async () => {
   const { call, machine, machines } = await withApp();

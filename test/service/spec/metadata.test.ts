@@ -1,4 +1,4 @@
-// Metadata of a Machine (spec 4.2, bodies 5.2).
+// Metadata of a Machine (docs/interface.md#metadata).
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
 import { withApp } from "../client.ts";

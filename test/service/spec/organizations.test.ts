@@ -1,4 +1,5 @@
-// Everything of an organization, page by page (spec 4.6, bodies 9.1): its five rules, and who sees what.
+// Everything of an organization, page by page (docs/interface.md#organization-lists): its five rules, and who sees
+// what.
 import { expect, test } from "vitest";
 import { callerWith, pages, withApp, withStillClock } from "../client.ts";
 

@@ -1,4 +1,4 @@
-// Regions and placements (spec 4.7, bodies 9.2).
+// Regions and placements (docs/interface.md#regions-and-placements).
 import { expect, test } from "vitest";
 import { callerWith, withApp } from "../client.ts";
 

@@ -1,4 +1,5 @@
-// Managed Postgres clusters (spec 3.2, 4.8, 7; bodies section 10).
+// Managed Postgres clusters (docs/interface.md#managed-postgres, docs/interface.md#cluster-states,
+// docs/interface.md#errors).
 import { expect, test } from "vitest";
 import { SimulatedPostgres } from "../../../service/runtime/simulatedPostgres.ts";
 import { callerWith, withApp, withStillClock, type Answer } from "../client.ts";

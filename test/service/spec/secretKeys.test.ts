@@ -1,4 +1,4 @@
-// Secret keys of an App (spec 4.5, bodies 8). What the cryptography gives is in ../crypto.test.ts.
+// Secret keys of an App (docs/interface.md#secret-keys). What the cryptography gives is in ../crypto.test.ts.
 import { createHmac, createPublicKey, verify } from "node:crypto";
 import { expect, test } from "vitest";
 import { withApp, withStillClock } from "../client.ts";

@@ -1,4 +1,4 @@
-// Secrets of an App (spec 4.5, bodies 8).
+// Secrets of an App (docs/interface.md#secrets).
 import { expect, test } from "vitest";
 import { caller, withApp, withStillClock } from "../client.ts";
 

@@ -1,4 +1,4 @@
-// Volumes and snapshots (spec 2.1, 2.2, 4.4; bodies 7.1).
+// Volumes and snapshots (docs/interface.md#volumes, docs/interface.md#snapshots).
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
 import { withApp } from "../client.ts";

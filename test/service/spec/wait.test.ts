@@ -1,4 +1,4 @@
-// Waiting for a state (spec 4.2, bodies 5.1). Where time matters the clock is the test's.
+// Waiting for a state (docs/interface.md#waits). Where time matters the clock is the test's.
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
