@@ -1,5 +1,5 @@
-// What one run of the engine has said so far: which resources the program declares, what the state holds for them, and what
-// this run created. A deletion is judged by it, because the engine does not say why it deletes (R11, R12, R13).
+// The memory of one run of the engine: the resources that the program declares, their objects in the state, and the objects that
+// this run created. Deletions are judged by it, because the engine does not say why it deletes (R11, R12, R13).
 import { randomBytes } from "node:crypto";
 import {
   isProtected,
@@ -12,26 +12,26 @@ import {
 import { contextOf, kindOf, type Claimant, type Problem, type Resource, type Values } from "./resource.ts";
 import { bareId, UNKNOWN } from "./values.ts";
 
-/** A resource that the program declares in this run: the engine has had its inputs checked. */
+/** A resource that the program declares in this run. The engine has had its inputs checked. */
 interface Declared {
   readonly resource: Resource;
   /** Its name in the program. */
   readonly name: string | undefined;
-  /** Inputs as the program gives them now. */
+  /** Inputs of this run's program. */
   readonly inputs: Values;
-  /** Inputs of what the state holds for it; undefined where the engine named none, as for a new or a forced one. */
+  /** Inputs in the state; undefined if the engine gave none, as for a new resource or a forced replacement. */
   readonly before: Values | undefined;
-  /** Id of what the state holds for it, once the engine has asked for a diff. */
+  /** Id in the state, known after the engine has asked for a diff. */
   readonly id: string | undefined;
-  /** Whether the engine replaces what the state holds. */
+  /** Whether the engine replaces the object in the state. */
   readonly isReplaced: boolean;
-  /** Id of what this run created for it. */
+  /** Id of the object that this run created for it. */
   readonly createdId: string | undefined;
-  /** Owners it had before an alias gave it another name. The deletion of what it replaced then may still be pending. */
+  /** Owners that it had before an alias renamed it. The deletion of an object that it replaced then may still be pending. */
   readonly formerOwners: readonly string[];
 }
 
-/** What was reported to the engine although something after its creation or change failed. */
+/** An object that was reported to the engine although a step after its creation or change failed. */
 export interface Reported {
   readonly id: string;
   readonly properties: Values;
@@ -41,22 +41,22 @@ export interface Reported {
 const declared = new Map<string, Declared>();
 /** By type and owner. */
 const reported = new Map<string, Reported>();
-/** Apps and clusters that this run replaces, by kind and id; the kind alone where the engine did not say the id. */
+/** Apps and clusters that this run replaces, by kind and id, or by kind alone if the engine did not give the id. */
 const replacedParents = new Set<string>();
-/** Ids of the state that were in what the engine said of it. */
+/** Ids of this state, as found in its resources. */
 const seenIds = new Set<string>();
-/** The id that this run gave to a state of which it had seen none. */
+/** The id that this run gave to a state without one. */
 let newId: string | undefined;
 
-/** Forgets everything: another run begins in this process. */
+/** Forgets everything, because another run begins in this process. */
 export function forgetAll(): void {
   for (const known of [declared, reported, replacedParents, seenIds]) known.clear();
   newId = undefined;
 }
 
 /**
- * Notes which state a resource is in. Names do not tell: stacks of two backends, or of two organizations, may have the same
- * ones. So what is made notes an id in its state, and whatever is made after it in the same state notes the same one.
+ * Notes the state that a resource is in. Names cannot identify it: stacks of two backends, or of two organizations, may have the
+ * same names. So the first new resource puts a random id into its state, and later ones of the same state repeat it.
  */
 export function rememberState(state: Values): void {
   const { stack } = contextOf(state);
@@ -64,23 +64,23 @@ export function rememberState(state: Values): void {
 }
 
 /**
- * The id of the state. Inputs never hold it: they are compared with a saved plan, and chance would break that. A state may come
- * to have several, where something is made before the run has seen any; each of them is its own.
+ * The id of the state. Inputs never have it, because they are compared with a saved plan and it is random. A state can get
+ * several ids, if a run creates something before it has seen one. Each of them belongs to it.
  */
 export function stackId(): string {
   const [seen] = seenIds;
   return seen ?? (newId ??= randomBytes(6).toString("hex"));
 }
 
-/** Whether an id is one of this state's, as far as this run was told of it. */
+/** Whether an id is one of this state's, as far as this run knows. */
 export const isOfThisState = (stack: string): boolean => seenIds.has(stack) || stack === newId;
 
 const hasInputs = (values: Values): boolean => Object.keys(values).some((name) => !name.startsWith("__"));
 const ofOwner = (owner: string | undefined): Declared | undefined =>
   owner === undefined ? undefined : declared.get(owner);
 /**
- * The resources of the program that an object of the state may belong to. An alias may have given one of them another name
- * since, and the program may have given the former name to another one.
+ * The resources of the program that an object of the state may belong to. There can be several: an alias may have renamed the
+ * resource, and the program may have given its former name to another one.
  */
 const candidatesFor = (resource: Resource, id: string, state: Values): readonly Declared[] => {
   const { owner = "" } = contextOf(state);
@@ -90,19 +90,19 @@ const candidatesFor = (resource: Resource, id: string, state: Values): readonly 
     .map(([, one]) => one);
 };
 
-/** The owners that a state tells of, but for the one that the resource has now. */
+/** All former owners in a state, without the current one. */
 export const formerOwnersIn = (state: Values, owner: string | undefined): readonly string[] => {
   const { formerOwners = [], owner: last } = contextOf(state);
   const all = last === undefined ? formerOwners : [...formerOwners, last];
   return [...new Set(all)].filter((one) => one !== owner);
 };
 
-/** Notes a resource of the program, and what check is told of it as it was. */
+/** Notes a resource of the program, with its inputs of before and of now. */
 export function remember(resource: Resource, olds: Values, news: Values): void {
   const { owner, name = contextOf(olds).name } = { owner: contextOf(olds).owner, ...contextOf(news) };
   if (owner === undefined) return;
   const known = declared.get(owner);
-  // The engine checks a replacement a second time, as if there had been nothing; one by force in that way alone.
+  // The engine checks a replacement a second time without old inputs. A forced one is checked only in that way.
   const isAgain = known?.before !== undefined && !hasInputs(olds);
   const next: Declared = {
     ...{ resource, name, inputs: news },
@@ -116,7 +116,7 @@ export function remember(resource: Resource, olds: Values, news: Values): void {
   if (isAgain) noteReplaced(resource, next.id ?? idFrom(resource, next.before));
 }
 
-/** Notes the id of what is in the state, and whether the diff replaces it. */
+/** Notes the id in the state, and whether the diff replaces the object. */
 export function rememberDiff(resource: Resource, id: string, state: Values, news: Values, isReplaced: boolean): void {
   const { owner } = contextOf(news);
   const known = ofOwner(owner);
@@ -126,7 +126,7 @@ export function rememberDiff(resource: Resource, id: string, state: Values, news
   if (isReplaced) noteReplaced(resource, id);
 }
 
-/** The id, where all of it is in the inputs. */
+/** The id, if the inputs have all of its parts. */
 function idFrom(resource: Resource, inputs: Values | undefined): string | undefined {
   const isWhole = resource.id.parts.every((part) => typeof inputs?.[part] === "string" && inputs[part] !== UNKNOWN);
   return inputs && isWhole ? resource.id.render(inputs) : undefined;
@@ -137,11 +137,11 @@ function noteReplaced(resource: Resource, id: string | undefined): void {
   if (isParent(resource)) replacedParents.add(id === undefined ? kind : `${kind} ${id}`);
 }
 
-/** Whether others lie in objects of the type: an App and a cluster are named by what they are within. */
+/** Whether objects of the type contain others. It holds for Apps and clusters, which are identified by themselves alone. */
 const isParent = ({ id, within: { part }, inputFields }: Resource): boolean =>
   id.form === `<${part}>` && inputFields[part]?.meta.format !== "reference";
 
-/** Notes the id of what was created. */
+/** Notes the id of a created object. */
 export function rememberCreated(id: string, owner: string | undefined): void {
   const known = ofOwner(owner);
   if (owner !== undefined && known) declared.set(owner, { ...known, createdId: id });
@@ -149,46 +149,46 @@ export function rememberCreated(id: string, owner: string | undefined): void {
 
 const reportKey = (resource: Resource, owner: string | undefined): string => `${resource.name} ${owner ?? ""}`;
 
-/** Notes what was reported as partly created or changed (R13); `undefined` that it is complete. */
+/** Notes an object that was reported as partly created or changed (R13). `undefined` says that it is complete. */
 export function rememberReported(resource: Resource, owner: string | undefined, what: Reported | undefined): void {
   if (owner === undefined) return;
   if (what) reported.set(reportKey(resource, owner), what);
   else reported.delete(reportKey(resource, owner));
 }
 
-/** What this run reported for an owner as partly created or changed. */
+/** The object that this run reported as partly created or changed. */
 export const reportedFor = (resource: Resource, owner: string | undefined): Reported | undefined =>
   reported.get(reportKey(resource, owner));
 
-/** Notes that an object is gone, and with it what was reported of it. */
+/** Notes that an object is deleted. A report about it no longer counts. */
 export function rememberDeleted(resource: Resource, id: string, owner: string | undefined): void {
   if (reportedFor(resource, owner)?.id === id) rememberReported(resource, owner, undefined);
 }
 
-/** What check is told of the state, for both bindings. */
+/** The state as check sees it, for both bindings. */
 export const asSeenInRun = { nameInState, inputsInState, lossByParent } as const;
 
-/** Whether an owner's object is in the state, so that what is created takes its place. */
+/** Whether an owner has an object in the state, so that a created one takes its place. */
 export const isInState = (owner: string | undefined): boolean => ofOwner(owner)?.before !== undefined;
 
-/** The id an owner's object has in the state, as far as this run was told. */
+/** The id of an owner's object in the state, as far as this run knows. */
 export const idInState = (owner: string | undefined): string | undefined => ofOwner(owner)?.id;
 
-/** The owners that an owner's resource had before an alias gave it another name, as far as this run was told. */
+/** The former owners of an owner's resource, as far as this run knows. */
 export const formerOwnersOf = (owner: string | undefined): readonly string[] => ofOwner(owner)?.formerOwners ?? [];
 
-/** The name an owner's object has in the state. */
+/** The name of an owner's object in the state. */
 export function nameInState(owner: string | undefined): unknown {
   const { resource, before } = ofOwner(owner) ?? {};
   return resource?.autoname && before?.[resource.autoname.property];
 }
 
-/** The inputs an owner's object has in the state: what is to replace it is checked as if there had been nothing. */
+/** The inputs of an owner's object in the state. The engine checks its replacement without them. */
 export function inputsInState(owner: string | undefined): Values {
   return ofOwner(owner)?.before ?? {};
 }
 
-/** Apps and clusters that the state names, as far as this run was told of it. */
+/** Apps and clusters in the state, as far as this run knows. */
 export const placesInState = (): { readonly kind: "app" | "cluster"; readonly name: string }[] => {
   const found = [...declared.values()].flatMap(({ resource: { within }, before, id }) => {
     const name = before?.[within.part] ?? (id === undefined ? undefined : id.split("/")[0]);
@@ -201,8 +201,8 @@ export const placesInState = (): { readonly kind: "app" | "cluster"; readonly na
 };
 
 /**
- * R11: the App or cluster of what holds data is replaced in this run, and the data would be lost with it. Before the engine
- * deletes a parent first, it asks for a diff of what lies in it, with the new parent unknown, and only later for a check.
+ * R11: refuses to lose data because its App or cluster is replaced in this run. Before the engine deletes a parent, it asks for
+ * a diff of each child with the new parent unknown. It asks for their checks only later.
  */
 export function lossByParent(resource: Resource, olds: Values, inputs: Values): Problem | undefined {
   const { kind, part } = resource.within;
@@ -217,8 +217,8 @@ export function lossByParent(resource: Resource, olds: Values, inputs: Values): 
 }
 
 /**
- * R9: a replacement that no input asks for, because of another provider, a replaced App, or by force. Check did not see it
- * coming; it shows in the create of what is in the state.
+ * R9: refuses a replacement that no input asks for: by another provider, a replaced App, or by force. Check cannot see it. It
+ * shows as the create of a resource that is in the state.
  */
 export function refuseReplacement(resource: Resource, inputs: Values): void {
   const known = ofOwner(contextOf(inputs).owner);
@@ -227,8 +227,8 @@ export function refuseReplacement(resource: Resource, inputs: Values): void {
 }
 
 /**
- * R12: the name of the resource that holds an object which the engine asks to delete: another one of the program, or the
- * replacement that was created under the same id, in this run or in one that did not come to its end.
+ * R12: the name of the resource that has an object which the engine asks to delete. It is another resource of the program, or the
+ * replacement with the same id, from this run or from an unfinished one.
  */
 export const holderOf = (resource: Resource, id: string): string | undefined =>
   [...declared.values()].find(
@@ -236,8 +236,8 @@ export const holderOf = (resource: Resource, id: string): string | undefined =>
   )?.name;
 
 /**
- * R12: the resource that claims something (`secret shop/KEY`) which another one gives up: it is another one of the program, or
- * what took this one's place.
+ * R12: the resource that claims something (`secret shop/KEY`) which an owner gives up. It is another resource of the program, or
+ * the replacement of this one.
  */
 export function claimantOtherThan(claim: string, owner: string | undefined): Claimant | undefined {
   for (const [one, { resource, name = "", inputs, isReplaced, createdId }] of declared) {
@@ -249,13 +249,13 @@ export function claimantOtherThan(claim: string, owner: string | undefined): Cla
 }
 
 /**
- * R11: the deletion of what the program still has is a replacement, whichever run began it; the program's word of now counts.
- * What the program no longer has is deleted, unless it is protected.
+ * R11: the deletion of an object that the program still declares is a replacement, in whichever run it began. The inputs of now
+ * decide whether it may be lost. An object that the program no longer declares is deleted, unless it is protected.
  */
 export function refuseLoss(resource: Resource, state: Values, id: string): void {
   const known = candidatesFor(resource, id, state);
   if (isParent(resource)) refuseLossWithin(resource, id);
-  // Of a replacement that was given up the user was asked, and of nothing that the program has put into it.
+  // The user has agreed to lose this replacement by undo-replacement, but not what the program has put into it.
   if (resource.losesData === undefined || contextOf(state).discard === true) return;
   if (known.length === 0) {
     if (isProtected(resource) && !mayLoseData(resource, state)) throw protectedFrom(resource, id);
@@ -263,8 +263,8 @@ export function refuseLoss(resource: Resource, state: Values, id: string): void 
 }
 
 /**
- * The input that names what an object lies in, where this run has created that again under the same id: the object is gone
- * with the former one, although nothing of its own has changed.
+ * The input that names the parent of an object, if this run has created the parent again under the same id. The object was
+ * deleted with the former parent, although its own inputs did not change.
  */
 export function lostWith(resource: Resource, id: string): string | undefined {
   for (const { resource: parent, createdId } of declared.values()) {
@@ -277,7 +277,7 @@ export function lostWith(resource: Resource, id: string): string | undefined {
   return undefined;
 }
 
-/** R11: what the program still has in an App or a cluster, and must not lose, goes with it. */
+/** R11: refuses to delete an App or a cluster with guarded objects that the program still declares. */
 function refuseLossWithin({ name, within: { kind } }: Resource, id: string): void {
   const lost = [...declared.values()].filter(({ resource, before, inputs }) => {
     const place = before?.[resource.within.part];
@@ -291,7 +291,7 @@ function refuseLossWithin({ name, within: { kind } }: Resource, id: string): voi
     );
 }
 
-/** The state of what is to be deleted, steered by what the program says now where it still has the resource (R11). */
+/** The state of an object to delete, with the behaviour inputs of now if the program still has the resource (R11). */
 export function steeredByProgram(resource: Resource, id: string, state: Values): Values {
   const [known] = candidatesFor(resource, id, state);
   if (!known) return state;

@@ -64,3 +64,9 @@ export const linesOf = (kept: Kept): readonly string[] => said[kept.type]?.(kept
 /** Everything a state says there is. */
 export const inState = ({ resources }: Stack): string[] =>
   [...new Set(resources.filter(({ mark }) => mark !== "replacing").flatMap(linesOf))].sort();
+
+/** Whether another resource of the state says that the same object exists. */
+export function isClaimed(kept: Kept, resources: readonly Kept[]): boolean {
+  const lines = linesOf(kept);
+  return resources.some((other) => other.name !== kept.name && linesOf(other).some((line) => lines.includes(line)));
+}

@@ -20,7 +20,7 @@ import {
 import { emptyStack, stateDelete, taint, unprotect, type Declared, type Kept } from "../support/modelStack.ts";
 import { simulate, type ProviderProcess, type Simulation } from "../support/simulation.ts";
 import { isTrouble, liesOf, noTrouble, type Meddling, type Trouble } from "./faultPlans.ts";
-import { inState, linesOf, onService } from "./inventory.ts";
+import { inState, isClaimed, linesOf, onService } from "./inventory.ts";
 import { Broken, isRefusal, judgeAudit, judgeMade, judgeReport, judgeStep } from "./invariants.ts";
 import { isGuarded, isProtected, judgeValues, Ledger } from "./ledger.ts";
 import { Somebody } from "./others.ts";
@@ -254,11 +254,15 @@ class Run {
     const forced = force && chosen(pick % 2 === 1 && holding.length > 0 ? holding : able)?.name;
     if (force === "taint" && forced !== undefined) taint(this.#stack, forced);
     const names = new Set(this.#program.map(({ name }) => name));
-    const inState = this.#stack.resources.map(({ name }) => name);
-    const gone = inState.filter((name) => !names.has(name));
+    const { resources } = this.#stack;
+    const removed = resources.filter(({ name }) => !names.has(name));
+    const claimed = removed.filter((kept) => isClaimed(kept, resources));
+    // The deletion of what another resource claims is rare, and the one that has lost the most.
+    const gone = (claimed.length > 0 ? claimed : removed).map(({ name }) => name);
+    const isTargeted = target === true || (claimed.length > 0 && pick % 3 === 0);
     const declared = this.#program.filter(({ type }) => !holders.includes(type)).map(({ name }) => name);
     const targeted =
-      target && forced === undefined ? chosen(gone.length > 0 && pick % 4 < 3 ? gone : declared) : undefined;
+      isTargeted && forced === undefined ? chosen(gone.length > 0 && pick % 4 < 3 ? gone : declared) : undefined;
     return {
       ...(forced !== undefined && force === "replace" ? { replace: [forced] } : {}),
       ...(targeted === undefined ? {} : { targets: [targeted] }),

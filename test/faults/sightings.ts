@@ -1,7 +1,7 @@
 // Which rare states a run came by.
 import type { Asked, Report } from "../support/modelEngine.ts";
 import type { Declared, Kept, Stack } from "../support/modelStack.ts";
-import { linesOf } from "./inventory.ts";
+import { isClaimed } from "./inventory.ts";
 import { isGuarded } from "./ledger.ts";
 import type { RareState } from "./ways.ts";
 
@@ -40,7 +40,7 @@ export class Sightings {
         const before = this.#before.find((kept) => kept.name === name && kept.id === id);
         if (before && (before.mark === "leaving" || !this.#programBefore.has(name)) && why !== "dependent")
           this.see("what an earlier run left over is deleted");
-        if (before && this.#asked.targets && this.#isClaimed(before))
+        if (before && this.#asked.targets && isClaimed(before, this.#stack.resources))
           this.see("a target is deleted whose name another one claims");
         if (errorAt >= 0 && errorAt < at && this.#asked.continueOnError)
           this.see("a run goes on after an error and deletes");
@@ -62,19 +62,11 @@ export class Sightings {
       if (String(error).includes("is protected")) this.see("something protected is refused");
     }
     for (const kept of resources.filter(({ mark }) => mark === undefined)) {
-      if (this.#isClaimed(kept)) this.see("two of a state claim one name");
+      if (isClaimed(kept, this.#stack.resources)) this.see("two of a state claim one name");
       const before = this.#before.find((one) => one.id === kept.id && one.type === kept.type);
       const isMade = report.some(({ verb, name }) => verb === "create" && name === kept.name);
       if (before && before.name !== kept.name && !isMade) this.see("a resource moves under an alias");
     }
-  }
-
-  /** Whether another one of the state says that the same is there. */
-  #isClaimed(kept: Kept): boolean {
-    const lines = linesOf(kept);
-    return this.#stack.resources.some(
-      (other) => other.name !== kept.name && linesOf(other).some((line) => lines.includes(line)),
-    );
   }
 
   #hasIn(type: string, holder: string): boolean {
