@@ -477,6 +477,9 @@ class Run {
       asked.replace !== undefined ||
       this.#stack.resources.some(({ tainted }) => tainted) ||
       program.some(({ protect }) => protect) ||
+      // An App with volumes is not renamed, also where the program no longer has them, unless it says that they may go.
+      (program.some(({ type, inputs }) => type === "App" && inputs["forceDestroy"] !== true) &&
+        this.#stack.resources.some(({ type }) => type === "Volume")) ||
       // An App is not deleted over a volume that is kept.
       this.#stack.orphans.length > 0 ||
       this.#stack.resources.some(({ options }) => options?.protect || options?.retainOnDelete)
