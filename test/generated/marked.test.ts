@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
-const root = join(import.meta.dirname, "../..");
+const root = process.cwd();
 const git = (...args: string[]): string =>
   execFileSync("git", args, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26 });
 
