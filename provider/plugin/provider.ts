@@ -274,7 +274,7 @@ export function createProvider({ engine, schema }: Host): Provider {
         const known = isInState(contextOf(inputs).owner) ? id : undefined;
         if (known !== undefined) rememberCreated(known, contextOf(inputs).owner);
         response.setId(known ?? "");
-        response.setProperties(encoded(resource, state, marks));
+        response.setProperties(encodedInputs(resource, state, marks));
         return response;
       }
       const made = await failingWith(resource, marks, request, () =>
@@ -317,7 +317,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       if (request.getPreview()) {
         await refuseFindings(resource, request, old, inputs);
         warnOf(resource, old, inputs, caller(request, 0).warn);
-        response.setProperties(encoded(resource, previewUpdate(resource, old, inputs), marks));
+        response.setProperties(encodedInputs(resource, previewUpdate(resource, old, inputs), marks));
         return response;
       }
       // A change that stopped half way leaves values of before in place, and what was secret among them.
@@ -388,7 +388,7 @@ function functionOf(token: string): MachinesFunction {
   );
 }
 
-/** Inputs as the engine keeps them: it knows itself what was added to their context. */
+/** Inputs, and what a preview answers, as the engine keeps them: without what was added to their context. */
 function encodedInputs(resource: Resource, inputs: Values, marks: Marks | undefined): ReturnType<typeof encode> {
   const { owner: _, ...context } = contextOf(inputs);
   return encoded(resource, { ...inputs, [CONTEXT]: context }, marks);
