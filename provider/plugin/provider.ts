@@ -302,8 +302,10 @@ export function createProvider({ engine, schema }: Host): Provider {
         );
       }
       const marks = mergedMarks(properties.marks, asked.marks);
+      // A refresh adds no owner to a state without one: it would show as a change of what a program only reads.
+      const encodedState = contextOf(properties.values).owner === undefined ? encodedInputs : encoded;
       response.setId(found.id);
-      response.setProperties(encoded(resource, found.state, marks));
+      response.setProperties(encodedState(resource, found.state, marks));
       response.setInputs(encodedInputs(resource, found.inputs, marks));
       return response;
     },
@@ -388,7 +390,7 @@ function functionOf(token: string): MachinesFunction {
   );
 }
 
-/** Inputs, and what a preview answers, as the engine keeps them: without what was added to their context. */
+/** Inputs as the engine keeps them, without what was added to their context. A preview's answer has no owner either. */
 function encodedInputs(resource: Resource, inputs: Values, marks: Marks | undefined): ReturnType<typeof encode> {
   const { owner: _, ...context } = contextOf(inputs);
   return encoded(resource, { ...inputs, [CONTEXT]: context }, marks);
