@@ -210,9 +210,11 @@ export function lossByParent(resource: Resource, olds: Values, inputs: Values): 
   if (resource.losesData === undefined || mayLoseData(resource, inputs)) return undefined;
   if (inputs[part] !== UNKNOWN || typeof before !== "string" || !resource.replaceOn.includes(part)) return undefined;
   const isReplaced = replacedParents.has(kind) || replacedParents.has(`${kind} ${bareId(before)}`);
-  const isAskedEarly = ofOwner(contextOf(inputs).owner) === undefined && contextOf(inputs).owner !== undefined;
-  return isReplaced || isAskedEarly
-    ? { path: [part], message: parentReplaced(resource, bareId(before), isAskedEarly) }
+  const { owner } = contextOf(inputs);
+  // Before its check, the engine asks with the inputs of the state. An imported resource may have no owner yet.
+  const isStored = ofOwner(owner) === undefined;
+  return isReplaced || (isStored && owner !== undefined)
+    ? { path: [part], message: parentReplaced(resource, bareId(before), isStored) }
     : undefined;
 }
 
