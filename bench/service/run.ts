@@ -1,5 +1,5 @@
 // What the benches of the service share that take figures one after the other: a data folder that goes when they end, and
-// the table of what they found.
+// the table of their figures.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,12 +11,12 @@ export const folder = mkdtempSync(join(tmpdir(), "machines-bench-"));
 /** Data folder of the service in it. */
 export const data = join(folder, "data");
 
-/** Tells whoever waits for the bench. */
+/** Prints progress to standard error. */
 export const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 const figures: (readonly string[])[] = [];
 
-/** Adds a line to the table, and tells it at once. */
+/** Adds a line to the table, and prints it at once. */
 export function report(...figure: readonly [what: string, figure: string, ...more: string[]]): void {
   figures.push(figure);
   say(`${figure[0]}: ${figure[1]}`);

@@ -275,30 +275,35 @@ export function fieldsOf(schema: z.ZodType): Readonly<Record<string, Field>> {
   return shape.kind === "object" ? shape.fields : {};
 }
 
+/** The members that a definition may leave out. */
+const defaults = {
+  description: undefined,
+  noImport: undefined,
+  within: { kind: "app", part: "app" },
+  namedAs: undefined,
+  replaceWhen: undefined,
+  claims: undefined,
+  uniqueBy: [],
+  dependsOn: {},
+  derivedFrom: {},
+  sharesWith: undefined,
+  autoname: undefined,
+  losesData: undefined,
+  keepDataBy: undefined,
+  refuseToReplace: undefined,
+  validate: undefined,
+  refuse: undefined,
+  previewChecks: [],
+  warnings: undefined,
+  minutes: {},
+} satisfies Partial<Resource>;
+
 /** Declares a resource type. Its types are checked here; behind it, one type serves them all. */
 export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Parts extends string>(
   definition: Definition<I, O, Parts>,
 ): Resource {
   return {
-    description: undefined,
-    noImport: undefined,
-    within: { kind: "app", part: "app" },
-    namedAs: undefined,
-    replaceWhen: undefined,
-    claims: undefined,
-    uniqueBy: [],
-    dependsOn: {},
-    derivedFrom: {},
-    sharesWith: undefined,
-    autoname: undefined,
-    losesData: undefined,
-    keepDataBy: undefined,
-    refuseToReplace: undefined,
-    validate: undefined,
-    refuse: undefined,
-    previewChecks: [],
-    warnings: undefined,
-    minutes: {},
+    ...defaults,
     ...definition,
     inputFields: fieldsOf(definition.inputs),
     outputFields: fieldsOf(definition.outputs),

@@ -36,7 +36,7 @@ import { didYouMean } from "../core/didYouMean.ts";
 import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
 import { runPreviewChecks } from "../core/previewChecks.ts";
-import { CONTEXT, contextOf, type Context, type Resource, type Values } from "../core/resource.ts";
+import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
 import { pathText } from "../core/values.ts";
 import { callFunction, type MachinesFunction } from "../core/function.ts";
 import { functions } from "../functions/index.ts";
@@ -111,8 +111,8 @@ export function createProvider({ engine, schema }: Host): Provider {
   /** A state as core wants it: an alias may have given the resource another name since it was written. */
   const ownedState = (state: Values, urn: string, name: string): Values => {
     const formerOwners = hasState ? formerOwnersIn(state, ownerOf(urn)) : [];
-    const { [CONTEXT]: context, ...rest } = owned(state, urn, name);
-    return { ...rest, [CONTEXT]: { ...(context as Context), ...(formerOwners.length > 0 ? { formerOwners } : {}) } };
+    if (formerOwners.length === 0) return owned(state, urn, name);
+    return owned({ ...state, [CONTEXT]: { ...contextOf(state), formerOwners } }, urn, name);
   };
   const caller = (request: Telling & { getUrn(): string }, timeoutSeconds: number): Caller => {
     const urn = request.getUrn();

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { appName, secretName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";
-import { defineResource, type Claims } from "../core/resource.ts";
+import { defineResource } from "../core/resource.ts";
 import { givingUp, isAsWritten, secretClaim, secretsByName, takenOver, writeSecrets } from "./secretDigests.ts";
 
 const inputs = z.object({
@@ -48,7 +48,9 @@ export const appSecrets = defineResource({
   replaceOn: ["app"],
   uniqueBy: ["app"],
   claims: ({ app, values = {} }) =>
-    Object.assign({}, ...Object.entries(values).map(([name, value]) => secretClaim(app, name, value))) as Claims,
+    Object.fromEntries(
+      Object.entries(values).flatMap(([name, value]) => Object.entries(secretClaim(app, name, value))),
+    ),
   dependsOn: { version: ["values"], digests: ["values"], updatedAt: ["values"] },
 
   async create({ inputs: { app, values }, api, warn }) {

@@ -36,9 +36,9 @@ export const faults = {
     promised: "Pauses grow and differ, all requests share their retries, and the run ends.",
   },
   F06: {
-    wrong: "Somebody else holds the Machine's lease during an update or deletion.",
+    wrong: "Another client holds the Machine's lease during an update or deletion.",
     promised:
-      "The lease is waited for until the deadline, and never stolen. The error names its holder and when it ends.",
+      "The provider waits for the lease until the deadline, and never takes it away. The error names its holder and when it ends.",
   },
   F07: {
     wrong: "Our lease ends during an update, because the process or the network was slow.",
@@ -51,9 +51,8 @@ export const faults = {
     decisive: true,
   },
   F09: {
-    wrong: "A wait ends without an answer: after 60 seconds, with 408 or 504, empty, or cut off.",
-    promised:
-      "The wait is taken up where it ended, until the deadline. A create that is not ready by then keeps its id.",
+    wrong: "A wait ends without an answer: after 60 seconds, with 408 or 504, empty, or truncated.",
+    promised: "The wait continues where it ended, until the deadline. A create that is not ready by then keeps its id.",
   },
   F10: {
     wrong: "A Machine fails or stops instead of starting.",
@@ -115,12 +114,12 @@ export const faults = {
     promised: "The request fails fast with the reason and the way out. The check is never left out.",
   },
   F23: {
-    wrong: "The service cannot be reached: no address, nobody listens, IPv6 alone, a proxy.",
+    wrong: "The service cannot be reached: no address, no listener, IPv6 alone, a proxy.",
     promised:
       "Requests that arrived nowhere are repeated. The message names host and port, and proxies are used as configured.",
   },
   F24: {
-    wrong: "An answer is malformed, cut off, empty, a web page, or has fields nobody knows.",
+    wrong: "An answer is malformed, truncated, empty, a web page, or has unknown fields.",
     promised:
       "A read is sent once more, then fails in words with a short excerpt. A create is in doubt. Unknown fields are kept.",
   },
@@ -228,7 +227,7 @@ export const faults = {
   },
   F48: {
     wrong: "One request is expensive to judge: huge maps, lists or texts.",
-    promised: "It is refused before the work begins, and nobody waits for it.",
+    promised: "It is refused before the work begins, and no other client waits for it.",
   },
   F49: {
     wrong: "Text of others holds control characters, wherever it is printed.",
