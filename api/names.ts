@@ -106,3 +106,6 @@ export const userParam = segment("user name").meta({ description: "The user's na
  * docs/interface.md#events).
  */
 export const ulid = z.string().regex(/^[0-9A-HJKMNP-TV-Z]{26}$/, "must be a 26-character identifier");
+
+/** An id without the resources it lies in (R5): `app/vol_1` and `vol_1` name the same volume. */
+export const bareId = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1);

@@ -1,7 +1,7 @@
 // What changed in an organization since the last look (docs/interface.md#organization-lists). The lists show changes
 // late and in no certain order, so every look goes back a little behind the last one, and what was told before is left
 // out.
-import { MachinesError } from "../core/errors.ts";
+import { MachinesError } from "./errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { orgMachinePages, orgVolumePages } from "./pages.ts";
 import { apiOf, type Client } from "./publicClient.ts";

@@ -1,5 +1,7 @@
 // Keeps retries from multiplying the load of a service that is down: only one request is repeated at a time, for all of them.
 import type { Clock, Deadline } from "./clock.ts";
+import type { Handler } from "./handler.ts";
+import type { Outcome } from "./transport.ts";
 
 /** Consecutive failures, of any requests, after which the service counts as down. */
 const outAfter = 10;
@@ -96,3 +98,14 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pr
     void work.then(resolve).finally(() => signal.removeEventListener("abort", stop));
   });
 }
+
+/** Notes what the outcome of each request says about the service. */
+export const noteOutcomes =
+  (circuitBreaker: CircuitBreaker, next: Handler<Outcome>): Handler<Outcome> =>
+  async (request) => {
+    const outcome = await next(request);
+    if (outcome.kind === "answer" && (outcome.status < 500 || outcome.status === 501)) circuitBreaker.answered();
+    // Held requests end without an answer also where nothing is wrong.
+    else if (!request.operation.held && !(outcome.kind !== "answer" && outcome.lasting)) circuitBreaker.failed();
+    return outcome;
+  };

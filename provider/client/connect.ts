@@ -3,19 +3,14 @@ import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { exposureOf, type Config } from "../core/config.ts";
-import { MachinesError, messageOf } from "../core/errors.ts";
-import { createApi, type Api, type ClientParts } from "./api.ts";
+import { exposureOf, type Config } from "./config.ts";
+import { MachinesError, messageOf } from "./errors.ts";
+import { createApi, type Api } from "./api.ts";
+import type { ClientParts } from "./handler.ts";
 import { systemClock } from "./clock.ts";
-import { openJournal, type Journal } from "./journal.ts";
 import { httpTransport } from "./transport.ts";
 
 const clients = new Map<string, Api>();
-let opened: Journal | undefined;
-
-/** The intents of this process; read from the disk when they are first asked for. `warn` hears when that is impossible. */
-export const journal = (warn: (message: string) => void): Journal => (opened ??= openJournal(warn));
-
 const toldOfExposure = new Set<string>();
 
 /** Warns of a token that would go over the network in clear text, once for each endpoint. */
@@ -37,7 +32,6 @@ export function clientFor(config: Config, warn: (message: string) => void): Api 
       connect: connector(config),
       transport: httpTransport(),
       clock: systemClock,
-      journal: journal(warn),
     });
     clients.set(key, client);
   }

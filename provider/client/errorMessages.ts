@@ -1,14 +1,12 @@
 // Error messages: the request, its answer, and the next step.
 import type { Operation } from "../../api/operation.ts";
 import { isObject } from "../../api/schema.ts";
-import type { Config } from "../core/config.ts";
-import { ApiError, MachinesError, NetworkError, type ErrorCode } from "../core/errors.ts";
-import { quotable } from "../core/printable.ts";
-import { spellings } from "../core/redaction.ts";
+import type { Config } from "./config.ts";
+import { ApiError, MachinesError, NetworkError, type ErrorCode } from "./errors.ts";
+import { quotable } from "./printable.ts";
+import { spellings } from "./spellings.ts";
 import type { Deadline } from "./clock.ts";
-import type { Outcome } from "./transport.ts";
-
-type Answer = Extract<Outcome, { kind: "answer" }>;
+import type { Answer, Outcome } from "./transport.ts";
 
 /** Maximum characters of an answer that a message quotes. */
 const quoted = 200;

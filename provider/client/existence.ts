@@ -1,6 +1,8 @@
 // R8: a deletion is confirmed. A 404 alone may come from a wrong endpoint, a wrong organization or a stale list.
-import { ApiError, isNotFound, MachinesError } from "../core/errors.ts";
+import { ApiError, isNotFound, MachinesError } from "./errors.ts";
 import type { Api } from "./api.ts";
+import type { Handler } from "./handler.ts";
+import type { Session } from "./session.ts";
 import { cached } from "./cached.ts";
 import { everyApp } from "./pages.ts";
 
@@ -39,7 +41,7 @@ export async function ignoreIfDeleted<T>(api: Api, place: Place, work: () => Pro
  * @throws MachinesError `missing-apps` when every App and cluster of the run is missing. Then the endpoint or the organization is probably wrong.
  */
 export async function confirmDeleted(api: Api, place: Place): Promise<void> {
-  if (api.shared.deleted.has(place.name)) return;
+  if (api.session.deleted.has(place.name)) return;
   try {
     await look(api, place);
     return;
@@ -51,7 +53,7 @@ export async function confirmDeleted(api: Api, place: Place): Promise<void> {
   await confirmMissing(api, place);
   if (api.config.allowMissingApps) return;
   const until = api.clock.now() + othersAnswerWithin;
-  while (api.shared.seen.size === 0 && api.shared.deleted.size === 0) {
+  while (api.session.seen.size === 0 && api.session.deleted.size === 0) {
     if (api.clock.now() >= until) {
       throw missing(api, place);
     }
@@ -90,7 +92,7 @@ async function confirmMissing(api: Api, place: Place): Promise<void> {
  * @throws MachinesError `missing-apps` when none is
  */
 export async function confirmAnyPlace(api: Api, places: readonly Place[]): Promise<void> {
-  const { seen, deleted } = api.shared;
+  const { seen, deleted } = api.session;
   if (seen.size === 0 && deleted.size === 0) await confirmPlaces(api, places);
 }
 
@@ -114,3 +116,13 @@ async function mayBeThere(api: Api, place: Place): Promise<boolean> {
 
 const look = (api: Api, { kind, name }: Place): Promise<unknown> =>
   kind === "app" ? api.apps.get({ appName: name }) : api.postgres.get({ postgresClusterId: name });
+
+/** Notes the App or cluster of each answer. The deletion of an App or a cluster says nothing about it. */
+export const noteSeen =
+  <T>({ seen }: Session, next: Handler<T>): Handler<T> =>
+  async (request) => {
+    const answer = await next(request);
+    const place = request.args["appName"] ?? request.args["postgresClusterId"];
+    if (typeof place === "string" && !/^(apps|postgres)\.delete$/.test(request.operation.id)) seen.add(place);
+    return answer;
+  };

@@ -2,14 +2,14 @@
 import type { Lease } from "./lease.ts";
 import { withLease as leased } from "./lease.ts";
 import { reached, type Reached, type WaitState } from "./wait.ts";
-import { bareId } from "../core/values.ts";
+import { bareId } from "../../api/names.ts";
 import { apiOf, type Client, type Limits } from "./publicClient.ts";
 
 export { createClient, type Client, type ClientOptions, type Limits } from "./publicClient.ts";
 export { changesSince, type Changes, type ChangesOptions, type Position } from "./changes.ts";
 export { eachApp, eachCertificate, eachOrgMachine, eachOrgVolume } from "./each.ts";
 export { pages } from "./pages.ts";
-export { ApiError, isNotFound, MachinesError, NetworkError, type ErrorCode } from "../core/errors.ts";
+export { ApiError, isNotFound, MachinesError, NetworkError, type ErrorCode } from "./errors.ts";
 export type { AnswerOf } from "./api.ts";
 export type { Lease } from "./lease.ts";
 export type { Machine, Reached, WaitState } from "./wait.ts";

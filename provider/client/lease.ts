@@ -1,6 +1,6 @@
 // Leases (docs/interface.md#leases): short, renewed while we work, always given back, and no write once ours may have
 // expired.
-import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf, PartialStateError } from "../core/errors.ts";
+import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf } from "./errors.ts";
 import type { Api } from "./api.ts";
 import { everyTenSeconds } from "./clock.ts";
 import type { MachineKey } from "./wait.ts";
@@ -71,7 +71,7 @@ function notAgain(key: MachineKey, loss: unknown, error: unknown): unknown {
     `the lease of Machine ${key.machineId} was lost while we worked (${messageOf(loss)}), and could not be taken again: ${messageOf(error)} What was written before is in place.`,
     { cause: error },
   );
-  return loss instanceof PartialStateError ? new PartialStateError(loss.live, failed) : failed;
+  return loss instanceof MachinesError ? loss.replacedBy(failed) : failed;
 }
 
 /** Whether work ended because of its lease: before a request was sent, or because the service refused it. */

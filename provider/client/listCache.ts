@@ -2,6 +2,8 @@
 // An object that the list lacks is confirmed by a GET before it counts as deleted (F14).
 import { orUndefined } from "./existence.ts";
 import type { Api, AnswerOf } from "./api.ts";
+import { isRead, type Handler } from "./handler.ts";
+import type { Session } from "./session.ts";
 import { versionOf, type Machine } from "./wait.ts";
 
 /** A volume as programs see it. */
@@ -12,15 +14,15 @@ const freshFor = 5000;
 const freshAtMost = 30_000;
 
 function listed<T>(api: Api, key: string, ask: () => Promise<readonly T[]>): Promise<readonly T[]> {
-  const known = api.shared.lists.get(key);
+  const known = api.session.lists.get(key);
   const now = api.clock.now();
   if (known && now - known.served < freshFor && now - known.asked < freshAtMost) {
     known.served = now;
     return known.list as Promise<readonly T[]>;
   }
   const list = ask();
-  list.catch(() => api.shared.lists.delete(key));
-  api.shared.lists.set(key, { asked: now, served: now, list });
+  list.catch(() => api.session.lists.delete(key));
+  api.session.lists.set(key, { asked: now, served: now, list });
   return list;
 }
 
@@ -36,7 +38,7 @@ export const listMachines = (api: Api, appName: string): Promise<readonly Machin
 /** A live Machine, from the App's list if it has it. @throws ApiError 404 when it does not exist. */
 export async function findMachine(api: Api, appName: string, machineId: string): Promise<Machine> {
   const listed = await fromList(() => listMachines(api, appName), machineId);
-  const isBehind = listed !== undefined && api.shared.staleReads.isStale(machineId, versionOf(listed));
+  const isBehind = listed !== undefined && api.session.staleReads.isStale(machineId, versionOf(listed));
   return listed === undefined || isBehind ? api.machines.get({ appName, machineId }) : listed;
 }
 
@@ -66,3 +68,16 @@ export const listSnapshots = (
   volumeId: string,
 ): Promise<Readonly<AnswerOf<"volumes", "listSnapshots">>> =>
   listed(api, `snapshots/${volumeId}/${appName}`, () => api.volumes.listSnapshots({ appName, volumeId }));
+
+/** Forgets the lists of an App when something in it changes. */
+export const forgetLists =
+  <T>({ lists }: Session, next: Handler<T>): Handler<T> =>
+  async (request) => {
+    const forget = (): void => {
+      for (const key of lists.keys()) if (key.endsWith(`/${String(request.args["appName"])}`)) lists.delete(key);
+    };
+    if (isRead(request)) return next(request);
+    forget();
+    // A list that was requested in the meantime may be older than the change.
+    return next(request).finally(forget);
+  };

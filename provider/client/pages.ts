@@ -1,5 +1,5 @@
 // Lists that come in pages, to their end.
-import { MachinesError } from "../core/errors.ts";
+import { MachinesError } from "./errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
 
 type Args<G extends keyof Api, M extends keyof Api[G]> = Api[G][M] extends (args: infer A) => unknown

@@ -1,5 +1,5 @@
 // Waits that ask again and again: until something is visible, or until the service no longer refuses.
-import { ApiError } from "../core/errors.ts";
+import { ApiError } from "./errors.ts";
 import type { Api } from "./api.ts";
 import { everyTenSeconds, growingPause } from "./clock.ts";
 

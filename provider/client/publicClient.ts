@@ -1,7 +1,7 @@
 // A client as scripts hold it: the operations, and nothing of what resources need beside them.
 import { formatDuration } from "../../api/schema.ts";
-import { readConfig, type Config } from "../core/config.ts";
-import { MachinesError } from "../core/errors.ts";
+import { readConfig, type Config } from "./config.ts";
+import { MachinesError } from "./errors.ts";
 import { byGroup, type Api, type Methods } from "./api.ts";
 import { clientFor } from "./connect.ts";
 

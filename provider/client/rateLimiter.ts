@@ -1,8 +1,10 @@
 // Keeps to the service's rate limits (docs/interface.md#rate-limits). The first 429 of an action opens a queue. From
 // then on its requests are sent one by one, in their order, at the documented rate. A service without limits is not
 // slowed down.
-import type { Operation } from "../../api/operation.ts";
-import type { Clock, Deadline } from "./clock.ts";
+import type { Clock } from "./clock.ts";
+import { MachinesError } from "./errors.ts";
+import type { Handler, Request } from "./handler.ts";
+import type { Outcome } from "./transport.ts";
 
 /** Requests a second that the platform allows for each action on one object (docs/interface.md#rate-limits). */
 const usual = 1;
@@ -13,7 +15,7 @@ const margin = 1.01;
 const idleAfter = 60_000;
 
 interface Waiter {
-  readonly ticket: number;
+  readonly position: number;
   readonly go: () => void;
   readonly signal: AbortSignal | undefined;
 }
@@ -22,82 +24,102 @@ interface Queue {
   readonly interval: number;
   /** When the next request may be sent. */
   next: number;
-  readonly queue: Waiter[];
+  readonly waiters: Waiter[];
   moving: boolean;
+}
+
+/** Key of the queue that a request belongs to: by its Machine, else its App, else its cluster. */
+export function queueKey({ operation, args }: Pick<Request, "operation" | "args">): string {
+  const subject = args["machineId"] ?? args["appName"] ?? args["postgresClusterId"];
+  return operation.id === "apps.delete" || typeof subject !== "string" ? operation.id : `${operation.id} ${subject}`;
 }
 
 /** The queues of one client. */
 export class RateLimiter {
   readonly #clock: Clock;
-  readonly #lanes = new Map<string, Queue>();
-  #tickets = 0;
+  readonly #queues = new Map<string, Queue>();
+  #positions = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Key of the limit that a request counts against: its Machine, else its App, else its cluster. */
-  static key({ id }: Operation, args: Readonly<Record<string, unknown>>): string {
-    const subject = args["machineId"] ?? args["appName"] ?? args["postgresClusterId"];
-    return id === "apps.delete" || typeof subject !== "string" ? id : `${id} ${subject}`;
-  }
-
-  /** The position of a request among all. A request that has to wait again keeps it. */
-  ticket(): number {
-    return this.#tickets++;
+  /** The position of a new request among all of the client. */
+  nextPosition(): number {
+    return this.#positions++;
   }
 
   /** Milliseconds that a new request has to wait; 0 without a queue. */
-  delay(key: string): number {
-    const lane = this.#lanes.get(key);
-    return lane ? Math.max(0, lane.next + lane.queue.length * lane.interval - this.#clock.now()) : 0;
+  delay(request: Request): number {
+    const queue = this.#queues.get(queueKey(request));
+    return queue ? Math.max(0, queue.next + queue.waiters.length * queue.interval - this.#clock.now()) : 0;
   }
 
   /** Notes a 429 of the service, which accepts the next request after so many milliseconds. */
-  hold(key: string, operation: Operation, milliseconds: number): void {
+  limit(request: Request, milliseconds: number): void {
     this.#forgetIdle();
-    const interval = (1000 / (perSecond[operation.id] ?? usual)) * margin;
-    const lane = this.#lanes.get(key) ?? { interval, next: 0, queue: [], moving: false };
-    lane.next = Math.max(lane.next, this.#clock.now() + milliseconds);
-    this.#lanes.set(key, lane);
+    const key = queueKey(request);
+    const interval = (1000 / (perSecond[request.operation.id] ?? usual)) * margin;
+    const queue = this.#queues.get(key) ?? { interval, next: 0, waiters: [], moving: false };
+    queue.next = Math.max(queue.next, this.#clock.now() + milliseconds);
+    this.#queues.set(key, queue);
   }
 
   /** Resolves when the request may be sent; at once without a queue. */
-  async turn(key: string, { signal }: Deadline, ticket: number): Promise<void> {
-    const lane = this.#lanes.get(key);
-    if (!lane) return;
+  async acquire(request: Request): Promise<void> {
+    const queue = this.#queues.get(queueKey(request));
+    if (!queue) return;
+    const { position } = request;
+    const { signal } = request.deadline;
     await new Promise<void>((go) => {
-      const behind = lane.queue.findIndex((other) => other.ticket > ticket);
-      lane.queue.splice(behind < 0 ? lane.queue.length : behind, 0, { ticket, go, signal });
-      if (!lane.moving) void this.#move(lane);
+      const behind = queue.waiters.findIndex((other) => other.position > position);
+      queue.waiters.splice(behind < 0 ? queue.waiters.length : behind, 0, { position, go, signal });
+      if (!queue.moving) void this.#move(queue);
     });
     signal?.throwIfAborted();
   }
 
-  async #move(lane: Queue): Promise<void> {
-    lane.moving = true;
-    for (let first = lane.queue[0]; first; first = lane.queue[0]) {
+  async #move(queue: Queue): Promise<void> {
+    queue.moving = true;
+    for (let first = queue.waiters[0]; first; first = queue.waiters[0]) {
       // A request that is cancelled leaves the queue.
-      const cancelled = await this.#reached(lane, first.signal).then(
+      const cancelled = await this.#reached(queue, first.signal).then(
         () => false,
         () => true,
       );
-      const waiter = cancelled ? first : (lane.queue[0] ?? first);
-      lane.queue.splice(lane.queue.indexOf(waiter), 1);
-      if (!waiter.signal?.aborted) lane.next = this.#clock.now() + lane.interval;
+      const waiter = cancelled ? first : (queue.waiters[0] ?? first);
+      queue.waiters.splice(queue.waiters.indexOf(waiter), 1);
+      if (!waiter.signal?.aborted) queue.next = this.#clock.now() + queue.interval;
       waiter.go();
     }
-    lane.moving = false;
+    queue.moving = false;
   }
 
   /** Resolves when the queue's next request may be sent. Another 429 can put that off. */
-  async #reached(lane: Queue, signal: AbortSignal | undefined): Promise<void> {
-    do await this.#clock.sleep(Math.max(0, lane.next - this.#clock.now()), signal);
-    while (this.#clock.now() < lane.next);
+  async #reached(queue: Queue, signal: AbortSignal | undefined): Promise<void> {
+    do await this.#clock.sleep(Math.max(0, queue.next - this.#clock.now()), signal);
+    while (this.#clock.now() < queue.next);
   }
 
   #forgetIdle(): void {
-    for (const [key, { next, queue }] of this.#lanes)
-      if (queue.length === 0 && next + idleAfter < this.#clock.now()) this.#lanes.delete(key);
+    for (const [key, { next, waiters }] of this.#queues)
+      if (waiters.length === 0 && next + idleAfter < this.#clock.now()) this.#queues.delete(key);
   }
 }
+
+/** Keeps each request in its queue until it may be sent. */
+export const rateLimited =
+  (rateLimiter: RateLimiter, clock: Clock, next: Handler<Outcome>): Handler<Outcome> =>
+  async (request) => {
+    const { deadline } = request;
+    const now = clock.now();
+    if (now < deadline.at && now + rateLimiter.delay(request) >= deadline.at) throw tooLate(request);
+    await rateLimiter.acquire(request);
+    return next(request);
+  };
+
+const tooLate = (request: Request): MachinesError =>
+  new MachinesError(
+    "wait-timeout",
+    `${request.operation.id}: the service's rate limit for ${queueKey(request)} does not allow the request within the ${request.deadline.allowed} this operation may take. ${request.attempt === 0 ? "Nothing was sent; run" : "Run"} again later, or with customTimeouts that allow more.`,
+  );

@@ -1,7 +1,9 @@
-// Which failed requests may be sent again, and when. Repeating a request that may have taken effect is the one mistake
-// this file exists to prevent.
+// Which failed requests are sent again, and when. A request that may have taken effect is never repeated.
 import type { Operation } from "../../api/operation.ts";
-import type { Outcome } from "./transport.ts";
+import { answerError, unreachable } from "./errorMessages.ts";
+import type { ClientParts, Handler } from "./handler.ts";
+import type { Session } from "./session.ts";
+import type { Answer, Outcome } from "./transport.ts";
 
 /** What is done about an outcome. */
 export type Verdict =
@@ -55,3 +57,35 @@ export function retryAfter(header: string | undefined, now: number): number | un
   const date = /^[A-Za-z]{3},/.test(header.trim()) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
+
+/** Sends a request again while that is safe and can help. @throws ApiError or NetworkError with the last failure. */
+export const retried =
+  (
+    { config, clock }: Pick<ClientParts, "config" | "clock">,
+    { circuitBreaker, rateLimiter }: Pick<Session, "circuitBreaker" | "rateLimiter">,
+    next: Handler<Outcome>,
+  ): Handler<Answer> =>
+  async (request) => {
+    const { operation, url, deadline, token } = request;
+    const options = { retries: config.retries, random: () => clock.random(), now: () => clock.now() };
+    const isInTime = (milliseconds: number): boolean => clock.now() + milliseconds < deadline.at;
+    const attempting = {};
+    try {
+      for (let attempt = 0; ; attempt++) {
+        const outcome = await next({ ...request, attempt });
+        const verdict = judge(operation, outcome, attempt, options);
+        if (verdict.kind === "limited") {
+          rateLimiter.limit(request, verdict.afterMs);
+          if (isInTime(verdict.afterMs)) continue;
+        }
+        if (verdict.kind === "again" && isInTime(verdict.afterMs))
+          if (await circuitBreaker.mayRepeat(attempting, verdict.afterMs, deadline)) continue;
+        if (outcome.kind !== "answer")
+          throw unreachable(operation, url, outcome, verdict.kind === "ambiguous", deadline);
+        if (verdict.kind !== "done") throw answerError(operation, url, outcome, { ...config, token });
+        return outcome;
+      }
+    } finally {
+      circuitBreaker.ended(attempting);
+    }
+  };

@@ -15,14 +15,17 @@ export interface Sent {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What came back. */
+/** An answer of the service. */
+export interface Answer {
+  readonly kind: "answer";
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+/** What became of a request. */
 export type Outcome =
-  | {
-      readonly kind: "answer";
-      readonly status: number;
-      readonly headers: Readonly<Record<string, string>>;
-      readonly text: string;
-    }
+  | Answer
   /** Nothing of the request reached the service. */
   | Unanswered<"unsent">
   /** The request may have been received and its answer lost. */

@@ -1,6 +1,6 @@
 // Waiting for a Machine: held requests chained until the deadline (docs/interface.md#waits), never a poll of the list.
-import { ApiError, isNotFound, MachinesError, NetworkError } from "../core/errors.ts";
-import { quotable } from "../core/printable.ts";
+import { ApiError, isNotFound, MachinesError, NetworkError } from "./errors.ts";
+import { quotable } from "./printable.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { everyTenSeconds, growingPause } from "./clock.ts";
 import { consistencyWindow } from "./poll.ts";

@@ -4,6 +4,8 @@ import { z } from "zod";
 import { define, isObject, type Field } from "../../api/schema.ts";
 import { dataLoss, mayLoseData } from "./dataLoss.ts";
 import { didYouMean } from "./didYouMean.ts";
+import type { Journal } from "./journal.ts";
+import type { Run } from "./run.ts";
 import { CONTEXT, contextOf, kindOf, type Context, type Problem, type Resource, type Values } from "./resource.ts";
 import { hasUnknown, pathText, same, UNKNOWN, withoutUndefined } from "./values.ts";
 
@@ -17,14 +19,10 @@ export interface Checked {
 export interface Surroundings {
   /** Hexadecimal characters by chance. */
   readonly randomHex: (characters: number) => string;
-  /** The name under which an interrupted create of the owner was begun: a second try must find it by that name. */
-  readonly nameBegun: (owner: string | undefined) => string | undefined;
-  /** The name the owner's object has in the state: what is to replace it may keep it. */
-  readonly nameInState: (owner: string | undefined) => unknown;
-  /** Why the data would be lost with what it lies in (R11). */
-  readonly lossByParent?: (resource: Resource, olds: Values, inputs: Values) => Problem | undefined;
-  /** All inputs the owner's object has in the state: what is said of one that stays is no objection. */
-  readonly inputsInState: (owner: string | undefined) => Values;
+  /** What is known of the run: the state, and the creates that were interrupted. */
+  readonly run: Pick<Run, "inputsInState" | "lossByParent" | "nameInState"> & {
+    readonly journal: Pick<Journal, "find">;
+  };
   /** The name the engine proposes, where it has an opinion: to be fitted, to be taken as it is, or that none be made. */
   readonly proposal?: { readonly name: string; readonly mode: "propose" | "enforce" | "disable" } | undefined;
   /** Tells the user what the service said at preview that is no reason to fail. */
@@ -124,7 +122,7 @@ function fillName(resource: Resource, olds: Values, inputs: Values, given: Conte
     // A name that would be proposed again is as good as a fixed one (R4).
     return (contextOf(olds).autonamed ?? false) && proposed !== olds[property];
   }
-  const begun = resource.autoname.random ? around.nameBegun(given.owner) : undefined;
+  const begun = resource.autoname.random ? around.run.journal.find(given.owner)?.name : undefined;
   if (begun !== undefined) {
     inputs[property] = begun;
     return true;
@@ -252,7 +250,7 @@ function known(value: unknown): unknown {
 function refusals(resource: Resource, olds: Values, inputs: Values, around: Surroundings): Problem[] {
   const refused = resource.refuse?.(known(olds) as Values, known(inputs) as Values);
   if (refused) return [refused];
-  const lost = around.lossByParent?.(resource, olds, inputs);
+  const lost = around.run.lossByParent(resource, olds, inputs);
   if (lost) return [lost];
   if (resource.losesData === undefined || mayLoseData(resource, inputs)) return [];
   return resource.replaceOn
@@ -276,8 +274,8 @@ function findings(resource: Resource, olds: Values, inputs: Values, given: Conte
     const [name, message] = [String(finding["property"]), String(finding["message"])];
     const field = resource.inputFields[name];
     // A replacement is checked without what it replaces: the name is taken by the very object that goes.
-    const before = Object.keys(olds).length > 0 ? olds : around.inputsInState(given.owner);
-    const ownName = name === resource.autoname?.property && around.nameInState(given.owner) === inputs[name];
+    const before = Object.keys(olds).length > 0 ? olds : around.run.inputsInState(given.owner);
+    const ownName = name === resource.autoname?.property && around.run.nameInState(given.owner) === inputs[name];
     if (!field || ownName || same(field, before[name], inputs[name])) return [];
     if (finding["isWarning"] !== true) return [{ path: [name], message }];
     around.warn?.(`${resource.name} ${name}: ${message}`);

@@ -1,5 +1,5 @@
 // R9: which switch lets a resource's data be destroyed, and how a refusal says so. No I/O.
-import { MachinesError } from "./errors.ts";
+import { MachinesError } from "../client/errors.ts";
 import type { Resource, Values } from "./resource.ts";
 
 /** Whether a type is protected until it is told otherwise, from being deleted too. */

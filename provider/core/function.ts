@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { formatDuration, type Field } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import { problemsOf } from "./check.ts";
-import { MachinesError } from "./errors.ts";
+import { MachinesError } from "../client/errors.ts";
 import { fieldsOf, type Values } from "./resource.ts";
 import { pathText, UNKNOWN, withBareIds, withoutUndefined } from "./values.ts";
 

@@ -1,7 +1,7 @@
 // Ids as `pulumi import` takes them (R5): the parts of an object's address, joined with "/".
 import { z } from "zod";
-import { MachinesError } from "./errors.ts";
-import { bareId } from "./values.ts";
+import { MachinesError } from "../client/errors.ts";
+import { bareId } from "../../api/names.ts";
 
 /** An input that takes the id of another resource, or the name that ends it (R5). */
 export const idOrName = (name: z.ZodString, what: string): z.ZodString =>

@@ -5,35 +5,16 @@ import type { Deadline } from "../client/clock.ts";
 import { formatDuration, parseDuration } from "../../api/schema.ts";
 import { byForce, dataLoss, mayLoseData } from "./dataLoss.ts";
 import { diff, isSent, type Diff } from "./diff.ts";
-import { ApiError, MachinesError, PartialStateError, toldOf } from "./errors.ts";
-import {
-  claimantOtherThan,
-  formerOwnersIn,
-  formerOwnersOf,
-  holderOf,
-  idInState,
-  isInState,
-  isOfThisState,
-  lossByParent,
-  lostWith,
-  placesInState,
-  refuseLoss,
-  refuseReplacement,
-  rememberCreated,
-  rememberDeleted,
-  rememberDiff,
-  rememberReported,
-  rememberState,
-  reportedFor,
-  stackId,
-  steeredByProgram,
-} from "./run.ts";
+import { ApiError, MachinesError, toldOf } from "../client/errors.ts";
+import { PartialStateError } from "./partialState.ts";
+import { formerOwnersIn, type Run } from "./run.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Context, type Resource, type Values } from "./resource.ts";
 import { inSpellingOf, pathText, same, withBareIds, withoutUndefined } from "./values.ts";
 
 /** How a binding calls core: the client, and who asked for what until when. */
 export interface Caller {
   readonly api: Api;
+  readonly run: Run;
   readonly progress: (message: string) => void;
   readonly warn: (message: string) => void;
   readonly signal?: AbortSignal | undefined;
@@ -65,11 +46,11 @@ export class InitializationFailed extends MachinesError {
  * The diff with the one refusal check cannot make (R9): of an input left out so far it sees neither what the service chose
  * nor that the state knows nothing, as after an import.
  */
-export function guardedDiff(resource: Resource, id: string, state: Values, news: Values): Diff {
-  const found = withLoss(diff(resource, state, news), lostWith(resource, id));
-  rememberState(state);
-  rememberDiff(resource, id, state, news, found.replaces.length > 0);
-  const lost = lossByParent(resource, state, news);
+export function guardedDiff(run: Run, resource: Resource, id: string, state: Values, news: Values): Diff {
+  const found = withLoss(diff(resource, state, news), run.lostWith(resource, id));
+  run.noteState(state);
+  run.noteDiff(resource, id, state, news, found.replaces.length > 0);
+  const lost = run.lossByParent(resource, state, news);
   if (lost) throw new MachinesError("refused", `${pathText(lost.path)}: ${lost.message}`);
   const left = contextOf(state).left ?? [];
   const moved = found.replaces.find(
@@ -100,13 +81,14 @@ function withLoss(found: Diff, parent: string | undefined): Diff {
  * update without a preview, the diff is the last moment. A refresh has declared nothing, and is refused nothing.
  */
 export async function refuseToReplace(
+  run: Run,
   resource: Resource,
   id: string,
   news: Values,
   { replaces }: Diff,
   caller: () => Promise<Caller>,
 ): Promise<void> {
-  if (replaces.length === 0 || !resource.refuseToReplace || !isInState(contextOf(news).owner)) return;
+  if (replaces.length === 0 || !resource.refuseToReplace || !run.isInState(contextOf(news).owner)) return;
   const { api } = callOf(resource, "read", {}, await caller());
   const why = await resource
     .refuseToReplace(resource.id.parse(id), forHandler(resource, news), api)
@@ -121,55 +103,62 @@ const isComputed = (resource: Resource, name: string): boolean => {
 
 /** Creates the object. @throws InitializationFailed when it exists and what came after failed. */
 export async function create(resource: Resource, inputs: Values, caller: Caller): Promise<Found> {
+  const { run } = caller;
   const { owner } = contextOf(inputs);
-  const before = reportedFor(resource, owner);
+  const before = run.reportedFor(resource, owner);
   // R13: an on-error hook makes the engine ask again for what it was told of already.
   if (before) return { id: before.id, state: await update(resource, before.id, before.properties, inputs, caller) };
-  refuseReplacement(resource, inputs);
+  run.refuseReplacement(resource, inputs);
   const call = callOf(resource, "create", inputs, caller);
-  await confirmAnyPlace(call.api, placesInState());
-  await reportLeftover(resource, owner, call);
-  const context = inStateOf(resource, contextOf(inputs), { formerOwners: formerOwnersOf(owner) });
+  await confirmAnyPlace(call.api, run.placesInState());
+  await reportLeftover(run, resource, owner, call);
+  const context = inStateOf(run, resource, contextOf(inputs), { formerOwners: run.formerOwnersOf(owner) });
   const make = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, context);
     const id = resource.id.render(state);
     // A service may answer anything: what is no id could be neither read nor deleted, and would be printed.
     resource.id.parse(id);
-    rememberCreated(id, owner);
+    run.noteCreated(id, owner);
     // From here on the engine has the id.
-    call.api.shared.journal.settle(owner, id, context.stack);
+    run.journal.settle(owner, id, context.stack);
     return { id, state };
   };
   try {
     return make(await resource.create({ ...call, inputs: forHandler(resource, inputs), owner }));
   } catch (error) {
-    if (!(error instanceof PartialStateError)) throw withForce(resource, owner, error);
+    if (!(error instanceof PartialStateError)) throw withForce(run, resource, owner, error);
     const { id, state } = make(error.live);
-    throw reporting(resource, owner, new InitializationFailed(id, state, error));
+    throw reporting(run, resource, owner, new InitializationFailed(id, state, error));
   }
 }
 
 /** The context as the state keeps it. Without an owner there is no state; former owners matter only where data is guarded. */
 const inStateOf = (
+  run: Run,
   { losesData }: Resource,
   context: Context,
-  { stack = stackId(), formerOwners = [] }: Pick<Context, "stack" | "formerOwners">,
+  { stack = run.stackId(), formerOwners = [] }: Pick<Context, "stack" | "formerOwners">,
 ): Context =>
   context.owner === undefined
     ? context
     : { ...context, stack, ...(losesData !== undefined && formerOwners.length > 0 ? { formerOwners } : {}) };
 
 /** A name or a volume that is taken may be the original's, of which the engine says nothing where it replaces by force. */
-function withForce(resource: Resource, owner: string | undefined, error: unknown): unknown {
+function withForce(run: Run, resource: Resource, owner: string | undefined, error: unknown): unknown {
   const isTaken = error instanceof ApiError && [409, 412, 422].includes(error.status);
   const mayBeOwn = resource.uniqueBy.length > 0 || resource.sharesWith !== undefined;
-  if (!isTaken || !mayBeOwn || isInState(owner)) return error;
+  if (!isTaken || !mayBeOwn || run.isInState(owner)) return error;
   return new MachinesError(error.code, `${error.message} ${byForce}`, { cause: error });
 }
 
 /** Notes what an error tells the engine of, so that another try in this run goes on from there (R13). */
-function reporting(resource: Resource, owner: string | undefined, failed: InitializationFailed): InitializationFailed {
-  rememberReported(resource, owner, { id: failed.id, properties: failed.properties });
+function reporting(
+  run: Run,
+  resource: Resource,
+  owner: string | undefined,
+  failed: InitializationFailed,
+): InitializationFailed {
+  run.noteReported(resource, owner, { id: failed.id, properties: failed.properties });
   return failed;
 }
 
@@ -178,14 +167,19 @@ function reporting(resource: Resource, owner: string | undefined, failed: Initia
  * before it wrote the id down, nobody knows of it any more. It may as well be in a state: it is never touched, only told. What
  * was made for a resource of the same name in another state is none of this one's business.
  */
-async function reportLeftover(resource: Resource, owner: string | undefined, { api, warn }: Call): Promise<void> {
+async function reportLeftover(
+  run: Run,
+  resource: Resource,
+  owner: string | undefined,
+  { api, warn }: Call,
+): Promise<void> {
   if (resource.noImport !== undefined) return;
-  for (const { id, endpoint, stack } of api.shared.journal.delivered(owner)) {
-    const isOfOthers = endpoint !== api.config.endpoint || (stack !== undefined && !isOfThisState(stack));
-    if (isOfOthers || id === idInState(owner)) continue;
+  for (const { id, endpoint, stack } of run.journal.delivered(owner)) {
+    const isOfOthers = endpoint !== api.config.endpoint || (stack !== undefined && !run.isOfThisState(stack));
+    if (isOfOthers || id === run.idInState(owner)) continue;
     // A create must not fail for what is only told; what cannot be asked now is asked by the next one.
     const found = await resource
-      .read({ api, warn, progress: () => undefined, id: resource.id.parse(id), state: undefined })
+      .read({ api, run, warn, progress: () => undefined, id: resource.id.parse(id), state: undefined })
       .catch(() => undefined);
     if (found !== undefined)
       warn(
@@ -220,7 +214,7 @@ export async function read(
   if (state === undefined && resource.noImport !== undefined)
     throw new MachinesError("refused", `a ${resource.name} cannot be imported or looked up: ${resource.noImport}`);
   const call = callOf(resource, "read", state ?? {}, caller);
-  rememberState(state ?? {});
+  caller.run.noteState(state ?? {});
   // A get or an import has nothing it could forget: a 404 is answer enough.
   const look = () => resource.read({ ...call, id: parts, state });
   const live = await (state === undefined
@@ -256,17 +250,18 @@ export async function update(
   inputs: Values,
   caller: Caller,
 ): Promise<Values> {
+  const { run } = caller;
   const { owner } = contextOf(inputs);
-  rememberState(stored);
+  run.noteState(stored);
   // R13: what this run has changed already is not in what the engine stored before it.
-  const reported = reportedFor(resource, owner);
+  const reported = run.reportedFor(resource, owner);
   const isAgain = reported?.id === id;
   try {
     const state = await change(resource, id, isAgain ? reported.properties : stored, inputs, caller);
-    rememberReported(resource, owner, undefined);
+    run.noteReported(resource, owner, undefined);
     return state;
   } catch (error) {
-    if (error instanceof InitializationFailed) throw reporting(resource, owner, error);
+    if (error instanceof InitializationFailed) throw reporting(run, resource, owner, error);
     // What was reported in this run is not forgotten for a later failure of another kind.
     if (isAgain && error instanceof Error) throw new InitializationFailed(id, reported.properties, error);
     throw error;
@@ -278,7 +273,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
   const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
   const { owner } = contextOf(inputs);
   const kept = { ...contextOf(old), formerOwners: formerOwnersIn(old, owner) };
-  const context = inStateOf(resource, contextOf(inputs), kept);
+  const context = inStateOf(caller.run, resource, contextOf(inputs), kept);
   const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, context);
   warnOf(resource, old, inputs, caller.warn);
   // What the program says now goes before what the state says of the same: how it is done may be a part of it.
@@ -294,7 +289,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
         old: forHandler(resource, old),
         unfinished: contextOf(old).unfinished ?? false,
         owner,
-        otherClaimant: claimantFor(owner),
+        otherClaimant: (claim) => caller.run.claimantOtherThan(claim, owner),
       }),
     );
   } catch (error) {
@@ -315,33 +310,32 @@ const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
  * (R12); what is guarded, and still in the program, is refused (R11).
  */
 export async function remove(resource: Resource, id: string, stored: Values, caller: Caller): Promise<void> {
+  const { run } = caller;
   const { owner, name } = contextOf(stored);
-  rememberState(stored);
-  const holder = resource.claims === undefined ? holderOf(resource, id) : undefined;
+  run.noteState(stored);
+  const holder = resource.claims === undefined ? run.holderOf(resource, id) : undefined;
   if (holder !== undefined) {
     if (holder !== name)
       caller.warn(`${resource.name} ${id} is kept: ${JSON.stringify(holder)} of this program has it.`);
     return;
   }
-  refuseLoss(resource, stored, id);
-  const state = steeredByProgram(resource, id, stored);
+  run.refuseLoss(resource, stored, id);
+  const state = run.steeredByProgram(resource, id, stored);
   const parts = resource.id.parse(id);
   const call = callOf(resource, "delete", state, caller);
   const place = placeOf(resource, parts);
-  const { deletions } = call.api.shared;
-  deletions.set(place.name, (deletions.get(place.name) ?? 0) + 1);
+  const endDeletion = run.beginDeletion(call.api, place.name);
   try {
-    const handed = { id: parts, state: forHandler(resource, state), owner, otherClaimant: claimantFor(owner) };
+    const otherClaimant = (claim: string) => run.claimantOtherThan(claim, owner);
+    const handed = { id: parts, state: forHandler(resource, state), owner, otherClaimant };
     const work = () => resource.delete({ ...call, ...handed });
     await ignoreIfDeleted(call.api, place, work);
-    rememberDeleted(resource, id, owner);
-    call.api.shared.journal.forget(owner, id);
+    run.noteDeleted(resource, id, owner);
+    run.journal.forget(owner, id);
   } finally {
-    deletions.set(place.name, (deletions.get(place.name) ?? 1) - 1);
+    endDeletion();
   }
 }
-
-const claimantFor = (owner: string | undefined) => (claim: string) => claimantOtherThan(claim, owner);
 
 /** The inputs a state stands for: what the program wrote, and what drifted from it. */
 function inputsOf(resource: Resource, state: Values): Values {
@@ -420,5 +414,5 @@ function callOf(
     requests: Math.ceil(1000 + 4 * seconds),
     signal: caller.signal,
   };
-  return { api: caller.api.within(deadline), progress: caller.progress, warn: caller.warn };
+  return { api: caller.api.within(deadline), run: caller.run, progress: caller.progress, warn: caller.warn };
 }

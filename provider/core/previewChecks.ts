@@ -1,7 +1,8 @@
 // What only the service knows, asked at preview: reads alone, and a failure to ask is no reason to fail.
 import type { Api } from "../client/api.ts";
-import { ApiError, messageOf } from "./errors.ts";
+import { ApiError, messageOf } from "../client/errors.ts";
 import { contextOf, type Problem, type PreviewCheck, type Resource, type Values } from "./resource.ts";
+import type { Run } from "./run.ts";
 import { hasUnknown, same, valueAt } from "./values.ts";
 
 /** Milliseconds a question may take: an answer that is late is no answer. */
@@ -10,6 +11,7 @@ const askedFor = 10_000;
 /** Who asks, and who is told that it was not possible. */
 export interface Checker {
   readonly api: Api;
+  readonly run: Pick<Run, "journal" | "unasked">;
   readonly warn: (message: string) => void;
 }
 
@@ -24,11 +26,11 @@ export async function runPreviewCheck(
   question: PreviewCheck,
   inputs: Values,
   owner: string | undefined,
-  { api, warn }: Checker,
+  { api, run, warn }: Checker,
 ): Promise<Finding | undefined> {
   const about = question.needs[0] ?? "";
   // An interrupted create of the same resource may have created what the check would find in the way.
-  if (api.shared.journal.find(owner)) return undefined;
+  if (run.journal.find(owner)) return undefined;
   try {
     const patient = api.within({ ...api.deadline, at: api.clock.now() + askedFor, allowed: `${askedFor / 1000}s` });
     const found = await question.ask(inputs, patient, owner);
@@ -39,11 +41,11 @@ export async function runPreviewCheck(
     if (api.deadline.signal?.aborted) throw error;
     // Ten resources with the same wrong token are one thing to say.
     const why = error instanceof ApiError ? `answer ${error.status}` : "no answer";
-    if (!api.shared.unasked.has(why))
+    if (!run.unasked.has(why))
       warn(
         `${resource.name} ${about}: could not be checked against the service, nor what else of this preview it would answer so: ${messageOf(error)}`,
       );
-    api.shared.unasked.add(why);
+    run.unasked.add(why);
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 // What is secret stands in no message, whoever worded it.
 import { isObject, type Field } from "../../api/schema.ts";
-import { cutMark, oneLine, printable } from "./printable.ts";
+import { cutMark, oneLine, printable } from "../client/printable.ts";
 import { fieldAt } from "./values.ts";
 
 /** A value that no message may quote. */
@@ -68,23 +68,4 @@ function withheldAt(field: Field | undefined, value: unknown): Leaf[] {
   return isObject(value)
     ? Object.entries(value).flatMap(([name, inner]) => withheldAt(fieldAt(field, name), inner))
     : [];
-}
-
-// What is shorter, encoded, stands for anything.
-const shortestEncoded = 8;
-
-/** A text as a service may quote it: as it is, in a URL, in hexadecimal, and in base64, alone or in the middle of more. */
-export function spellings(text: string): string[] {
-  if (text === "") return [];
-  const bytes = Buffer.from(text);
-  const encoded = [encodeURIComponent(text), bytes.toString("hex"), bytes.toString("hex").toUpperCase()];
-  // Three bytes make four characters, so what comes before decides which; those that come half of other bytes are left out.
-  for (const before of [0, 1, 2]) {
-    const whole = Math.floor(((before + bytes.length) * 8) / 6);
-    const middle = Buffer.concat([Buffer.alloc(before), bytes])
-      .toString("base64")
-      .slice([0, 2, 3][before], whole);
-    encoded.push(middle, middle.replaceAll("+", "-").replaceAll("/", "_"));
-  }
-  return [...new Set([text, ...encoded.filter(({ length }) => length >= shortestEncoded)])];
 }

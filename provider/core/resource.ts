@@ -3,6 +3,7 @@ import type { z } from "zod";
 import { fieldOf, isObject, type Field } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import type { IdFormat } from "./ids.ts";
+import type { Journal } from "./journal.ts";
 
 /** Property values as the engine carries them: plain JSON, {@link UNKNOWN} where a value is not known yet. */
 export type Values = Record<string, unknown>;
@@ -84,8 +85,26 @@ export interface Problem {
   readonly about?: readonly string[];
 }
 
+/** What handlers know of the run of the engine. */
+export interface RunInfo {
+  /** Creates that were begun, on disk. */
+  readonly journal: Journal;
+  /** Keys of objects without a tag that this run created; see exactlyOnce.ts. */
+  readonly createdKeys: Set<string>;
+  /** Creates that run one after the other, by place; see exactlyOnce.ts. */
+  readonly creating: Map<string, Promise<unknown>>;
+  /** How many deletions are under way in an App or a cluster. Its own deletion counts too. */
+  deletionsIn(api: Pick<Api, "config">, place: string): number;
+  /** The id of the state. */
+  stackId(): string;
+  /** The id of an owner's object in the state, as far as the run knows. */
+  idInState(owner: string | undefined): string | undefined;
+}
+
 /** What every handler gets. */
 export interface Call {
+  /** What is known of the run. */
+  readonly run: RunInfo;
   /** The service, bound to this operation's deadline and cancellation. */
   readonly api: Api;
   /** Says what is being waited for. */

@@ -1,6 +1,8 @@
 // The memory of one run of the engine: the resources that the program declares, their objects in the state, and the objects that
 // this run created. Deletions are judged by it, because the engine does not say why it deletes (R11, R12, R13).
 import { randomBytes } from "node:crypto";
+import { bareId } from "../../api/names.ts";
+import type { Api } from "../client/api.ts";
 import {
   isProtected,
   lossWithParent,
@@ -9,8 +11,17 @@ import {
   protectedFrom,
   unseenReplacement,
 } from "./dataLoss.ts";
-import { contextOf, kindOf, type Claimant, type Problem, type Resource, type Values } from "./resource.ts";
-import { bareId, UNKNOWN } from "./values.ts";
+import type { Journal } from "./journal.ts";
+import {
+  contextOf,
+  kindOf,
+  type Claimant,
+  type Problem,
+  type Resource,
+  type RunInfo,
+  type Values,
+} from "./resource.ts";
+import { UNKNOWN } from "./values.ts";
 
 /** A resource that the program declares in this run. The engine has had its inputs checked. */
 interface Declared {
@@ -37,59 +48,7 @@ export interface Reported {
   readonly properties: Values;
 }
 
-/** By owner. */
-const declared = new Map<string, Declared>();
-/** By type and owner. */
-const reported = new Map<string, Reported>();
-/** Apps and clusters that this run replaces, by kind and id, or by kind alone if the engine did not give the id. */
-const replacedParents = new Set<string>();
-/** Ids of this state, as found in its resources. */
-const seenIds = new Set<string>();
-/** The id that this run gave to a state without one. */
-let newId: string | undefined;
-
-/** Forgets everything, because another run begins in this process. */
-export function forgetAll(): void {
-  for (const known of [declared, reported, replacedParents, seenIds]) known.clear();
-  newId = undefined;
-}
-
-/**
- * Notes the state that a resource is in. Names cannot identify it: stacks of two backends, or of two organizations, may have the
- * same names. So the first new resource puts a random id into its state, and later ones of the same state repeat it.
- */
-export function rememberState(state: Values): void {
-  const { stack } = contextOf(state);
-  if (typeof stack === "string") seenIds.add(stack);
-}
-
-/**
- * The id of the state. Inputs never have it, because they are compared with a saved plan and it is random. A state can get
- * several ids, if a run creates something before it has seen one. Each of them belongs to it.
- */
-export function stackId(): string {
-  const [seen] = seenIds;
-  return seen ?? (newId ??= randomBytes(6).toString("hex"));
-}
-
-/** Whether an id is one of this state's, as far as this run knows. */
-export const isOfThisState = (stack: string): boolean => seenIds.has(stack) || stack === newId;
-
 const hasInputs = (values: Values): boolean => Object.keys(values).some((name) => !name.startsWith("__"));
-const ofOwner = (owner: string | undefined): Declared | undefined =>
-  owner === undefined ? undefined : declared.get(owner);
-/**
- * The resources of the program that an object of the state may belong to. There can be several: an alias may have renamed the
- * resource, and the program may have given its former name to another one.
- */
-const candidatesFor = (resource: Resource, id: string, state: Values): readonly Declared[] => {
-  const { owner = "" } = contextOf(state);
-  const candidates = [...declared].filter(([, one]) => one.resource === resource);
-  return candidates
-    .filter(([now, one]) => now === owner || one.id === id || one.formerOwners.includes(owner))
-    .map(([, one]) => one);
-};
-
 /** All former owners in a state, without the current one. */
 export const formerOwnersIn = (state: Values, owner: string | undefined): readonly string[] => {
   const { formerOwners = [], owner: last } = contextOf(state);
@@ -97,207 +56,300 @@ export const formerOwnersIn = (state: Values, owner: string | undefined): readon
   return [...new Set(all)].filter((one) => one !== owner);
 };
 
-/** Notes a resource of the program, with its inputs of before and of now. */
-export function remember(resource: Resource, olds: Values, news: Values): void {
-  const { owner, name = contextOf(olds).name } = { owner: contextOf(olds).owner, ...contextOf(news) };
-  if (owner === undefined) return;
-  const known = declared.get(owner);
-  // The engine checks a replacement a second time without old inputs. A forced one is checked only in that way.
-  const isAgain = known?.before !== undefined && !hasInputs(olds);
-  const next: Declared = {
-    ...{ resource, name, inputs: news },
-    before: hasInputs(olds) ? olds : known?.before,
-    id: known?.id,
-    isReplaced: isAgain,
-    createdId: known?.createdId,
-    formerOwners: known?.formerOwners ?? [],
-  };
-  declared.set(owner, next);
-  if (isAgain) noteReplaced(resource, next.id ?? idFrom(resource, next.before));
-}
-
-/** Notes the id in the state, and whether the diff replaces the object. */
-export function rememberDiff(resource: Resource, id: string, state: Values, news: Values, isReplaced: boolean): void {
-  const { owner } = contextOf(news);
-  const known = ofOwner(owner);
-  if (owner === undefined || !known) return;
-  const formerOwners = formerOwnersIn(state, owner);
-  declared.set(owner, { ...known, id, formerOwners, isReplaced: known.isReplaced || isReplaced });
-  if (isReplaced) noteReplaced(resource, id);
-}
-
 /** The id, if the inputs have all of its parts. */
 function idFrom(resource: Resource, inputs: Values | undefined): string | undefined {
   const isWhole = resource.id.parts.every((part) => typeof inputs?.[part] === "string" && inputs[part] !== UNKNOWN);
   return inputs && isWhole ? resource.id.render(inputs) : undefined;
 }
 
-function noteReplaced(resource: Resource, id: string | undefined): void {
-  const { kind } = resource.within;
-  if (isParent(resource)) replacedParents.add(id === undefined ? kind : `${kind} ${id}`);
-}
-
 /** Whether objects of the type contain others. It holds for Apps and clusters, which are identified by themselves alone. */
 const isParent = ({ id, within: { part }, inputFields }: Resource): boolean =>
   id.form === `<${part}>` && inputFields[part]?.meta.format !== "reference";
 
-/** Notes the id of a created object. */
-export function rememberCreated(id: string, owner: string | undefined): void {
-  const known = ofOwner(owner);
-  if (owner !== undefined && known) declared.set(owner, { ...known, createdId: id });
-}
-
 const reportKey = (resource: Resource, owner: string | undefined): string => `${resource.name} ${owner ?? ""}`;
 
-/** Notes an object that was reported as partly created or changed (R13). `undefined` says that it is complete. */
-export function rememberReported(resource: Resource, owner: string | undefined, what: Reported | undefined): void {
-  if (owner === undefined) return;
-  if (what) reported.set(reportKey(resource, owner), what);
-  else reported.delete(reportKey(resource, owner));
-}
+/** The memory of one run. */
+export class Run implements RunInfo {
+  readonly #deletions = new Map<string, number>();
+  readonly createdKeys = new Set<string>();
+  readonly creating = new Map<string, Promise<unknown>>();
+  /** Why questions of a preview could not be asked. Each reason is reported once. */
+  readonly unasked = new Set<string>();
+  readonly #openJournal: () => Journal;
+  #journal: Journal | undefined;
+  /** By owner. */
+  readonly #declared = new Map<string, Declared>();
+  /** By type and owner. */
+  readonly #reported = new Map<string, Reported>();
+  /** Apps and clusters that this run replaces, by kind and id, or by kind alone if the engine did not give the id. */
+  readonly #replacedParents = new Set<string>();
+  /** Ids of this state, as found in its resources. */
+  readonly #seenIds = new Set<string>();
+  /** The id that this run gave to a state without one. */
+  #newId: string | undefined;
 
-/** The object that this run reported as partly created or changed. */
-export const reportedFor = (resource: Resource, owner: string | undefined): Reported | undefined =>
-  reported.get(reportKey(resource, owner));
-
-/** Notes that an object is deleted. A report about it no longer counts. */
-export function rememberDeleted(resource: Resource, id: string, owner: string | undefined): void {
-  if (reportedFor(resource, owner)?.id === id) rememberReported(resource, owner, undefined);
-}
-
-/** The state as check sees it, for both bindings. */
-export const asSeenInRun = { nameInState, inputsInState, lossByParent } as const;
-
-/** Whether an owner has an object in the state, so that a created one takes its place. */
-export const isInState = (owner: string | undefined): boolean => ofOwner(owner)?.before !== undefined;
-
-/** The id of an owner's object in the state, as far as this run knows. */
-export const idInState = (owner: string | undefined): string | undefined => ofOwner(owner)?.id;
-
-/** The former owners of an owner's resource, as far as this run knows. */
-export const formerOwnersOf = (owner: string | undefined): readonly string[] => ofOwner(owner)?.formerOwners ?? [];
-
-/** The name of an owner's object in the state. */
-export function nameInState(owner: string | undefined): unknown {
-  const { resource, before } = ofOwner(owner) ?? {};
-  return resource?.autoname && before?.[resource.autoname.property];
-}
-
-/** The inputs of an owner's object in the state. The engine checks its replacement without them. */
-export function inputsInState(owner: string | undefined): Values {
-  return ofOwner(owner)?.before ?? {};
-}
-
-/** Apps and clusters in the state, as far as this run knows. */
-export const placesInState = (): { readonly kind: "app" | "cluster"; readonly name: string }[] => {
-  const found = [...declared.values()].flatMap(({ resource: { within }, before, id }) => {
-    const name = before?.[within.part] ?? (id === undefined ? undefined : id.split("/")[0]);
-    return typeof name === "string" && name !== UNKNOWN ? [`${within.kind} ${bareId(name)}`] : [];
-  });
-  return [...new Set(found)].map((text) => {
-    const [kind, name = ""] = text.split(" ");
-    return { kind: kind as "app" | "cluster", name };
-  });
-};
-
-/**
- * R11: refuses to lose data because its App or cluster is replaced in this run. Before the engine deletes a parent, it asks for
- * a diff of each child with the new parent unknown. It asks for their checks only later.
- */
-export function lossByParent(resource: Resource, olds: Values, inputs: Values): Problem | undefined {
-  const { kind, part } = resource.within;
-  const before = olds[part];
-  if (resource.losesData === undefined || mayLoseData(resource, inputs)) return undefined;
-  if (inputs[part] !== UNKNOWN || typeof before !== "string" || !resource.replaceOn.includes(part)) return undefined;
-  const isReplaced = replacedParents.has(kind) || replacedParents.has(`${kind} ${bareId(before)}`);
-  const { owner } = contextOf(inputs);
-  // Before its check, the engine asks with the inputs of the state. An imported resource may have no owner yet.
-  const isStored = ofOwner(owner) === undefined;
-  return isReplaced || (isStored && owner !== undefined)
-    ? { path: [part], message: parentReplaced(resource, bareId(before), isStored) }
-    : undefined;
-}
-
-/**
- * R9: refuses a replacement that no input asks for: by another provider, a replaced App, or by force. Check cannot see it. It
- * shows as the create of a resource that is in the state.
- */
-export function refuseReplacement(resource: Resource, inputs: Values): void {
-  const known = ofOwner(contextOf(inputs).owner);
-  if (resource.losesData === undefined || mayLoseData(resource, inputs)) return;
-  if (known?.before !== undefined && !mayLoseData(resource, known.inputs)) throw unseenReplacement(resource, known.id);
-}
-
-/**
- * R12: the name of the resource that has an object which the engine asks to delete. It is another resource of the program, or the
- * replacement with the same id, from this run or from an unfinished one.
- */
-export const holderOf = (resource: Resource, id: string): string | undefined =>
-  [...declared.values()].find(
-    (one) => one.resource === resource && (one.createdId === id || (one.id === id && !one.isReplaced)),
-  )?.name;
-
-/**
- * R12: the resource that claims something (`secret shop/KEY`) which an owner gives up. It is another resource of the program, or
- * the replacement of this one.
- */
-export function claimantOtherThan(claim: string, owner: string | undefined): Claimant | undefined {
-  for (const [one, { resource, name = "", inputs, isReplaced, createdId }] of declared) {
-    const claims = resource.claims?.(inputs) ?? {};
-    const isOther = one !== owner || createdId !== undefined || !isReplaced;
-    if (isOther && Object.hasOwn(claims, claim)) return { name, owner: one, value: claims[claim] };
+  constructor(openJournal: () => Journal) {
+    this.#openJournal = openJournal;
   }
-  return undefined;
-}
 
-/**
- * R11: the deletion of an object that the program still declares is a replacement, in whichever run it began. The inputs of now
- * decide whether it may be lost. An object that the program no longer declares is deleted, unless it is protected.
- */
-export function refuseLoss(resource: Resource, state: Values, id: string): void {
-  const known = candidatesFor(resource, id, state);
-  if (isParent(resource)) refuseLossWithin(resource, id);
-  // The user has agreed to lose this replacement by undo-replacement, but not what the program has put into it.
-  if (resource.losesData === undefined || contextOf(state).discard === true) return;
-  if (known.length === 0) {
-    if (isProtected(resource) && !mayLoseData(resource, state)) throw protectedFrom(resource, id);
-  } else if (known.some(({ inputs }) => !mayLoseData(resource, inputs))) throw unseenReplacement(resource, id);
-}
-
-/**
- * The input that names the parent of an object, if this run has created the parent again under the same id. The object was
- * deleted with the former parent, although its own inputs did not change.
- */
-export function lostWith(resource: Resource, id: string): string | undefined {
-  for (const { resource: parent, createdId } of declared.values()) {
-    const { namedAs } = parent;
-    if (createdId === undefined || namedAs === undefined || !resource.id.parts.includes(namedAs)) continue;
-    const parts = resource.id.parse(id);
-    const created = Object.entries(parent.id.parse(createdId)).reverse();
-    if (created.every(([part, value], i) => parts[i === 0 ? namedAs : part] === value)) return namedAs;
+  /** Creates that were begun, on disk. It is read when it is first needed, and stays the same in the next run. */
+  get journal(): Journal {
+    return (this.#journal ??= this.#openJournal());
   }
-  return undefined;
-}
 
-/** R11: refuses to delete an App or a cluster with guarded objects that the program still declares. */
-function refuseLossWithin({ name, within: { kind } }: Resource, id: string): void {
-  const lost = [...declared.values()].filter(({ resource, before, inputs }) => {
-    const place = before?.[resource.within.part];
-    const lies = resource.within.kind === kind && typeof place === "string" && bareId(place) === id;
-    return lies && resource.losesData !== undefined && !isParent(resource) && !mayLoseData(resource, inputs);
-  });
-  if (lost.length > 0)
-    throw lossWithParent(
-      `${name} ${id}`,
-      lost.map(({ resource, name: inProgram }) => `${resource.name} ${JSON.stringify(inProgram ?? "")}`),
-    );
-}
+  /** Begins another run in the same process: forgets everything of the last one. */
+  begin(): void {
+    for (const known of [this.#deletions, this.createdKeys, this.creating, this.unasked]) known.clear();
+    for (const known of [this.#declared, this.#reported, this.#replacedParents, this.#seenIds]) known.clear();
+    this.#newId = undefined;
+  }
 
-/** The state of an object to delete, with the behaviour inputs of now if the program still has the resource (R11). */
-export function steeredByProgram(resource: Resource, id: string, state: Values): Values {
-  const [known] = candidatesFor(resource, id, state);
-  if (!known) return state;
-  const behaviour = Object.entries(resource.inputFields).filter(([, field]) => kindOf(field) === "behaviour");
-  const said = behaviour.map(([name, field]) => [name, known.inputs[name] ?? field.default] as const);
-  return { ...state, ...Object.fromEntries(said.filter(([, value]) => value !== undefined && value !== UNKNOWN)) };
+  /**
+   * Notes the state that a resource is in. Names cannot identify it: stacks of two backends, or of two organizations, may have the
+   * same names. So the first new resource puts a random id into its state, and later ones of the same state repeat it.
+   */
+  noteState(state: Values): void {
+    const { stack } = contextOf(state);
+    if (typeof stack === "string") this.#seenIds.add(stack);
+  }
+
+  /**
+   * The id of the state. Inputs never have it, because they are compared with a saved plan and it is random. A state can get
+   * several ids, if a run creates something before it has seen one. Each of them belongs to it.
+   */
+  stackId(): string {
+    const [seen] = this.#seenIds;
+    return seen ?? (this.#newId ??= randomBytes(6).toString("hex"));
+  }
+
+  /** Whether an id is one of this state's, as far as this run knows. */
+  isOfThisState(stack: string): boolean {
+    return this.#seenIds.has(stack) || stack === this.#newId;
+  }
+
+  #ofOwner(owner: string | undefined): Declared | undefined {
+    return owner === undefined ? undefined : this.#declared.get(owner);
+  }
+  /**
+   * The resources of the program that an object of the state may belong to. There can be several: an alias may have renamed the
+   * resource, and the program may have given its former name to another one.
+   */
+  #candidatesFor(resource: Resource, id: string, state: Values): readonly Declared[] {
+    const { owner = "" } = contextOf(state);
+    const candidates = [...this.#declared].filter(([, one]) => one.resource === resource);
+    return candidates
+      .filter(([now, one]) => now === owner || one.id === id || one.formerOwners.includes(owner))
+      .map(([, one]) => one);
+  }
+
+  /** Notes a resource of the program, with its inputs of before and of now. */
+  declare(resource: Resource, olds: Values, news: Values): void {
+    const { owner, name = contextOf(olds).name } = { owner: contextOf(olds).owner, ...contextOf(news) };
+    if (owner === undefined) return;
+    const known = this.#declared.get(owner);
+    // The engine checks a replacement a second time without old inputs. A forced one is checked only in that way.
+    const isAgain = known?.before !== undefined && !hasInputs(olds);
+    const next: Declared = {
+      ...{ resource, name, inputs: news },
+      before: hasInputs(olds) ? olds : known?.before,
+      id: known?.id,
+      isReplaced: isAgain,
+      createdId: known?.createdId,
+      formerOwners: known?.formerOwners ?? [],
+    };
+    this.#declared.set(owner, next);
+    if (isAgain) this.#noteReplaced(resource, next.id ?? idFrom(resource, next.before));
+  }
+
+  /** Notes the id in the state, and whether the diff replaces the object. */
+  noteDiff(resource: Resource, id: string, state: Values, news: Values, isReplaced: boolean): void {
+    const { owner } = contextOf(news);
+    const known = this.#ofOwner(owner);
+    if (owner === undefined || !known) return;
+    const formerOwners = formerOwnersIn(state, owner);
+    this.#declared.set(owner, { ...known, id, formerOwners, isReplaced: known.isReplaced || isReplaced });
+    if (isReplaced) this.#noteReplaced(resource, id);
+  }
+
+  #noteReplaced(resource: Resource, id: string | undefined): void {
+    const { kind } = resource.within;
+    if (isParent(resource)) this.#replacedParents.add(id === undefined ? kind : `${kind} ${id}`);
+  }
+
+  /** Notes the id of a created object. */
+  noteCreated(id: string, owner: string | undefined): void {
+    const known = this.#ofOwner(owner);
+    if (owner !== undefined && known) this.#declared.set(owner, { ...known, createdId: id });
+  }
+
+  /** Notes an object that was reported as partly created or changed (R13). `undefined` says that it is complete. */
+  noteReported(resource: Resource, owner: string | undefined, what: Reported | undefined): void {
+    if (owner === undefined) return;
+    if (what) this.#reported.set(reportKey(resource, owner), what);
+    else this.#reported.delete(reportKey(resource, owner));
+  }
+
+  /** The object that this run reported as partly created or changed. */
+  reportedFor(resource: Resource, owner: string | undefined): Reported | undefined {
+    return this.#reported.get(reportKey(resource, owner));
+  }
+
+  /** Notes that an object is deleted. A report about it no longer counts. */
+  noteDeleted(resource: Resource, id: string, owner: string | undefined): void {
+    if (this.reportedFor(resource, owner)?.id === id) this.noteReported(resource, owner, undefined);
+  }
+
+  /** Whether an owner has an object in the state, so that a created one takes its place. */
+  isInState(owner: string | undefined): boolean {
+    return this.#ofOwner(owner)?.before !== undefined;
+  }
+
+  /** The id of an owner's object in the state, as far as this run knows. */
+  idInState(owner: string | undefined): string | undefined {
+    return this.#ofOwner(owner)?.id;
+  }
+
+  /** The former owners of an owner's resource, as far as this run knows. */
+  formerOwnersOf(owner: string | undefined): readonly string[] {
+    return this.#ofOwner(owner)?.formerOwners ?? [];
+  }
+
+  /** The name of an owner's object in the state. */
+  nameInState(owner: string | undefined): unknown {
+    const { resource, before } = this.#ofOwner(owner) ?? {};
+    return resource?.autoname && before?.[resource.autoname.property];
+  }
+
+  /** The inputs of an owner's object in the state. The engine checks its replacement without them. */
+  inputsInState(owner: string | undefined): Values {
+    return this.#ofOwner(owner)?.before ?? {};
+  }
+
+  /** Apps and clusters in the state, as far as this run knows. */
+  placesInState(): { readonly kind: "app" | "cluster"; readonly name: string }[] {
+    const found = [...this.#declared.values()].flatMap(({ resource: { within }, before, id }) => {
+      const name = before?.[within.part] ?? (id === undefined ? undefined : id.split("/")[0]);
+      return typeof name === "string" && name !== UNKNOWN ? [`${within.kind} ${bareId(name)}`] : [];
+    });
+    return [...new Set(found)].map((text) => {
+      const [kind, name = ""] = text.split(" ");
+      return { kind: kind as "app" | "cluster", name };
+    });
+  }
+
+  /**
+   * R11: refuses to lose data because its App or cluster is replaced in this run. Before the engine deletes a parent, it asks for
+   * a diff of each child with the new parent unknown. It asks for their checks only later.
+   */
+  lossByParent(resource: Resource, olds: Values, inputs: Values): Problem | undefined {
+    const { kind, part } = resource.within;
+    const before = olds[part];
+    if (resource.losesData === undefined || mayLoseData(resource, inputs)) return undefined;
+    if (inputs[part] !== UNKNOWN || typeof before !== "string" || !resource.replaceOn.includes(part)) return undefined;
+    const isReplaced = this.#replacedParents.has(kind) || this.#replacedParents.has(`${kind} ${bareId(before)}`);
+    const { owner } = contextOf(inputs);
+    // Before its check, the engine asks with the inputs of the state. An imported resource may have no owner yet.
+    const isStored = this.#ofOwner(owner) === undefined;
+    return isReplaced || (isStored && owner !== undefined)
+      ? { path: [part], message: parentReplaced(resource, bareId(before), isStored) }
+      : undefined;
+  }
+
+  /**
+   * R9: refuses a replacement that no input asks for: by another provider, a replaced App, or by force. Check cannot see it. It
+   * shows as the create of a resource that is in the state.
+   */
+  refuseReplacement(resource: Resource, inputs: Values): void {
+    const known = this.#ofOwner(contextOf(inputs).owner);
+    if (resource.losesData === undefined || mayLoseData(resource, inputs)) return;
+    if (known?.before !== undefined && !mayLoseData(resource, known.inputs))
+      throw unseenReplacement(resource, known.id);
+  }
+
+  /**
+   * R12: the name of the resource that has an object which the engine asks to delete. It is another resource of the program, or the
+   * replacement with the same id, from this run or from an unfinished one.
+   */
+  holderOf(resource: Resource, id: string): string | undefined {
+    return [...this.#declared.values()].find(
+      (one) => one.resource === resource && (one.createdId === id || (one.id === id && !one.isReplaced)),
+    )?.name;
+  }
+
+  /**
+   * R12: the resource that claims something (`secret shop/KEY`) which an owner gives up. It is another resource of the program, or
+   * the replacement of this one.
+   */
+  claimantOtherThan(claim: string, owner: string | undefined): Claimant | undefined {
+    for (const [one, { resource, name = "", inputs, isReplaced, createdId }] of this.#declared) {
+      const claims = resource.claims?.(inputs) ?? {};
+      const isOther = one !== owner || createdId !== undefined || !isReplaced;
+      if (isOther && Object.hasOwn(claims, claim)) return { name, owner: one, value: claims[claim] };
+    }
+    return undefined;
+  }
+
+  /**
+   * R11: the deletion of an object that the program still declares is a replacement, in whichever run it began. The inputs of now
+   * decide whether it may be lost. An object that the program no longer declares is deleted, unless it is protected.
+   */
+  refuseLoss(resource: Resource, state: Values, id: string): void {
+    const known = this.#candidatesFor(resource, id, state);
+    if (isParent(resource)) this.#refuseLossWithin(resource, id);
+    // The user has agreed to lose this replacement by undo-replacement, but not what the program has put into it.
+    if (resource.losesData === undefined || contextOf(state).discard === true) return;
+    if (known.length === 0) {
+      if (isProtected(resource) && !mayLoseData(resource, state)) throw protectedFrom(resource, id);
+    } else if (known.some(({ inputs }) => !mayLoseData(resource, inputs))) throw unseenReplacement(resource, id);
+  }
+
+  /**
+   * The input that names the parent of an object, if this run has created the parent again under the same id. The object was
+   * deleted with the former parent, although its own inputs did not change.
+   */
+  lostWith(resource: Resource, id: string): string | undefined {
+    for (const { resource: parent, createdId } of this.#declared.values()) {
+      const { namedAs } = parent;
+      if (createdId === undefined || namedAs === undefined || !resource.id.parts.includes(namedAs)) continue;
+      const parts = resource.id.parse(id);
+      const created = Object.entries(parent.id.parse(createdId)).reverse();
+      if (created.every(([part, value], i) => parts[i === 0 ? namedAs : part] === value)) return namedAs;
+    }
+    return undefined;
+  }
+
+  /** R11: refuses to delete an App or a cluster with guarded objects that the program still declares. */
+  #refuseLossWithin({ name, within: { kind } }: Resource, id: string): void {
+    const lost = [...this.#declared.values()].filter(({ resource, before, inputs }) => {
+      const place = before?.[resource.within.part];
+      const lies = resource.within.kind === kind && typeof place === "string" && bareId(place) === id;
+      return lies && resource.losesData !== undefined && !isParent(resource) && !mayLoseData(resource, inputs);
+    });
+    if (lost.length > 0)
+      throw lossWithParent(
+        `${name} ${id}`,
+        lost.map(({ resource, name: inProgram }) => `${resource.name} ${JSON.stringify(inProgram ?? "")}`),
+      );
+  }
+
+  /** Notes that a deletion is under way in an App or a cluster. @returns what notes its end */
+  beginDeletion({ config: { endpoint } }: Pick<Api, "config">, place: string): () => void {
+    const key = `${endpoint} ${place}`;
+    const add = (one: number): void => void this.#deletions.set(key, (this.#deletions.get(key) ?? 0) + one);
+    add(1);
+    return () => add(-1);
+  }
+
+  deletionsIn({ config: { endpoint } }: Pick<Api, "config">, place: string): number {
+    return this.#deletions.get(`${endpoint} ${place}`) ?? 0;
+  }
+
+  /** The state of an object to delete, with the behaviour inputs of now if the program still has the resource (R11). */
+  steeredByProgram(resource: Resource, id: string, state: Values): Values {
+    const [known] = this.#candidatesFor(resource, id, state);
+    if (!known) return state;
+    const behaviour = Object.entries(resource.inputFields).filter(([, field]) => kindOf(field) === "behaviour");
+    const said = behaviour.map(([name, field]) => [name, known.inputs[name] ?? field.default] as const);
+    return { ...state, ...Object.fromEntries(said.filter(([, value]) => value !== undefined && value !== UNKNOWN)) };
+  }
 }

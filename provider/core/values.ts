@@ -1,5 +1,6 @@
 // Values as programs write them and as the service answers them: when two are the same, and how one is told in the
 // other's spelling. Pure; everything here walks a value along its field (api/schema.ts).
+import { bareId } from "../../api/names.ts";
 import { define, isObject, parseDuration, type Field } from "../../api/schema.ts";
 
 /** What an input is at preview while its value is not known yet; the engine's own sentinel (all types use this one). */
@@ -65,9 +66,6 @@ export const valueAt = (values: Readonly<Record<string, unknown>>, path: string)
   path
     .split(".")
     .reduce<unknown>((at, name) => (isObject(at) ? own(at, name) : at === UNKNOWN ? at : undefined), values);
-
-/** An id without the resources it lies in (R5): `app/vol_1` and `vol_1` name the same volume. */
-export const bareId = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1);
 
 /** Deep equality of JSON values. */
 export function equal(a: unknown, b: unknown): boolean {

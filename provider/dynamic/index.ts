@@ -4,10 +4,10 @@
 import { randomBytes } from "node:crypto";
 import type * as dynamic from "@pulumi/pulumi/dynamic";
 import type { Field } from "../../api/schema.ts";
-import { clientFor, journal, warnOfExposure } from "../client/connect.ts";
+import { clientFor, warnOfExposure } from "../client/connect.ts";
 import { check } from "../core/check.ts";
-import { readConfig, type Config } from "../core/config.ts";
-import { toldOf } from "../core/errors.ts";
+import { readConfig, type Config } from "../client/config.ts";
+import { toldOf } from "../client/errors.ts";
 import {
   create,
   guardedDiff,
@@ -20,23 +20,19 @@ import {
   type Caller,
 } from "../core/lifecycle.ts";
 import { CONTEXT, contextOf, type PreviewCheck, type Resource, type Values } from "../core/resource.ts";
-import { asSeenInRun, remember } from "../core/run.ts";
+import { run, say } from "./run.ts";
 import { dynamicOwnerOf } from "../core/owner.ts";
 import { runPreviewCheck as askService } from "../core/previewChecks.ts";
-import { printable } from "../core/printable.ts";
 import { hide, withheld } from "../core/redaction.ts";
 import { callFunction } from "../core/function.ts";
-import { functions } from "../functions/index.ts";
+import { functions, resources } from "../registry.ts";
 import { holdsSecret } from "../core/values.ts";
-import { resources } from "../resources/index.ts";
 
 /** Hexadecimal characters by chance, for generated names. */
 const randomHex = (characters: number): string =>
   randomBytes(Math.ceil(characters / 2))
     .toString("hex")
     .slice(0, characters);
-
-const say = (message: string): void => console.error(printable(message));
 
 /** Takes what nobody may read out of a text. */
 type Clean = (text: string) => string;
@@ -63,9 +59,8 @@ export function provider(type: string): dynamic.ResourceProvider {
   const caller = async (cleaned: Clean): Promise<Caller> => {
     const found = await config;
     if (found instanceof Error) throw found;
-    // Standard error is the one way to the user from here; the host shows it as a message of the stack.
     const tell = (message: string) => say(cleaned(message));
-    return { api: clientFor(found, tell), progress: tell, warn: tell };
+    return { api: clientFor(found, tell), run, progress: tell, warn: tell };
   };
   /** What may be done with the values at hand: none of them that nobody may read is told. */
   const quietly = <T>(known: readonly Values[], work: (caller: () => Promise<Caller>) => Promise<T>): Promise<T> => {
@@ -85,11 +80,10 @@ export function provider(type: string): dynamic.ResourceProvider {
       const found = await config;
       // There is a program, and it has said so itself: its process is another one.
       if (!(found instanceof Error)) warnOfExposure(found, () => {});
-      remember(resource, olds, news);
+      run.declare(resource, olds, news);
       const { inputs, problems } = check(resource, olds, news, {
         randomHex,
-        nameBegun: (owner) => journal(say).find(owner)?.name,
-        ...asSeenInRun,
+        run,
         warn: say,
       });
       const reasons = found instanceof Error ? [found.message, ...problems] : problems;
@@ -98,8 +92,8 @@ export function provider(type: string): dynamic.ResourceProvider {
     },
     diff: (id, olds: Values, news: Values) =>
       quietly([olds, news], async (caller): Promise<dynamic.DiffResult> => {
-        const found = guardedDiff(resource, id, olds, news);
-        await refuseToReplace(resource, id, news, found, caller);
+        const found = guardedDiff(run, resource, id, olds, news);
+        await refuseToReplace(run, resource, id, news, found, caller);
         const { changes, replaces, deleteBeforeReplace } = found;
         // The engine would compare the inputs, and find none that changed, where the resource is lost with what it lay in.
         if (replaces.length > 0) return { changes: true, replaces: [...replaces], deleteBeforeReplace };
@@ -194,7 +188,11 @@ export async function ask(
     // Check says what is wrong with the configuration, once per resource.
     return null;
   }
-  const problem = await askService(resource, question, nested(inputs), owner, { api: clientFor(config, warn), warn });
+  const problem = await askService(resource, question, nested(inputs), owner, {
+    api: clientFor(config, warn),
+    run,
+    warn,
+  });
   if (!problem) return null;
   const { path, message, isWarning } = problem;
   return { property: String(path[0]), message, ...(isWarning ? { isWarning } : {}) };

@@ -1,7 +1,7 @@
 // The configuration of one provider instance: checked, compared, read. Its values are plain strings, numbers and booleans,
 // or JSON in a string, as SDKs send what is no string.
-import { configKeys, normalEndpoint, readConfig, type Config } from "../core/config.ts";
-import { messageOf } from "../core/errors.ts";
+import { configKeys, normalEndpoint, readConfig, type Config } from "../client/config.ts";
+import { messageOf } from "../client/errors.ts";
 import { didYouMean } from "../core/didYouMean.ts";
 import type { Values } from "../core/resource.ts";
 import { UNKNOWN } from "../core/values.ts";

@@ -3,7 +3,7 @@ import grpc from "@grpc/grpc-js";
 import engineGrpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import type { EngineClient } from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import engineProto from "@pulumi/pulumi/proto/engine_pb.js";
-import { printable } from "../core/printable.ts";
+import { printable } from "../client/printable.ts";
 
 /** Says something about a resource, or about the whole run where no URN is given. */
 export interface Log {

@@ -5,8 +5,8 @@ import type { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import status from "@pulumi/pulumi/proto/status_pb.js";
 import type { InitializationFailed } from "../core/lifecycle.ts";
-import { toldOf } from "../core/errors.ts";
-import { printable } from "../core/printable.ts";
+import { toldOf } from "../client/errors.ts";
+import { printable } from "../client/printable.ts";
 import { withoutSecrets, withoutSecretsOf, type Telling } from "./redaction.ts";
 
 /** An error on its way to the engine. */

@@ -1,14 +1,14 @@
 // Binding 2: the engine's plugin protocol. Requests are taken apart here and handed to core; what core answers is put
-// together again. Everything a resource is or does is declared in provider/resources.
+// together again. Everything a resource is or does is declared in the folders of the families.
 import { createHash, randomBytes } from "node:crypto";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import type * as rpc from "@pulumi/pulumi/proto/provider_pb.js";
-import { clientFor, journal, warnOfExposure } from "../client/connect.ts";
+import { clientFor, warnOfExposure } from "../client/connect.ts";
 import { check, type Surroundings } from "../core/check.ts";
-import type { Config } from "../core/config.ts";
+import type { Config } from "../client/config.ts";
 import { matches, type Change } from "../core/diff.ts";
-import { MachinesError } from "../core/errors.ts";
+import { MachinesError } from "../client/errors.ts";
 import {
   confirmStillThere,
   create,
@@ -21,17 +21,8 @@ import {
   warnOf,
   type Caller,
 } from "../core/lifecycle.ts";
-import {
-  asSeenInRun,
-  forgetAll,
-  formerOwnersIn,
-  inputsInState,
-  isInState,
-  nameInState,
-  refuseReplacement,
-  remember,
-  rememberCreated,
-} from "../core/run.ts";
+import { processJournal } from "../core/journal.ts";
+import { formerOwnersIn, Run } from "../core/run.ts";
 import { didYouMean } from "../core/didYouMean.ts";
 import { ownerOf } from "../core/owner.ts";
 import { previewCreate, previewUpdate } from "../core/preview.ts";
@@ -39,8 +30,8 @@ import { runPreviewChecks } from "../core/previewChecks.ts";
 import { CONTEXT, contextOf, type Resource, type Values } from "../core/resource.ts";
 import { pathText } from "../core/values.ts";
 import { callFunction, type MachinesFunction } from "../core/function.ts";
-import { functions } from "../functions/index.ts";
-import { resources } from "../resources/index.ts";
+import { functions, resources } from "../registry.ts";
+
 import { configFrom, configurationChanges, configurationProblems } from "./configuration.ts";
 import type { Engine } from "./engine.ts";
 import { initializationFailed } from "./failure.ts";
@@ -90,6 +81,7 @@ export interface Provider {
 /** Makes the provider of one process; the engine starts one for every configuration. */
 export function createProvider({ engine, schema }: Host): Provider {
   let cancelled = new AbortController();
+  const run = new Run(() => processJournal((message) => engine.warn("", message)));
   let configured: Config | undefined;
   /** Whether the engine has named another endpoint or organization than that of the last run. */
   let hasMoved = false;
@@ -119,6 +111,7 @@ export function createProvider({ engine, schema }: Host): Provider {
     const warn = (message: string) => engine.warn(urn, withoutSecretsOf(request, message));
     return {
       api: clientFor(config(), warn),
+      run,
       progress: (message) => engine.status(urn, withoutSecretsOf(request, message)),
       warn,
       signal: cancelled.signal,
@@ -133,8 +126,8 @@ export function createProvider({ engine, schema }: Host): Provider {
     inputs: Values,
   ): Promise<void> => {
     const { api, warn, signal } = caller(request, 0);
-    const asking = { api: api.within({ ...api.deadline, signal }), warn };
-    const found = await runPreviewChecks(resource, olds, inputs, nameInState(contextOf(inputs).owner), asking);
+    const asking = { api: api.within({ ...api.deadline, signal }), run, warn };
+    const found = await runPreviewChecks(resource, olds, inputs, run.nameInState(contextOf(inputs).owner), asking);
     for (const { path, message } of found.filter(({ isWarning }) => isWarning))
       warn(`${resource.name} ${pathText(path)}: ${message}`);
     const problems = found.filter(({ isWarning }) => !isWarning);
@@ -191,7 +184,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       hasState = request.getUrn()?.endsWith("::") !== true;
       // A provider that was started by hand serves one run after the other.
       cancelled = new AbortController();
-      forgetAll();
+      run.begin();
       const response = new proto.ConfigureResponse();
       // For engines that shake no hands.
       response.setAcceptsecrets(true);
@@ -225,11 +218,10 @@ export function createProvider({ engine, schema }: Host): Provider {
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
       const before = owned(olds.values, urn, name);
       const wanted = owned(news.values, urn, name);
-      remember(resource, before, wanted);
+      run.declare(resource, before, wanted);
       const { inputs, problems } = check(resource, before, wanted, {
         randomHex: seeded(request.getRandomseed_asU8(), urn),
-        nameBegun: (owner) => journal((message) => engine.warn(urn, message)).find(owner)?.name,
-        ...asSeenInRun,
+        run,
         proposal: proposalOf(request),
         isSecret: (path) => isSecretAt(news.marks, path),
       });
@@ -245,8 +237,8 @@ export function createProvider({ engine, schema }: Host): Provider {
       const [olds, news] = [decode(request.getOlds()), decode(request.getNews())];
       const state = ownedState(olds.values, urn, name);
       const wanted = owned(news.values, urn, name);
-      const found = guardedDiff(resource, request.getId(), state, wanted);
-      await refuseToReplace(resource, request.getId(), wanted, found, () => Promise.resolve(caller(request, 0)));
+      const found = guardedDiff(run, resource, request.getId(), state, wanted);
+      await refuseToReplace(run, resource, request.getId(), wanted, found, () => Promise.resolve(caller(request, 0)));
       const ignored = request.getIgnorechangesList().map(parsePath);
       const changes = found.changes.filter(
         ({ path }) => !ignored.some((pattern) => pattern.length <= path.length && matches(pattern, path)),
@@ -267,12 +259,12 @@ export function createProvider({ engine, schema }: Host): Provider {
       const inputs = owned(values, urn, name);
       const response = new proto.CreateResponse();
       if (request.getPreview()) {
-        refuseReplacement(resource, inputs);
-        await refuseFindings(resource, request, inputsInState(contextOf(inputs).owner), inputs);
+        run.refuseReplacement(resource, inputs);
+        await refuseFindings(resource, request, run.inputsInState(contextOf(inputs).owner), inputs);
         const { id, state } = previewCreate(resource, inputs);
         // What depends on the id of something that is not there yet, a function's call before all, must not go on with it.
-        const known = isInState(contextOf(inputs).owner) ? id : undefined;
-        if (known !== undefined) rememberCreated(known, contextOf(inputs).owner);
+        const known = run.isInState(contextOf(inputs).owner) ? id : undefined;
+        if (known !== undefined) run.noteCreated(known, contextOf(inputs).owner);
         response.setId(known ?? "");
         response.setProperties(encodedInputs(resource, state, marks));
         return response;

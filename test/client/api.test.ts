@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { CircuitBreaker } from "../../provider/client/circuitBreaker.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Api } from "../../provider/client/api.ts";
-import { NetworkError } from "../../provider/core/errors.ts";
+import { NetworkError } from "../../provider/client/errors.ts";
 import { jumpingClient, jumpingClock } from "../support/jumpingClient.ts";
 import { makeApp } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";

@@ -3,10 +3,9 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createApi } from "../../provider/client/api.ts";
 import { systemClock } from "../../provider/client/clock.ts";
 import { httpTransport } from "../../provider/client/transport.ts";
-import { readConfig } from "../../provider/core/config.ts";
+import { readConfig } from "../../provider/client/config.ts";
 import { ManualClock } from "../../service/index.ts";
 import { makeApp } from "../support/around.ts";
-import { noIntents } from "../support/jumpingClient.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 describe("pace", () => {
@@ -46,7 +45,6 @@ describe("pace", () => {
             else signal?.addEventListener("abort", stop, { once: true });
           }),
       },
-      journal: noIntents,
       onRequest: ({ status }) => {
         statuses.push(status);
         if (status === 429) cancel.abort(new Error("stopped"));

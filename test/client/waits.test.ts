@@ -5,9 +5,8 @@ import { systemClock } from "../../provider/client/clock.ts";
 import { withLease } from "../../provider/client/lease.ts";
 import { httpTransport } from "../../provider/client/transport.ts";
 import { waitForMachine } from "../../provider/client/wait.ts";
-import { readConfig } from "../../provider/core/config.ts";
+import { readConfig } from "../../provider/client/config.ts";
 import { ManualClock } from "../../service/index.ts";
-import { noIntents } from "../support/jumpingClient.ts";
 import { makeApp, makeMachine, send } from "../support/around.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
@@ -36,7 +35,6 @@ describe("waits and leases", () => {
       connect: () => Promise.resolve({ url, token }),
       transport,
       clock: systemClock,
-      journal: noIntents,
     });
   };
   const machine = async () => ({ appName: "app", machineId: await makeMachine(service, "app", { config }) });

@@ -5,19 +5,25 @@ import { fieldOf } from "../../api/schema.ts";
 import { check, problemsOf } from "../../provider/core/check.ts";
 import { fieldsOf, type Values } from "../../provider/core/resource.ts";
 import { UNKNOWN } from "../../provider/core/values.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { Run } from "../../provider/core/run.ts";
+import { resources } from "../../provider/registry.ts";
+import { noIntents } from "../support/jumpingClient.ts";
 import { arbitraryOf } from "../support/arbitrary.ts";
 
 let chance = 0;
 const random = (characters: number): string => (chance++).toString(16).padStart(characters, "0");
+const begun = { op: "1", endpoint: "http://localhost", place: "volumes of App a", name: "begun-1234567" };
 const run = (type: string, news: Values, olds: Values = {}) => {
   const resource = resources[type];
   if (!resource) throw new Error(`no resource ${type}`);
   return check(resource, olds, news, {
     randomHex: random,
-    nameBegun: (owner) => (owner === "cut-off" ? "begun-1234567" : undefined),
-    nameInState: (owner) => (owner === "replaced" ? "fixed" : undefined),
-    inputsInState: (owner) => (owner === "moved" ? { name: "fixed", organization: "before" } : {}),
+    run: {
+      journal: { find: (owner = "") => (owner === "cut-off" ? { ...begun, owner } : undefined) },
+      nameInState: (owner) => (owner === "replaced" ? "fixed" : undefined),
+      inputsInState: (owner) => (owner === "moved" ? { name: "fixed", organization: "before" } : {}),
+      lossByParent: () => undefined,
+    },
   });
 };
 const machine = (config: Values, rest: Values = {}) =>
@@ -69,12 +75,7 @@ describe("check", () => {
       { path: ["a"], message: "does not fit the rest" },
     ];
     const resource = { ...first, autoname: undefined, inputs, inputFields: fieldsOf(inputs), validate };
-    const around = {
-      randomHex: random,
-      nameBegun: () => undefined,
-      nameInState: () => undefined,
-      inputsInState: () => ({}),
-    };
+    const around = { randomHex: random, run: new Run(() => noIntents) };
     const told = (news: Values) => check(resource, {}, { a: "x", b: "x", c: "x", ...news }, around).problems;
     expect(told({})).toHaveLength(3);
     expect(told({ c: UNKNOWN })).toEqual(["a: is wrong", "a: does not fit b"]);

@@ -5,7 +5,9 @@ import { diff } from "../../provider/core/diff.ts";
 import { guardedDiff } from "../../provider/core/lifecycle.ts";
 import type { Resource, Values } from "../../provider/core/resource.ts";
 import { inSpellingOf, pathText, same, UNKNOWN } from "../../provider/core/values.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { Run } from "../../provider/core/run.ts";
+import { resources } from "../../provider/registry.ts";
+import { noIntents } from "../support/jumpingClient.ts";
 import { arbitraryOf } from "../support/arbitrary.ts";
 
 const resource = (name: string): Resource => {
@@ -154,15 +156,30 @@ describe("replacement (R4)", () => {
 
   test("a region the service chose cannot be replaced away without allowDataLoss (R9)", () => {
     const state = { app: "a", name: "data", region: "ams", sizeGb: 3, __context: { left: ["region"] } };
-    expect(() => guardedDiff(volume, "app/vol_1", state, { app: "a", name: "data", region: "fra", sizeGb: 3 })).toThrow(
-      /allowDataLoss/,
-    );
+    expect(() =>
+      guardedDiff(new Run(() => noIntents), volume, "app/vol_1", state, {
+        app: "a",
+        name: "data",
+        region: "fra",
+        sizeGb: 3,
+      }),
+    ).toThrow(/allowDataLoss/);
     expect(
-      guardedDiff(volume, "app/vol_1", state, { app: "a", name: "data", region: "fra", sizeGb: 3, allowDataLoss: true })
-        .replaces,
+      guardedDiff(new Run(() => noIntents), volume, "app/vol_1", state, {
+        app: "a",
+        name: "data",
+        region: "fra",
+        sizeGb: 3,
+        allowDataLoss: true,
+      }).replaces,
     ).toEqual(["region"]);
     expect(
-      guardedDiff(volume, "app/vol_1", state, { app: "a", name: "data", region: "ams", sizeGb: 3 }).replaces,
+      guardedDiff(new Run(() => noIntents), volume, "app/vol_1", state, {
+        app: "a",
+        name: "data",
+        region: "ams",
+        sizeGb: 3,
+      }).replaces,
     ).toEqual([]);
   });
 });

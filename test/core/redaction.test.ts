@@ -1,7 +1,8 @@
 // What must not be quoted, taken out of what is said.
 import { describe, expect, test } from "vitest";
-import { hide, spellings, withheld } from "../../provider/core/redaction.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { hide, withheld } from "../../provider/core/redaction.ts";
+import { spellings } from "../../provider/client/spellings.ts";
+import { resources } from "../../provider/registry.ts";
 
 const of = (type: string, inputs: Record<string, unknown>) =>
   withheld(resources[type]?.inputFields ?? {}, inputs)

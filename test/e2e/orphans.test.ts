@@ -7,7 +7,7 @@ import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { family, kill } from "../support/processes.ts";
 import { bindings, counts, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
-import type { ReportJson } from "../commands/command.ts";
+import type { ReportJson } from "../cli/command.ts";
 
 const program = `
 import * as pulumi from "@pulumi/pulumi";

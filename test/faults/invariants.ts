@@ -1,6 +1,6 @@
 // What must hold whatever goes wrong.
-import { ApiError, MachinesError, messageOf } from "../../provider/core/errors.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { ApiError, MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { resources } from "../../provider/registry.ts";
 import { operationsById } from "../../service/faults.ts";
 import type { Audited, Service } from "../../service/index.ts";
 import { CheckFailed, EngineRefused, NotThere, type Report, type Step } from "../support/modelEngine.ts";

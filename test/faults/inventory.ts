@@ -1,6 +1,6 @@
 // What there is on the service, and what a state says there is: both as sorted lines that can be compared.
 import type { Kept, Stack } from "../support/modelStack.ts";
-import { firstDatabase, firstUser } from "../../provider/resources/postgresCredentials.ts";
+import { firstDatabase, firstUser } from "../../provider/postgres/credentials.ts";
 import type { Service } from "../../service/index.ts";
 
 const gone =

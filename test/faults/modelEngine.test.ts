@@ -1,6 +1,6 @@
 // The small engine, through core in simulated time and through the dynamic binding in real time.
 import { describe, expect, test } from "vitest";
-import { forgetAll } from "../../provider/core/run.ts";
+import { run } from "../../provider/dynamic/run.ts";
 import { bind } from "../support/binding.ts";
 import {
   changes,
@@ -196,11 +196,11 @@ describe("the model of the engine", () => {
       const program = [app, volume(), machine()];
       expect(failures(await up(stack, program, host))).toEqual([]);
       // Each run is a process of its own, which has seen nothing of the one before.
-      forgetAll();
+      run.begin();
       expect(changes(await up(stack, program, host))).toEqual([]);
-      forgetAll();
+      run.begin();
       expect(failures(await refresh(stack, host))).toEqual([]);
-      forgetAll();
+      run.begin();
       expect(failures(await destroy(stack, host))).toEqual([]);
       expect(stack.resources).toEqual([]);
     } finally {

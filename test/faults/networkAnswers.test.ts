@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
-import { MachinesError, NetworkError } from "../../provider/core/errors.ts";
+import { MachinesError, NetworkError } from "../../provider/client/errors.ts";
 import { httpTransport, type Transport } from "../../provider/client/transport.ts";
 import { bindings } from "../support/binding.ts";
 import { jumpingClient, noIntents } from "../support/jumpingClient.ts";

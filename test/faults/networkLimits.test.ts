@@ -1,7 +1,7 @@
 // Services that refuse for a while (F04, F05) or for good (F21): what is waited for, what is not, and how often is asked.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Api } from "../../provider/client/api.ts";
-import { ApiError } from "../../provider/core/errors.ts";
+import { ApiError } from "../../provider/client/errors.ts";
 import { ManualClock } from "../../service/index.ts";
 import { addToken } from "../../service/store/tokens.ts";
 import { makeApp } from "../support/around.ts";

@@ -7,12 +7,12 @@ import { systemClock } from "../../provider/client/clock.ts";
 import { everyApp, everyCertificate, everyOrgMachine, everyOrgVolume, pages } from "../../provider/client/pages.ts";
 import { httpTransport } from "../../provider/client/transport.ts";
 import { waitForMachine } from "../../provider/client/wait.ts";
-import { readConfig } from "../../provider/core/config.ts";
+import { readConfig } from "../../provider/client/config.ts";
 import { ManualClock } from "../../service/index.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { startFaultProxy } from "../support/faultProxy.ts";
 import { handled } from "../support/handled.ts";
-import { jumpingClient, noIntents } from "../support/jumpingClient.ts";
+import { jumpingClient } from "../support/jumpingClient.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 fc.configureGlobal({ seed: 1 });
@@ -68,7 +68,6 @@ describe("F09 a wait whose holds end", () => {
         connect: () => Promise.resolve({ url: proxy.url, token: held.token }),
         transport: httpTransport({}),
         clock: { ...systemClock, now: () => clock.now() },
-        journal: noIntents,
       });
       let end = "";
       void waitForMachine(bound(api, 150), key, ["suspended"], { progress: silent }).catch(

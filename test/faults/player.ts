@@ -1,8 +1,8 @@
 // Plays one run of the campaign: what its phases say, and after that nothing goes wrong any more, and everything must come
 // right. What must hold all the while is in invariants.ts and ledger.ts.
-import { MachinesError, messageOf } from "../../provider/core/errors.ts";
-import { bareId } from "../../provider/core/values.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { bareId } from "../../api/names.ts";
+import { resources } from "../../provider/registry.ts";
 import {
   changes,
   CheckFailed,

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Field } from "../../api/schema.ts";
-import { configKeys } from "../../provider/core/config.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { configKeys } from "../../provider/client/config.ts";
+import { resources } from "../../provider/registry.ts";
 import { enumName } from "../../tools/generate/enumName.ts";
 import { packageSchema, type Property } from "../../tools/generate/schema.ts";
 

@@ -5,7 +5,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isObject } from "../../api/schema.ts";
 import { ask, contextKey, questionsOf } from "../../provider/dynamic/index.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { resources } from "../../provider/registry.ts";
 import { arbitraryOf } from "../support/arbitrary.ts";
 import { makeApp, makeMachine } from "../support/around.ts";
 import { bind } from "../support/binding.ts";

@@ -5,7 +5,7 @@ import { withLease } from "../../provider/client/lease.ts";
 import { waitForChecks, waitForMachine } from "../../provider/client/wait.ts";
 import { create, remove } from "../../provider/core/lifecycle.ts";
 import type { Resource, Values } from "../../provider/core/resource.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { resources } from "../../provider/registry.ts";
 import { ManualClock } from "../../service/index.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { drive, urnOf } from "../support/driver.ts";

@@ -3,7 +3,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { provider } from "../../provider/dynamic/index.ts";
 import { CONTEXT, contextOf, type Values } from "../../provider/core/resource.ts";
 import { parseDuration } from "../../api/schema.ts";
-import { forgetAll } from "../../provider/core/run.ts";
+import { run } from "../../provider/dynamic/run.ts";
 import { drive, urnOf } from "./driver.ts";
 import { startPlugin, unfinishedIn } from "./plugin.ts";
 import { revealed, toStruct, type Properties } from "./properties.ts";
@@ -93,7 +93,7 @@ export function bind(
     },
     delete: async (id, state) => remove?.(id, json(state)),
     nextRun() {
-      forgetAll();
+      run.begin();
       return Promise.resolve();
     },
   };

@@ -1,10 +1,10 @@
 // The handlers of a type as core calls them, with what they say: messages are the binding's to deliver, and not its answer.
 import { clientFor } from "../../provider/client/connect.ts";
 import { check } from "../../provider/core/check.ts";
-import { readConfig } from "../../provider/core/config.ts";
+import { readConfig } from "../../provider/client/config.ts";
 import { create, read, remove, update, type Caller, type Found } from "../../provider/core/lifecycle.ts";
 import type { Values } from "../../provider/core/resource.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { resources } from "../../provider/registry.ts";
 import { jumpingClient } from "./jumpingClient.ts";
 import type { TestService } from "./startService.ts";
 
@@ -37,6 +37,7 @@ export function handled(
   const jumping = jumpingClient({ url, token });
   const caller: Caller = {
     api: jump ? jumping.api : clientFor(config, warn),
+    run: jumping.run,
     warn,
     progress: (message) => void progress.push(message),
     timeoutSeconds,
@@ -44,9 +45,7 @@ export function handled(
   const checked = (inputs: Values): Values => {
     const { inputs: next, problems } = check(resource, {}, inputs, {
       randomHex: () => "0000000",
-      nameBegun: () => undefined,
-      nameInState: () => undefined,
-      inputsInState: () => ({}),
+      run: jumping.run,
     });
     if (problems.length > 0) throw new Error(problems.join("\n"));
     return next;

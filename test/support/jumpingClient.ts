@@ -1,9 +1,10 @@
 // A client whose clock never waits and remembers how long it would have.
+import { Run } from "../../provider/core/run.ts";
 import { createApi, type Api } from "../../provider/client/api.ts";
 import { systemClock, type Clock } from "../../provider/client/clock.ts";
-import type { Journal } from "../../provider/client/journal.ts";
+import type { Journal } from "../../provider/core/journal.ts";
 import { httpTransport, type Sent, type Transport } from "../../provider/client/transport.ts";
-import { readConfig } from "../../provider/core/config.ts";
+import { readConfig } from "../../provider/client/config.ts";
 
 /** For clients that create nothing they would have to find again. */
 export const noIntents: Journal = {
@@ -52,7 +53,7 @@ export function jumpingClient(
   { url, token }: { readonly url: string; readonly token: string },
   intents: Journal = noIntents,
   { settings: more = {}, transport = direct, dies }: JumpingOptions = {},
-): { api: Api; clock: ReturnType<typeof jumpingClock>; sent: string[]; bodies: unknown[] } {
+): { api: Api; run: Run; clock: ReturnType<typeof jumpingClock>; sent: string[]; bodies: unknown[] } {
   const clock = jumpingClock();
   const sent: string[] = [];
   const bodies: unknown[] = [];
@@ -70,8 +71,7 @@ export function jumpingClient(
       { close: () => transport.close() },
     ),
     clock,
-    journal: intents,
     onRequest: ({ operation, status }) => sent.push(`${operation} ${status ?? "lost"}`),
   });
-  return { api, clock, sent, bodies };
+  return { api, run: new Run(() => intents), clock, sent, bodies };
 }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { kindOf, type Values } from "../../provider/core/resource.ts";
 import { canonical, same, withoutUndefined } from "../../provider/core/values.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { resources } from "../../provider/registry.ts";
 import { bindings, type Bound } from "./binding.ts";
 import { brokenPromises, revealed, Unknown, type Properties } from "./properties.ts";
 import { isWrite, startService, type TestService } from "./startService.ts";

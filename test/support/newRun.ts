@@ -1,5 +1,5 @@
 // What one run of the engine has said is forgotten before every test: each of them is a run of its own.
 import { beforeEach } from "vitest";
-import { forgetAll } from "../../provider/core/run.ts";
+import { run } from "../../provider/dynamic/run.ts";
 
-beforeEach(() => forgetAll());
+beforeEach(() => run.begin());

@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApi } from "../../provider/client/api.ts";
 import type { Clock } from "../../provider/client/clock.ts";
-import { openJournal, type Journal } from "../../provider/client/journal.ts";
+import { openJournal, type Journal } from "../../provider/core/journal.ts";
 import { httpTransport, type Outcome, type Sent, type Transport } from "../../provider/client/transport.ts";
 import { check } from "../../provider/core/check.ts";
-import { readConfig } from "../../provider/core/config.ts";
+import { readConfig } from "../../provider/client/config.ts";
 import {
   create,
   guardedDiff,
@@ -20,9 +20,9 @@ import {
   update,
   type Caller,
 } from "../../provider/core/lifecycle.ts";
-import { asSeenInRun, forgetAll, remember } from "../../provider/core/run.ts";
+import { Run } from "../../provider/core/run.ts";
 import { contextOf, type Resource, type Values } from "../../provider/core/resource.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { resources } from "../../provider/registry.ts";
 import { operationsById } from "../../service/faults.ts";
 import { seededRandom, type ServiceOptions } from "../../service/index.ts";
 import type { Verbs } from "./binding.ts";
@@ -148,7 +148,6 @@ export async function simulate(seed: string, options: ServiceOptions = {}): Prom
       return { result: await watching.run(watched, work), watched };
     },
     start({ death, slow = [], settings = {}, isLost = false } = {}) {
-      forgetAll();
       const { url: endpoint, token } = isLost ? empty : service;
       const process = new Process({
         ...{ time, wire, home: homes.at(-1) ?? "", watching, seed: `${seed}/${++processes}` },
@@ -272,7 +271,7 @@ class Process implements ProviderProcess {
   readonly configuration: Values;
   isDead = false;
   readonly #parts: ProcessParts;
-  readonly #intents: Journal;
+  readonly #run: Run;
   readonly #caller: Caller;
   readonly #random: () => number;
   readonly #held = new AbortController();
@@ -288,19 +287,19 @@ class Process implements ProviderProcess {
     this.#random = () => Buffer.from(bytes(4)).readUInt32BE() / 2 ** 32;
     this.#died = new Promise((died) => (this.#die = () => died("died")));
     const warn = (text: string) => void this.said.push({ kind: "warning", text });
-    this.#intents = this.#mortal(openJournal(warn, parts.home));
+    const intents = this.#mortal(openJournal(warn, parts.home));
+    this.#run = new Run(() => intents);
     const api = createApi({
       config: readConfig((key) => settings[key], {}),
       connect: () => Promise.resolve({ url: settings["endpoint"] ?? "", token: settings["token"] ?? "" }),
       transport: this.#transport(),
       clock: this.#clock(),
-      journal: this.#intents,
       onRequest: ({ operation, status }) => {
         wire.moved();
         watching.getStore()?.requests.push({ operation, status });
       },
     });
-    this.#caller = { api, warn, progress: (text) => void this.said.push({ kind: "progress", text }) };
+    this.#caller = { api, run: this.#run, warn, progress: (text) => void this.said.push({ kind: "progress", text }) };
   }
 
   run<T>(work: () => Promise<T>): Promise<T | "died"> {
@@ -322,15 +321,15 @@ class Process implements ProviderProcess {
     return {
       check: (olds, news) => alive(Promise.resolve(this.#check(resource, olds, news))),
       diff: async (id, state, inputs) => {
-        const found = guardedDiff(resource, id, json(state), json(inputs));
-        await alive(refuseToReplace(resource, id, json(inputs), found, () => Promise.resolve(caller)));
+        const found = guardedDiff(this.#run, resource, id, json(state), json(inputs));
+        await alive(refuseToReplace(this.#run, resource, id, json(inputs), found, () => Promise.resolve(caller)));
         const { changes, replaces, deleteBeforeReplace } = found;
         const isLeft = contextOf(state).unfinished === true || isRenamed(resource, state, inputs);
         if (changes.length === 0) return isLeft ? "update" : "same";
         return replaces.length === 0 ? "update" : deleteBeforeReplace ? "delete-replace" : "replace";
       },
       changed: (id, state, inputs) => {
-        const { changes, deleteBeforeReplace } = guardedDiff(resource, id, json(state), json(inputs));
+        const { changes, deleteBeforeReplace } = guardedDiff(this.#run, resource, id, json(state), json(inputs));
         return Promise.resolve({ names: changes.map(({ path }) => String(path[0])), deleteBeforeReplace });
       },
       create: (inputs) => alive(create(resource, json(inputs), caller).then(json)),
@@ -345,11 +344,10 @@ class Process implements ProviderProcess {
   }
 
   #check(resource: Resource, olds: Values, news: Values): { inputs: Values; failures: string[] } {
-    remember(resource, olds, news);
+    this.#run.declare(resource, olds, news);
     const { inputs, problems } = check(resource, json(olds), json(news), {
       randomHex: (count) => Array.from({ length: count }, () => Math.floor(this.#random() * 16).toString(16)).join(""),
-      nameBegun: (owner) => this.#intents.find(owner)?.name,
-      ...asSeenInRun,
+      run: this.#run,
       warn: this.#caller.warn,
     });
     return { inputs: json(inputs), failures: [...problems] };

@@ -3,9 +3,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
-import { errorCodes } from "../../provider/core/errors.ts";
-import { functions } from "../../provider/functions/index.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { errorCodes } from "../../provider/client/errors.ts";
+import { functions, resources } from "../../provider/registry.ts";
+
 import { anchorsOf } from "../../tools/lib/citations.mjs";
 
 const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"], {

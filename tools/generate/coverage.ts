@@ -1,10 +1,10 @@
 // docs/coverage.md: every operation of the contract, what reaches it from a program, and the tests that prove it.
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
-import { functions } from "../../provider/functions/index.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { functions, resources } from "../../provider/registry.ts";
+
 import { callsFrom, callsIn } from "./calls.ts";
 
 /** Something a program can name, and where it is declared. */
@@ -16,21 +16,33 @@ interface Subject {
 
 const camel = (name: string): string => name.charAt(0).toLowerCase() + name.slice(1);
 
+/** The folders of the provider, and of its tests, that hold types and functions. */
+const families = ["apps", "machines", "volumes", "secrets", "certificates", "postgres", "shared"];
+
 const testsIn = (folder: string): { path: string; text: string }[] =>
   readdirSync(folder)
     .filter((name) => name.endsWith(".test.ts"))
     .toSorted()
     .map((name) => ({ path: `${folder}/${name}`, text: readFileSync(join(folder, name), "utf8") }));
 
+/** The file that declares a type or a function. */
+function fileOf(root: string, name: string): string {
+  const found = families
+    .map((family) => join(root, "provider", family, `${camel(name)}.ts`))
+    .find((path) => existsSync(path));
+  if (found === undefined) throw new Error(`no folder of provider/ has ${camel(name)}.ts`);
+  return found;
+}
+
 /** The page. @throws when an operation is reached by nothing, or proved by no test. */
 export function coverage(root: string): string {
   const subjects: Subject[] = [
-    ...Object.keys(resources).map((name) => ({ name, kind: "resource" as const, path: `resources/${camel(name)}.ts` })),
-    ...Object.keys(functions).map((name) => ({ name, kind: "function" as const, path: `functions/${name}.ts` })),
-  ].map((subject) => ({ ...subject, path: join(root, "provider", subject.path) }));
+    ...Object.keys(resources).map((name) => ({ name, kind: "resource" as const })),
+    ...Object.keys(functions).map((name) => ({ name, kind: "function" as const })),
+  ].map((subject) => ({ ...subject, path: fileOf(root, subject.name) }));
   const calls = new Map(subjects.map((subject) => [subject, callsFrom(subject.path, camel(subject.name))]));
   const clientTests = testsIn(join(root, "test/client"));
-  const tests = { resource: testsIn(join(root, "test/resources")), function: testsIn(join(root, "test/functions")) };
+  const tests = families.flatMap((family) => testsIn(join(root, "test", family)));
   const relative = (path: string): string => path.replace(`${root}/`, "../");
   const link = (path: string): string => `[${path.slice(path.lastIndexOf("/") + 1)}](${relative(path)})`;
 
@@ -41,7 +53,7 @@ export function coverage(root: string): string {
     const proofs = new Set(
       found.flatMap(({ name, kind }) => {
         const named = kind === "resource" ? `lifecycle("${name}"` : `"${name}"`;
-        return tests[kind].filter(({ text }) => text.includes(named)).map(({ path: at }) => at);
+        return tests.filter(({ text }) => text.includes(named)).map(({ path: at }) => at);
       }),
     );
     if (reached.length === 0) {

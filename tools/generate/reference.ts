@@ -1,7 +1,7 @@
 // docs/reference, one page a resource, from the package schema.
-import { configKeys } from "../../provider/core/config.ts";
-import { functions } from "../../provider/functions/index.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { configKeys } from "../../provider/client/config.ts";
+import { functions, resources } from "../../provider/registry.ts";
+
 import type { Example } from "./examples.ts";
 import type { FunctionSpec, PackageSpec, Property, ResourceSpec } from "./schema.ts";
 

@@ -1,9 +1,9 @@
 // provider/schema.json, Pulumi's package schema, from the resource declarations.
-import { configKeys } from "../../provider/core/config.ts";
+import { configKeys } from "../../provider/client/config.ts";
 import { kindOf, type Resource } from "../../provider/core/resource.ts";
 import type { MachinesFunction } from "../../provider/core/function.ts";
-import { functions } from "../../provider/functions/index.ts";
-import { resources } from "../../provider/resources/index.ts";
+import { functions, resources } from "../../provider/registry.ts";
+
 import type { Field, Shape } from "../../api/schema.ts";
 import { enumName } from "./enumName.ts";
 import { languages, packageInfo } from "./packageInfo.ts";

@@ -35,13 +35,13 @@ const bundles = await bundle(
 );
 // The command is a process of its own, which a program that loads the others never pays for.
 bundles.push(
-  ...(await bundle({ "commands/main": inRoot("provider/commands/main.ts") }, path.join(sdk, "provider"), {
+  ...(await bundle({ main: inRoot("cli/main.ts") }, path.join(sdk, "cli"), {
     external: ["undici", /^@pulumi\//],
     codeSplitting: false,
     minify: true,
   })),
 );
-fs.chmodSync(path.join(sdk, "provider/commands/main.js"), 0o755);
+fs.chmodSync(path.join(sdk, "cli/main.js"), 0o755);
 for (const folder of ["api", "provider"]) {
   for (const entry of fs.readdirSync(path.join(sdk, folder), { recursive: true, withFileTypes: true })) {
     const file = path.join(entry.parentPath, entry.name);

@@ -3,9 +3,7 @@
 // names when it is first asked for. Whoever reads a registry notices nothing; its names are there without building anything.
 import { inRoot } from "../lib/paths.mjs";
 
-const registries = ["provider/resources/index.ts", "provider/functions/index.ts", "api/index.ts"].map((file) =>
-  inRoot(file),
-);
+const registries = ["provider/registry.ts", "api/index.ts"].map((file) => inRoot(file));
 
 /** The plugin of rolldown that rewrites the registries. */
 export const lazyRegistries = {
@@ -19,7 +17,7 @@ export const lazyRegistries = {
 /** A registry with a getter for each entry. `require` is the bundler's: the module stays in the same file, and is run by it. */
 function lazy(code, id) {
   const files = new Map();
-  const withoutImports = code.replace(/^import \{ (\w+) \} from ("\.\/\w+\.ts");$/gm, (_, name, file) => {
+  const withoutImports = code.replace(/^import \{ (\w+) \} from ("\.\/[\w/]+\.ts");$/gm, (_, name, file) => {
     files.set(name, file);
     return "";
   });

@@ -1,0 +1,169 @@
+// Compares one service and organization with what a state holds there. Reads only.
+import type { Api } from "../../provider/client/api.ts";
+import { messageOf } from "../../provider/client/errors.ts";
+import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
+import { scopesOf, fourAtATime, ofType, usedBy, type Scope, type Wanted } from "./scopes.ts";
+import {
+  listedApps,
+  listedClusters,
+  deletionOf,
+  listedInApp,
+  listedInCluster,
+  lookAt,
+  lookingAt,
+  scheduled,
+  type Found,
+  type ListedType,
+  type Look,
+} from "./listing.ts";
+import { provenanceIn, type Provenance, type Provenances } from "./provenance.ts";
+import type { Held } from "../stackState.ts";
+
+/** An object that no state holds. */
+export interface Orphan extends Provenance {
+  readonly kind: ListedType;
+  /** As `pulumi import` takes it. */
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly createdAt: string | undefined;
+  /** The request that shows it, or the list that it is in. */
+  readonly request: string;
+  /** The request that deletes it; undefined where nothing does, and where it may be somebody's. */
+  readonly deletion: string | undefined;
+}
+
+/** What came of a comparison. */
+export interface Compared {
+  readonly orphans: readonly Orphan[];
+  /** Resources of the state whose objects the service has no longer. */
+  readonly missing: readonly Held[];
+  /** What was not compared, and why that is as it should be. */
+  readonly notes: readonly string[];
+  /** What could not be compared, and why. */
+  readonly failures: readonly string[];
+}
+
+/** What is known beforehand. */
+export interface Known {
+  /** Resources of the state at this place. */
+  readonly own: readonly Held[];
+  /** All resources, of other states too, whose objects are no orphans here. */
+  readonly held: readonly Held[];
+  readonly origins: Provenances;
+}
+
+/** @throws MachinesError when the place as a whole cannot be looked at */
+export async function compare(api: Api, known: Known, wanted: Wanted): Promise<Compared> {
+  const failures: string[] = [];
+  const kinds = allKinds.filter(
+    (kind) =>
+      (wanted.only.length === 0 || wanted.only.includes(kind.type)) &&
+      (wanted.hasSnapshots || !scheduled.includes(kind)),
+  );
+  const { holders, gone, roots } = await scopesOf(api, known.own, wanted, failures);
+  const look = { ...lookAt(api), known, keys: heldKeys(known.held) };
+  // In what others made may lie what these resources hold; it would go with it.
+  const used = usedBy(known.held);
+  const orphans = roots.flatMap(([kind, found]) =>
+    kinds.includes(kind) ? orphansAmong(look, kind, found).filter(({ id }) => !used.has(`${kind.type} ${id}`)) : [],
+  );
+  // With an App or a cluster goes all that was in it.
+  const missing = known.own.filter(
+    (held) =>
+      isTold(held) && gone.includes(held.id.split("/")[0] ?? "") && kinds.some(({ type }) => type === held.type),
+  );
+  const notes: string[] = [];
+  await fourAtATime(holders, async (holder) => {
+    const inside = kinds.filter((kind) => isIn(holder, kind));
+    await Promise.all(
+      inside.map(async (kind) => {
+        try {
+          const live = await kind.list(look, holder.name);
+          const hidden = kind.type === "Secret" ? secretsHeld(known.held, holder.name).sealed : [];
+          if (hidden.length === 0) orphans.push(...orphansAmong(look, kind, live).filter((one) => isOurs(holder, one)));
+          else if (holder.isWhole) notes.push(hiddenSecrets(holder, hidden));
+          missing.push(...(await missingAmong(look, kind, holder, live)));
+        } catch (error) {
+          failures.push(`${kind.type} in ${holder.noun} ${holder.name}: ${messageOf(error)}`);
+        }
+      }),
+    );
+  });
+  return { orphans: orphans.sort(byTypeAndId), missing: missing.sort(byTypeAndId), notes, failures };
+}
+
+/** A look, and what it is compared with. */
+interface Comparing extends Look {
+  readonly known: Known;
+  readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+const allKinds: readonly ListedType[] = [listedApps, listedClusters, ...listedInApp, ...listedInCluster];
+
+/** Names of the types that can be asked for alone. */
+export const comparedTypes: readonly string[] = allKinds.map(({ type }) => type);
+
+/** Only attachments are told of a cluster that is not ready. */
+const isIn = ({ noun, isReady }: Scope, kind: ListedType): boolean =>
+  noun === "App"
+    ? listedInApp.includes(kind)
+    : listedInCluster.includes(kind) && (isReady || kind.type === "PostgresAttachment");
+
+const isOurs = ({ isWhole }: Scope, { createdBy, urn }: Orphan): boolean =>
+  isWhole || (createdBy !== "namesake" && (["stack", "perhaps"].includes(createdBy) || urn !== undefined));
+
+const hiddenSecrets = ({ name }: Scope, sealed: readonly Held[]): string =>
+  `The secrets of App ${name} are not compared: the state holds encrypted which of them ${sealed.map(({ urn }) => urn).join(" and ")} sets.`;
+
+const typeOf = (one: { readonly kind: ListedType } | { readonly type: string }): string =>
+  "kind" in one ? one.kind.type : one.type;
+
+const byTypeAndId = (
+  a: { readonly id: string } & ({ readonly kind: ListedType } | { readonly type: string }),
+  b: typeof a,
+): number => {
+  const [left, right] = [a, b].map((one) => `${typeOf(one)} ${one.id}`) as [string, string];
+  return left < right ? -1 : 1;
+};
+
+/** Whether the absence of its object is worth telling: it is this program's, and it did not destroy itself as it was told to. */
+function isTold({ id, isExternal, type, inputs, outputs }: Held): boolean {
+  if (id === "" || isExternal || scheduled.some((kind) => kind.type === type)) return false;
+  const { autoDestroy } = (inputs["config"] ?? {}) as { readonly autoDestroy?: unknown };
+  return !(type === "Machine" && (autoDestroy === true || outputs["state"] === "destroyed"));
+}
+
+function orphansAmong({ known, keys }: Comparing, kind: ListedType, live: readonly Found[]): Orphan[] {
+  return live.flatMap((found) => {
+    const id = kind.id.render(found.parts);
+    if (keysOf(kind.type, id).some((key) => keys.get(kind.type)?.has(key))) return [];
+    const { name, createdAt } = found;
+    const origin = provenanceIn(known.origins, kind, found);
+    const deletion = origin.createdBy === "stack" ? deletionOf(kind, found.parts) : undefined;
+    return [{ kind, id, name, createdAt, request: lookingAt(kind, found.parts), deletion, ...origin }];
+  });
+}
+
+/** What the list of a holder lacks of what the state holds in it, and another look lacks too. */
+async function missingAmong(
+  { api, known }: Comparing,
+  kind: ListedType,
+  { name: holder }: Scope,
+  live: readonly Found[],
+): Promise<Held[]> {
+  const keysIn = (list: readonly Found[]) =>
+    new Set(list.flatMap(({ parts }) => keysOf(kind.type, kind.id.render(parts))));
+  const lacks = (keys: ReadonlySet<string>, id: string) => !keysOf(kind.type, id).some((key) => keys.has(key));
+  const listed = keysIn(live);
+  const lacking = ofType(known.own, kind.type).filter(
+    (held) => isTold(held) && held.id.startsWith(`${holder}/`) && lacks(listed, held.id),
+  );
+  if (lacking.length === 0) return [];
+  const { isThere } = kind;
+  if (!isThere) {
+    const now = keysIn(await kind.list(lookAt(api), holder));
+    return lacking.filter(({ id }) => lacks(now, id));
+  }
+  const found = await Promise.all(lacking.map(({ id }) => isThere(api, kind.id.parse(id))));
+  return lacking.filter((_, i) => found[i] !== true);
+}

@@ -1,0 +1,204 @@
+// Replacements in a state whose originals are still there, and how one is undone. No I/O.
+import { isObject, type Field } from "../../api/schema.ts";
+import { MachinesError } from "../../provider/client/errors.ts";
+import { CONTEXT, contextOf, kindOf, type Resource, type Values } from "../../provider/core/resource.ts";
+import { same } from "../../provider/core/values.ts";
+import { resources as types } from "../../provider/registry.ts";
+import { heldIn, isSealed, listIn, type Held } from "../stackState.ts";
+
+/** A resource as a deployment has it, as far as it matters here. */
+export interface Entry extends Values {
+  readonly urn: string;
+  readonly id?: string;
+}
+
+/** An original that waits for its deletion, and what took its place. */
+export interface Replacement {
+  readonly resource: Resource;
+  readonly original: Held;
+  /** The original in the deployment. */
+  readonly entry: Entry;
+  readonly current: Held;
+  /** Everything else that the deployment has for the resource: what took its place, and other originals. */
+  readonly others: readonly Entry[];
+  /** Whether the original was itself given up by an undo. */
+  readonly isGivenUp: boolean;
+  /** RFC 3339 time at which the original came into the state. */
+  readonly createdAt: string | undefined;
+}
+
+/** The replacements in a deployment whose originals are still there, by its word. */
+export function replacementsIn(deployment: Values): Replacement[] {
+  const entries = listIn(deployment, "resources") as readonly Entry[];
+  return entries.flatMap((entry) => {
+    const [original, resource] = [heldIn(entry), types[heldIn(entry)?.type ?? ""]];
+    if (entry["delete"] !== true || !original || original.isExternal || original.id === "" || !resource) return [];
+    // What leaves nothing to look at later leaves nothing to keep.
+    if (resource.noImport !== undefined) return [];
+    const others = entries.filter((other) => other.urn === entry.urn && other !== entry);
+    const taking = others.find((other) => other["delete"] !== true);
+    const current = taking && heldIn(taking);
+    // The same object under two entries is one that its resource has already.
+    if (!current || (current.id === original.id && current.provider === original.provider)) return [];
+    const isGivenUp = contextOf(original.outputs).discard === true;
+    const createdAt = createdIn(entry);
+    return [{ resource, original, entry, current, others, isGivenUp, createdAt }];
+  });
+}
+
+/** When an entry came into the state, in RFC 3339. */
+export const createdIn = ({ created }: Values): string | undefined =>
+  typeof created === "string" ? created.replace(/\.\d+/, "") : undefined;
+
+/** Whether data goes with the original: it holds some, or others lie in it. */
+const isPrecious = (resource: Resource): boolean => resource.losesData !== undefined || resource === types["App"];
+
+const isReference = ({ meta }: Field): boolean => meta.format === "reference";
+
+/** How one is named so that it is no other. */
+export const whole = ({ original: { urn, id } }: Replacement): string => `${urn}#${id}`;
+
+/**
+ * Those that are asked for: by the resource's name in the program, its URN, the original's id, or the first two with the id
+ * behind a `#`. Without a name, those that hold data or in which others lie.
+ * @throws MachinesError `invalid-input` for a name that means none or several, with what there is
+ */
+export function chosen(all: readonly Replacement[], names: readonly string[]): Replacement[] {
+  const open = all.filter(({ isGivenUp }) => !isGivenUp);
+  const found =
+    names.length === 0 ? open.filter(({ resource }) => isPrecious(resource)) : names.map((name) => named(all, name));
+  const once = [...new Set(found)];
+  for (const { original } of once) {
+    const rivals = once.filter((other) => other.original.urn === original.urn);
+    if (rivals.length > 1)
+      throw new MachinesError(
+        "invalid-input",
+        `there are several originals of ${original.type} ${JSON.stringify(original.name)}, and one can be kept: name it.\n${listOf(rivals)}`,
+      );
+  }
+  return once;
+}
+
+function named(all: readonly Replacement[], name: string): Replacement {
+  const byId = all.filter(({ original: { urn, name: inProgram, id } }) =>
+    [id, `${urn}#${id}`, `${inProgram}#${id}`].includes(name),
+  );
+  const byName = all.filter(({ original, isGivenUp }) => !isGivenUp && [original.urn, original.name].includes(name));
+  const [one, ...more] = byId.length > 0 ? byId : byName;
+  if (one && more.length === 0) return one;
+  const why = one
+    ? `${name} names several originals; name one by what is shown here`
+    : `${name} names no original that waits for its deletion`;
+  throw new MachinesError(
+    "invalid-input",
+    all.length === 0 ? `${why}; the state holds none` : `${why}:\n${listOf(one ? [one, ...more] : all)}`,
+  );
+}
+
+const listOf = (all: readonly Replacement[]): string =>
+  all
+    .map((one) => {
+      const { original, current, createdAt, isGivenUp } = one;
+      const when = createdAt === undefined ? "" : `, created ${createdAt}`;
+      return `  ${whole(one)}\n    the ${original.type} ${JSON.stringify(original.name)}${when}; ${isGivenUp ? "given up before for" : "replaced by"} ${current.id}`;
+    })
+    .join("\n");
+
+/**
+ * Inputs that would replace the original at once: those that the program said otherwise when it was replaced. References are
+ * left out, because what they lead to may be about to change back too.
+ */
+export function changedBack({ resource, original, current }: Replacement): { input: string; before: string }[] {
+  const isMade = contextOf(current.inputs).autonamed === true ? resource.autoname?.property : undefined;
+  return resource.replaceOn.flatMap((input) => {
+    const field = resource.inputFields[input];
+    const [before, now] = [original.inputs[input], current.inputs[input]];
+    if (!field || isReference(field) || input === isMade || before === undefined) return [];
+    if (kindOf(field) === "computed" && now === undefined) return [];
+    if (isSealed(before) || isSealed(now)) return [];
+    return same(field, before, now)
+      ? []
+      : [{ input, before: field.meta.secret ? "the value of before" : JSON.stringify(before) }];
+  });
+}
+
+/**
+ * The resources of a deployment after undoing: each original is its resource's own again, and everything else of its URN
+ * waits for its deletion, with the user's consent written on it. What something depends on still comes before it.
+ */
+export function undone(
+  resources: readonly Entry[],
+  undoing: readonly Pick<Replacement, "entry" | "others">[],
+): Entry[] {
+  const ordered = undoing.reduce(withOriginalFirst, resources);
+  const originals = new Set(undoing.map(({ entry }) => entry));
+  const givenUp = new Set(undoing.flatMap(({ others }) => others));
+  return ordered.map((entry) =>
+    originals.has(entry) ? restored(entry) : givenUp.has(entry) ? discarded(entry) : entry,
+  );
+}
+
+/**
+ * Moves an original to its place before what replaced it, with what it needs. What depends on the resource comes after that
+ * anyway, and the replacement stays before what uses it now: the engine deletes in this order.
+ */
+function withOriginalFirst(
+  list: readonly Entry[],
+  { entry, others }: Pick<Replacement, "entry" | "others">,
+): readonly Entry[] {
+  const current = others.find((other) => other["delete"] !== true);
+  const at = current ? list.indexOf(current) : -1;
+  if (at < 0 || list.indexOf(entry) < at) return list;
+  const before = list.slice(0, at);
+  const moved = withNeeds(entry, before, list.slice(at));
+  return [...before, ...moved, ...list.slice(at).filter((other) => !moved.includes(other))];
+}
+
+/** An entry and, before it, what of the rest it needs and what is before does not have. */
+function withNeeds(entry: Entry, before: readonly Entry[], rest: readonly Entry[]): Entry[] {
+  const needed = new Set<Entry>([entry]);
+  const add = (one: Entry): void => {
+    for (const has of needsOf(one)) {
+      if (before.some(has)) continue;
+      const found = rest.find(has);
+      if (!found || needed.has(found)) continue;
+      needed.add(found);
+      add(found);
+    }
+  };
+  add(entry);
+  return rest.filter((one) => needed.has(one));
+}
+
+/** What a resource needs before it, each as a question to an entry: its provider by URN and id, everything else by URN. */
+function needsOf(entry: Entry): ((other: Entry) => boolean)[] {
+  const { provider, parent, dependencies, propertyDependencies, deletedWith, replaceWith } = entry;
+  const lists = isObject(propertyDependencies) ? Object.values(propertyDependencies) : [];
+  const urns = [parent, deletedWith, dependencies, replaceWith, lists]
+    .flat(3)
+    .filter((urn) => typeof urn === "string" && urn !== "");
+  const from =
+    typeof provider === "string" && provider !== ""
+      ? [(other: Entry) => `${other.urn}::${other.id ?? ""}` === provider]
+      : [];
+  return [...from, ...urns.map((urn) => (other: Entry) => other.urn === urn)];
+}
+
+/** As the resource's own: nothing is to replace or to delete it any more. */
+function restored({ delete: _, taint: __, pendingReplacement: ___, ...entry }: Entry): Entry {
+  return withContext(entry, ({ discard: ____, ...context }) => context);
+}
+
+/** As what the next run deletes. The engine would not delete what is protected, which was meant for the data. */
+function discarded({ protect: _, ...entry }: Entry): Entry {
+  return { ...withContext(entry, (context) => ({ ...context, discard: true })), delete: true };
+}
+
+function withContext(entry: Entry, change: (context: Values) => Values): Entry {
+  const next = (values: unknown): Values => {
+    const { [CONTEXT]: _, ...rest } = isObject(values) ? values : {};
+    const context = change({ ...contextOf(isObject(values) ? values : {}) });
+    return Object.keys(context).length > 0 ? { ...rest, [CONTEXT]: context } : rest;
+  };
+  return { ...entry, inputs: next(entry["inputs"]), outputs: next(entry["outputs"]) };
+}

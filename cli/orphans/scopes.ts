@@ -1,0 +1,169 @@
+// The Apps and clusters to look into: those the state holds or names, and those that are asked for.
+import { orUndefined, ignoreIfDeleted } from "../../provider/client/existence.ts";
+import type { Api } from "../../provider/client/api.ts";
+import { isLeaving } from "../../provider/postgres/clusters.ts";
+import { everyApp } from "../../provider/client/pages.ts";
+import { ApiError, MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { bareId } from "../../api/names.ts";
+import { resources } from "../../provider/registry.ts";
+import { listedApps, listedClusters, type Found, type ListedType } from "./listing.ts";
+import { plainText, type Held } from "../stackState.ts";
+
+/** What to compare. */
+export interface Wanted {
+  /** Apps that the state may not hold. */
+  readonly apps: readonly string[];
+  /** Whether all Apps and clusters of the organization. */
+  readonly isAll: boolean;
+  /** Whether snapshots of volumes and backups of clusters, too. */
+  readonly hasSnapshots: boolean;
+  /** Types to compare; all when empty. */
+  readonly only: readonly string[];
+}
+
+/** An App or a cluster to look into. */
+export interface Scope {
+  readonly noun: "App" | "cluster";
+  readonly name: string;
+  /** Whether everything in it is compared; otherwise only what was made for this stack. */
+  readonly isWhole: boolean;
+  /** Whether there can be more in it than attachments. */
+  readonly isReady: boolean;
+}
+
+/** Apps and clusters that are looked into at a time. */
+const atATime = 4;
+
+/** What the look begins with. */
+export interface Seen {
+  readonly holders: readonly Scope[];
+  /** Names of Apps and ids of clusters that are proved to be gone. */
+  readonly gone: readonly string[];
+  /** Apps and clusters that may be orphans themselves. */
+  readonly roots: readonly (readonly [ListedType, readonly Found[]])[];
+}
+
+/**
+ * The Apps and clusters to look into. Those that are refused are told to `failures`.
+ * @throws MachinesError `missing-apps` when everything the state holds looks gone
+ */
+export async function scopesOf(api: Api, own: readonly Held[], wanted: Wanted, failures: string[]): Promise<Seen> {
+  const [apps, clusters] = await Promise.all([appsOf(api, own, wanted, failures), clustersOf(api, own, wanted)]);
+  return {
+    holders: [...apps.holders, ...clusters.holders],
+    gone: [...apps.gone, ...clusters.gone],
+    roots: [
+      [listedApps, apps.roots],
+      [listedClusters, clusters.roots],
+    ],
+  };
+}
+
+/** The resources of a type. */
+export const ofType = (all: readonly Held[], type: string): readonly Held[] => all.filter((held) => held.type === type);
+
+/** The App a resource lies in, as far as its id or its inputs tell. */
+function appOf({ type, id, inputs }: Held): string | undefined {
+  const resource = resources[type];
+  if (resource?.within.kind !== "app" || type === "App") return undefined;
+  const named = id === "" ? inputs["app"] : id.split("/")[0];
+  return typeof named === "string" ? bareId(named) : undefined;
+}
+
+/** Apps and clusters in which resources lie, as `App shop`: what must not be lost with them. */
+export function usedBy(all: readonly Held[]): ReadonlySet<string> {
+  const apps = all.flatMap((held) => [appOf(held) ?? [], held.type === "PostgresAttachment" ? attachedTo(held) : []]);
+  const clusters = all.flatMap((held) => clusterOf(held) ?? []);
+  return new Set([...apps.flat().map((app) => `App ${app}`), ...clusters.map((id) => `PostgresCluster ${id}`)]);
+}
+
+/** The App that an attachment gives its cluster to. */
+function attachedTo({ id, inputs }: Held): readonly string[] {
+  const named = id === "" ? inputs["app"] : id.split("/")[1];
+  return typeof named === "string" ? [bareId(named)] : [];
+}
+
+/** The cluster a resource lies in, as far as its id or its inputs tell. */
+function clusterOf({ type, id, inputs }: Held): string | undefined {
+  if (resources[type]?.within.kind !== "cluster" || type === "PostgresCluster") return undefined;
+  const named = id === "" ? inputs["cluster"] : id.split("/")[0];
+  return typeof named === "string" ? bareId(named) : undefined;
+}
+
+async function appsOf(api: Api, own: readonly Held[], wanted: Wanted, failures: string[]) {
+  const listed = wanted.isAll ? await everyApp(api, { orgSlug: api.config.organization }) : [];
+  // ASSUMED: an App with a role is one the platform made for itself, below a cluster for instance.
+  const all = listed.filter(({ appRole }) => !appRole).map(({ name }) => name);
+  const made = ofType(own, "App").filter(({ isExternal, id }) => id !== "" && !isExternal);
+  const begun = ofType(own, "App").flatMap(({ id, inputs }) => (id === "" ? (plainText(inputs["name"]) ?? []) : []));
+  const whole = new Set([...made.map(({ id }) => id), ...begun, ...wanted.apps, ...all]);
+  const needed = new Set([
+    ...made.map(({ id }) => id),
+    ...own.flatMap((held) => (held.id === "" ? [] : (appOf(held) ?? []))),
+  ]);
+  const named = new Set([...whole, ...own.flatMap((held) => appOf(held) ?? [])]);
+  const [holders, gone]: [Scope[], string[]] = [[], []];
+  await fourAtATime([...named], async (name) => {
+    const ask = () => api.apps.get({ appName: name });
+    try {
+      const live = needed.has(name) ? await ignoreIfDeleted(api, { kind: "app", name }, ask) : await orUndefined(ask);
+      if (live) holders.push({ noun: "App", name, isWhole: whole.has(name), isReady: true });
+      else if (needed.has(name)) gone.push(name);
+      else if (wanted.apps.includes(name)) failures.push(`there is no App ${name} at ${api.config.endpoint}`);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      failures.push(messageOf(error));
+    }
+  });
+  return {
+    holders,
+    gone,
+    roots: holders.filter(({ isWhole }) => isWhole).map(({ name }) => ({ parts: { name } })),
+  };
+}
+
+async function clustersOf(api: Api, own: readonly Held[], wanted: Wanted) {
+  const begun = ofType(own, "PostgresCluster").filter(({ id }) => id === "");
+  const asks = wanted.isAll || begun.length > 0;
+  const listed = asks ? (await api.postgres.list({ orgSlug: api.config.organization })).data : [];
+  const roots = listed.filter(
+    ({ name, status }) => !isLeaving(status) && (wanted.isAll || begun.some(({ inputs }) => inputs["name"] === name)),
+  );
+  const made = new Set(
+    ofType(own, "PostgresCluster").flatMap(({ isExternal, id }) => (id === "" || isExternal ? [] : [id])),
+  );
+  const [holders, gone]: [Scope[], string[]] = [[], []];
+  await fourAtATime([...new Set([...made, ...roots.map(({ id }) => id)])], async (name) => {
+    const ask = async () => (await api.postgres.get({ postgresClusterId: name })).data;
+    const live = made.has(name) ? await ignoreIfDeleted(api, { kind: "cluster", name }, ask) : await orUndefined(ask);
+    if (live && !isLeaving(live.status))
+      holders.push({ noun: "cluster", name, isWhole: true, isReady: live.status === "ready" });
+    else if (made.has(name)) gone.push(name);
+  });
+  return {
+    holders,
+    gone,
+    roots: roots.map(({ id, name, createdAt }) => ({ parts: { clusterId: id }, name, createdAt })),
+  };
+}
+
+/** @throws MachinesError `invalid-input` when the state names nothing to look into, and nothing is asked for */
+export function requireSomething(own: readonly Held[], wanted: Wanted, what: string): void {
+  const isSomething = own.some(
+    (held) => held.type === "App" || held.type === "PostgresCluster" || appOf(held) !== undefined,
+  );
+  if (!isSomething && !wanted.isAll && wanted.apps.length === 0)
+    throw new MachinesError(
+      "invalid-input",
+      `${what} holds no App and no cluster, so that there is nothing to look into: name an App with --app, or look at the whole organization with --all-apps`,
+    );
+}
+
+/** Does something to all, a few at a time. */
+export async function fourAtATime<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const queue = [...items];
+  const worker = async () => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) await work(next);
+  };
+  await Promise.all(Array.from({ length: atATime }, worker));
+}

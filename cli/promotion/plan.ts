@@ -1,0 +1,82 @@
+// What a preview would do, and what of that a promotion never does.
+import type * as automation from "@pulumi/pulumi/automation/index.js";
+import { addressCost, clusterCost, machineCost, volumeCost } from "../../policy/cost.ts";
+import { prices } from "../../policy/prices.ts";
+import { resourceName } from "../../policy/core/validate.ts";
+
+/** A step of a preview. */
+export interface Step {
+  readonly op: string;
+  /** Type of ours, `Machine`; of others as the engine has it. */
+  readonly type: string;
+  readonly name: string;
+  readonly before: Inputs | undefined;
+  readonly after: Inputs | undefined;
+}
+
+type Inputs = Readonly<Record<string, unknown>>;
+
+/** The steps of our resources and of others, from the events of a preview. */
+export function stepsOf(events: readonly automation.EngineEvent[]): Step[] {
+  return events.flatMap(({ resourcePreEvent }) => {
+    const step = resourcePreEvent?.metadata;
+    if (step === undefined || step.type.startsWith("pulumi:")) return [];
+    return [
+      {
+        op: step.op,
+        type: resourceName(step.type) ?? step.type,
+        name: step.urn.slice(step.urn.lastIndexOf("::") + 2),
+        before: step.old?.inputs as Inputs | undefined,
+        after: step.new?.inputs as Inputs | undefined,
+      },
+    ];
+  });
+}
+
+const holdsData = new Set(["App", "Volume", "PostgresCluster", "PostgresDatabase"]);
+const destroys = new Set([
+  ...["delete", "delete-replaced", "replace", "create-replacement", "import-replacement"],
+  ...["discard", "discard-replaced"],
+]);
+
+/** Steps that would take what holds data away: a promotion has none of these. */
+export const destructive = (steps: readonly Step[]): Step[] => {
+  const found = steps.filter(({ op, type }) => destroys.has(op) && holdsData.has(type));
+  return found.filter(({ type, name }, at) => found.findIndex((one) => one.type === type && one.name === name) === at);
+};
+
+/** Whether a Machine would run an image; so it may be where inputs of Machines are secret, which a preview does not tell. */
+export const usesImage = (steps: readonly Step[], image: string): boolean =>
+  steps.some(({ type, after }) => {
+    const told = type === "Machine" ? JSON.stringify(after ?? {}) : "";
+    return told.includes(JSON.stringify(image)) || told.includes("[secret]");
+  });
+
+/** Steps whose resource is part of the stack before, and after; those of a replacement are counted by one of them. */
+const counted = {
+  before: new Set(["same", "update", "delete", "replace"]),
+  after: new Set(["same", "update", "create", "import", "replace"]),
+};
+
+/** What the stack costs a month, by the estimate of the policy `budget`, before and after. */
+export function costsOf(steps: readonly Step[]): {
+  readonly before: number;
+  readonly after: number;
+  readonly currency: string;
+} {
+  const sum = (side: "before" | "after"): number =>
+    steps.filter(({ op }) => counted[side].has(op)).reduce((total, step) => total + costOf(step.type, step[side]), 0);
+  return { before: sum("before"), after: sum("after"), currency: prices.currency };
+}
+
+function costOf(type: string, inputs: Inputs | undefined): number {
+  if (inputs === undefined) return 0;
+  const cost = {
+    Machine: () => machineCost(inputs as never, prices),
+    Volume: () => volumeCost(inputs as never, prices),
+    IpAssignment: () => addressCost(inputs as never, prices),
+    PostgresCluster: () => clusterCost(inputs, prices),
+  }[type];
+  const found = cost?.() ?? 0;
+  return Number.isFinite(found) ? found : 0; // what is unknown yet counts nothing
+}

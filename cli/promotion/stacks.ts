@@ -1,0 +1,239 @@
+// The stacks of a project, by Pulumi's Automation API, and the releases they run and are pinned to.
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import type * as automation from "@pulumi/pulumi/automation/index.js";
+import { z } from "zod";
+import { MachinesError, messageOf } from "../../provider/client/errors.ts";
+import { bareId } from "../../api/names.ts";
+import { pulumi } from "../pulumi.ts";
+
+/** A stack, as the Automation API has it. */
+export type Stack = automation.Stack;
+
+const record = z.looseObject({
+  image: z.string(),
+  digest: z.string().regex(/^sha256:[0-9a-f]{64}$/),
+  settings: z.record(z.string(), z.string()),
+  hash: z.string(),
+  stack: z.string(),
+  machines: z.array(z.string()).min(1),
+  promotedBy: z.string().optional(),
+  promotedAt: z.string().optional(),
+  pending: z.boolean().optional(),
+  goingBack: z.boolean().optional(),
+});
+
+/** What a stack runs, as `runBy()` of a Release tells it. */
+export type ReleaseRecord = z.infer<typeof record>;
+
+/** How many releases a stack remembers, the one it is pinned to included. */
+const remembered = 10;
+
+/** A project. */
+export interface Project {
+  readonly name: string;
+  /** Its stacks by name, with when each was last deployed, in RFC 3339. */
+  readonly stacks: () => Promise<ReadonlyMap<string, string | undefined>>;
+  /** @throws MachinesError where there is no such stack */
+  readonly stack: (name: string) => Promise<Stack>;
+  /** The same; undefined where there is none. */
+  readonly find: (name: string) => Promise<Stack | undefined>;
+  /** Makes a stack that is not there yet. */
+  readonly newStack: (name: string, options?: { readonly secretsProvider?: string | undefined }) => Promise<Stack>;
+}
+
+/** The project in this folder. Stacks are looked at and changed without being selected. @throws MachinesError where there is none */
+export async function openProject(): Promise<Project> {
+  const folder = process.cwd();
+  if (!["Pulumi.yaml", "Pulumi.yml", "Pulumi.json"].some((name) => existsSync(join(folder, name))))
+    throw new MachinesError("invalid-input", `there is no Pulumi project in ${folder}: start this beside Pulumi.yaml`);
+  // Loaded when it is needed: it takes as long as everything else together.
+  const automation = await import("@pulumi/pulumi/automation/index.js");
+  const workspace = await automation.LocalWorkspace.create({ workDir: folder });
+  // The API selects the stack it works with, and would leave it so: the user's next `pulumi up` would go there. Its outputs
+  // tell as well whether it is there.
+  workspace.selectStack = async (name) => void (await pulumi(["stack", "output"], name));
+  const { name } = await workspace.projectSettings();
+  const stacks = async (): Promise<ReadonlyMap<string, string | undefined>> =>
+    new Map((await workspace.listStacks()).map((found) => [found.name, found.lastUpdate]));
+  const find = async (wanted: string): Promise<Stack | undefined> => {
+    try {
+      return await automation.Stack.select(wanted, workspace);
+    } catch (error) {
+      if (/no stack named/.test(messageOf(error))) return undefined;
+      throw error;
+    }
+  };
+  const stack = async (wanted: string): Promise<Stack> => {
+    const found = await find(wanted);
+    if (found !== undefined) return found;
+    const others = [...(await stacks()).keys()].join(", ") || "none yet";
+    throw new MachinesError("invalid-input", `there is no stack ${wanted}; the project ${name} has ${others}`);
+  };
+  return {
+    name,
+    stacks,
+    stack,
+    find,
+    async newStack(stackName, { secretsProvider } = {}) {
+      const provider = secretsProvider === undefined ? [] : ["--secrets-provider", secretsProvider];
+      await pulumi(["stack", "init", stackName, "--no-select", ...provider], undefined);
+      return stack(stackName);
+    },
+  };
+}
+
+/** The file of a stack's configuration; undefined where there is none. */
+export async function fileOf(stack: Stack): Promise<string | undefined> {
+  const { workspace } = stack;
+  type Settings = automation.ProjectSettings & { readonly stackConfigDir?: string };
+  const { stackConfigDir = "." }: Settings = await workspace.projectSettings();
+  const files = ["yaml", "yml", "json"].map((ending) =>
+    join(workspace.workDir, stackConfigDir, `Pulumi.${bareId(stack.name)}.${ending}`),
+  );
+  return files.find((file) => existsSync(file));
+}
+
+/** Sets a stack's configuration by its whole key, in its file or in another one. */
+export async function setConfig(
+  stack: Stack,
+  key: string,
+  { value, isSecret = false, file }: { readonly value: string; readonly isSecret?: boolean; readonly file?: string },
+): Promise<void> {
+  const where = file === undefined ? [] : ["--config-file", file];
+  await pulumi(["config", "set", key, isSecret ? "--secret" : "--plaintext", ...where], stack.name, value);
+}
+
+/** Outputs of a stack, secrets in them masked. */
+export const outputsOf = async (stack: Stack): Promise<Readonly<Record<string, unknown>>> =>
+  JSON.parse(await pulumi(["stack", "output", "--json"], stack.name)) as Record<string, unknown>;
+
+/** What a stack tells that it runs; undefined where it was never deployed, or tells nothing. */
+export async function runsNow(stack: Stack): Promise<ReleaseRecord | undefined> {
+  const { release } = await outputsOf(stack);
+  if (release === undefined) return undefined;
+  // It would be written into the configuration of the next stack, in the clear.
+  if (JSON.stringify(release).includes("[secret]"))
+    throw new MachinesError(
+      "refused",
+      `the release of stack ${stack.name} holds a secret: secrets do not travel, set them in each stack with AppSecrets`,
+    );
+  const parsed = record.safeParse(release);
+  if (!parsed.success)
+    throw new MachinesError(
+      "invalid-input",
+      `the output release of stack ${stack.name} is not what runBy() of a Release answers: ${parsed.error.issues[0]?.path.join(".") ?? ""} ${parsed.error.issues[0]?.message ?? ""}`,
+    );
+  return parsed.data;
+}
+
+/** A stack's configuration by its whole keys; secrets have no value here. */
+export type StackConfig = Readonly<Record<string, { readonly value?: string; readonly secret?: boolean }>>;
+
+/** The configuration of a stack. */
+export const configOf = async (stack: Stack): Promise<StackConfig> =>
+  JSON.parse(await pulumi(["config", "--json"], stack.name)) as StackConfig;
+
+/** Key of the configuration with the releases a stack was pinned to, the one it is pinned to first. */
+const releasesKey = async ({ workspace }: Stack): Promise<string> =>
+  `${(await workspace.projectSettings()).name}:releases`;
+
+async function pinnedTo(stack: Stack): Promise<ReleaseRecord[]> {
+  const text = (await configOf(stack))[await releasesKey(stack)]?.value;
+  if (text === undefined) return [];
+  try {
+    return z.array(record).parse(JSON.parse(text));
+  } catch {
+    throw new MachinesError(
+      "configuration",
+      `the configuration releases of stack ${stack.name} cannot be read: take Pulumi.${bareId(stack.name)}.yaml as it was before`,
+    );
+  }
+}
+
+/** Where a stack stands. */
+export interface Standing {
+  /** What it runs, as its last update that ended well told. */
+  readonly current: ReleaseRecord | undefined;
+  /** What its configuration pins it to. */
+  readonly pinned: ReleaseRecord | undefined;
+  /** What it ran until now, the newest first, what it runs included. */
+  readonly history: readonly ReleaseRecord[];
+  /** Whether a promotion or a way back was begun and not carried through, here or on another computer. */
+  readonly isUnderWay: boolean;
+}
+
+/** Tag that makes a stack an environment: one for a while. */
+export const environmentTag = "pulumi-machines:environment";
+
+/** Tag of a stack while a promotion or a way back is under way: it tells computers whose files know nothing of it. */
+const underWay = "pulumi-machines:promotion";
+
+/** Where a stack stands, by what it tells, its configuration and its tags, which are asked for where they are not given. */
+export async function standingOf(stack: Stack, given?: Tags): Promise<Standing> {
+  const [current, releases, tags] = await Promise.all([runsNow(stack), pinnedTo(stack), given ?? tagsOf(stack)]);
+  const [pinned] = releases;
+  const done = releases.filter(({ pending, goingBack }) => !pending && !goingBack);
+  const at = done.findIndex((one) => isSame(one, current));
+  // The file may be older than what runs: that was promoted elsewhere, and has not come here yet.
+  const history = current !== undefined && at < 0 ? [current, ...done] : done.slice(Math.max(at, 0));
+  const isUnderWay = pinned?.pending === true || pinned?.goingBack === true || tags[underWay] !== undefined;
+  return { current, pinned, history, isUnderWay };
+}
+
+/** Pins a stack to the first of these releases, and has it remember the others. */
+export const pin = async (stack: Stack, releases: readonly ReleaseRecord[]): Promise<void> =>
+  setConfig(stack, await releasesKey(stack), { value: JSON.stringify(releases.slice(0, remembered)) });
+
+/**
+ * Calls back with a file of the stack's configuration as if it were pinned to a release. The stack is left as it is, also when
+ * this is killed in the middle.
+ */
+export async function asIfPinned<T>(
+  stack: Stack,
+  release: ReleaseRecord,
+  work: (configFile: string) => Promise<T>,
+): Promise<T> {
+  const own = await fileOf(stack);
+  const folder = mkdtempSync(join(tmpdir(), "pulumi-machines-promote-"));
+  try {
+    const file = join(folder, own === undefined ? "Pulumi.yaml" : basename(own));
+    if (own !== undefined) copyFileSync(own, file);
+    await setConfig(stack, await releasesKey(stack), { value: JSON.stringify([release]), file });
+    return await work(file);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Notes in the backend that a stack is under way to a release. */
+export const begin = async (stack: Stack, { digest }: ReleaseRecord): Promise<void> =>
+  void (await pulumi(["stack", "tag", "set", underWay, digest], stack.name));
+
+/** Notes that it is under way no longer. */
+export const end = async (stack: Stack): Promise<void> =>
+  void (await pulumi(["stack", "tag", "rm", underWay], stack.name));
+
+/** Tags of a stack, which the backend keeps: whoever works on the stack sees the same. */
+export type Tags = Readonly<Record<string, string>>;
+
+/** The tags of a stack. */
+export const tagsOf = async (stack: Stack): Promise<Tags> =>
+  JSON.parse(await pulumi(["stack", "tag", "ls", "--json"], stack.name)) as Tags;
+
+/** Whether two releases are the same image with the same configuration. */
+export const isSame = (a: ReleaseRecord | undefined, b: ReleaseRecord | undefined): boolean =>
+  a !== undefined && b !== undefined && a.digest === b.digest && a.hash === b.hash;
+
+/** Why an operation on a stack failed, in short: the CLI has told all of it by then. */
+export function reasonOf(error: unknown, { name }: Stack): string {
+  const text = messageOf(error);
+  if (text.includes("the stack is currently locked"))
+    return `${name} is locked by another run, or by one that was killed. When none is running, \`pulumi cancel --stack ${name}\` unlocks it.`;
+  const errors = text.split("\n").filter((line) => line.includes("error: ") && !/ failed\s*$/.test(line));
+  return errors.at(-1)?.trim() ?? "see above";
+}
+
+/** Has the CLI tell what it does as it goes. */
+export const telling = (out: (text: string) => void) => ({ onOutput: out, onError: out, color: "never" }) as const;

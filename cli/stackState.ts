@@ -1,0 +1,172 @@
+// What `pulumi stack export` says a stack holds: its resources of ours, those whose creation was interrupted, its providers.
+// Secrets stay sealed.
+import { isObject } from "../api/schema.ts";
+import { MachinesError } from "../provider/client/errors.ts";
+import { dynamicOwnerOf, ownerOf } from "../provider/core/owner.ts";
+import { contextOf, type Values } from "../provider/core/resource.ts";
+
+/** A resource of ours in a state. */
+export interface Held {
+  readonly urn: string;
+  /** Its name in the program. */
+  readonly name: string;
+  /** Name of the resource type: `Machine`. */
+  readonly type: string;
+  /** Empty while it is pending. */
+  readonly id: string;
+  /** Whether its creation had begun and the engine never heard how it ended. */
+  readonly isPending: boolean;
+  /** Whether the program only reads it (`get`). */
+  readonly isExternal: boolean;
+  readonly inputs: Values;
+  readonly outputs: Values;
+  /** URN of the resource or component around it; undefined where that is the stack itself. */
+  readonly parent: string | undefined;
+  /** URN of the provider that a program made for it; undefined with the default one, and for dynamic resources. */
+  readonly provider: string | undefined;
+}
+
+/** A provider that a program made. */
+export interface ProviderHeld {
+  readonly urn: string;
+  readonly name: string;
+  readonly inputs: Values;
+}
+
+/** A stack as its export tells it. */
+export interface StackState {
+  /** Names of stack and project; undefined where the state is empty. */
+  readonly stack: string | undefined;
+  readonly project: string | undefined;
+  readonly resources: readonly Held[];
+  readonly providers: readonly ProviderHeld[];
+  /** Whether all resources of ours are dynamic ones: these cannot be imported. */
+  readonly isDynamic: boolean;
+}
+
+const signature = "4dabf18193072939515e22adb298388d";
+
+/** Whether a value of an export is a secret, which only the stack's own key opens. */
+export const isSealed = (value: unknown): boolean => isObject(value) && Object.hasOwn(value, signature);
+
+/** What an input says in the clear. */
+export const plainText = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+
+/** What an input says, also where it is a secret of an export made with `--show-secrets`. Never print it. */
+export function openText(value: unknown): string | undefined {
+  if (!isSealed(value)) return plainText(value);
+  const { plaintext } = value as Values;
+  return typeof plaintext === "string" ? plainText(JSON.parse(plaintext)) : undefined;
+}
+
+const nameIn = (urn: string): string => urn.split("::").slice(3).join("::");
+
+/**
+ * Reads an export.
+ * @param source where the text came from, for messages
+ * @throws MachinesError `invalid-input` for anything else
+ */
+export function readState(text: string, source: string): StackState {
+  const deployment = deploymentIn(text, source);
+  const resources = listIn(deployment, "resources");
+  const pending = listIn(deployment, "pending_operations").filter(({ type }) => type === "creating");
+  const held = [
+    ...resources.flatMap((found) => heldIn(found) ?? []),
+    ...pending.flatMap(({ resource }) => (isObject(resource) ? (heldIn(resource, true) ?? []) : [])),
+  ];
+  const [, , stack, project] = /^(urn:pulumi:)([^:]*)::([^:]*)::/.exec(firstUrn(resources, held)) ?? [];
+  return {
+    stack,
+    project,
+    resources: held,
+    providers: resources.flatMap(({ type, urn, inputs }) =>
+      type === "pulumi:providers:machines" && typeof urn === "string" && !isDefaultProvider(urn)
+        ? [{ urn, name: nameIn(urn), inputs: isObject(inputs) ? inputs : {} }]
+        : [],
+    ),
+    isDynamic: held.length > 0 && held.every(({ urn }) => isDynamic(urn)),
+  };
+}
+
+const firstUrn = (resources: readonly Values[], held: readonly Held[]): string =>
+  plainText(resources[0]?.["urn"]) ?? held[0]?.urn ?? "";
+
+/** The deployment in an export. @throws MachinesError `invalid-input` for any other text */
+export function deploymentIn(text: string, source: string): Values {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    // Said below: what a parser says quotes the text.
+  }
+  const deployment = isObject(json) ? json["deployment"] : undefined;
+  if (!isObject(deployment))
+    throw new MachinesError(
+      "invalid-input",
+      `${source} is no export of a stack; \`pulumi stack export --file state.json\` writes one`,
+    );
+  return deployment;
+}
+
+/** A list of a deployment. */
+export const listIn = (deployment: Values, key: string): readonly Values[] => {
+  const list = deployment[key];
+  return Array.isArray(list) ? list.filter(isObject) : [];
+};
+
+const isDynamic = (urn: string): boolean => tokenIn(urn).startsWith("pulumi-nodejs:dynamic/");
+
+function tokenIn(urn: string): string {
+  const types = urn.split("::")[2] ?? "";
+  return types.slice(types.lastIndexOf("$") + 1);
+}
+
+const isDefaultProvider = (urn: string): boolean => /^default(_|$)/.test(nameIn(urn));
+
+/** A resource of a deployment; undefined where it is none of ours. */
+export function heldIn(found: Values, isPending = false): Held | undefined {
+  const { urn, id, inputs, outputs, parent, provider, external } = found;
+  if (typeof urn !== "string") return undefined;
+  const type = /^(?:pulumi-nodejs:dynamic\/machines:|machines:index:)(\w+)$/.exec(tokenIn(urn))?.[1];
+  if (type === undefined) return undefined;
+  const from = (plainText(provider) ?? "").replace(/::[^:]*$/, "");
+  return {
+    urn,
+    name: nameIn(urn),
+    type,
+    id: isPending || typeof id !== "string" ? "" : id,
+    isPending,
+    isExternal: external === true,
+    inputs: isObject(inputs) ? inputs : {},
+    outputs: isObject(outputs) ? outputs : {},
+    parent: typeof parent === "string" && !parent.includes("::pulumi:pulumi:Stack::") ? parent : undefined,
+    provider: from === "" || isDynamic(urn) || isDefaultProvider(from) ? undefined : from,
+  };
+}
+
+/** Resources by the owners that what was made for them may carry: of both bindings, for a stack may have changed over. */
+export function byOwner(resources: readonly Held[]): ReadonlyMap<string, readonly Held[]> {
+  const found = new Map<string, Held[]>();
+  for (const held of resources)
+    for (const owner of ownersOf(held)) found.set(owner, [...(found.get(owner) ?? []), held]);
+  return found;
+}
+
+/** The ids that the state of resources has: what was made for it carries one of them, where it can carry a tag. */
+export const idsOfState = (resources: readonly Held[]): ReadonlySet<string> =>
+  new Set(
+    resources.flatMap(({ inputs, outputs }) =>
+      [inputs, outputs].map((values) => contextOf(values).stack).filter((id) => typeof id === "string"),
+    ),
+  );
+
+function ownersOf({ urn, type, name, parent = "", inputs, outputs }: Held): ReadonlySet<string> {
+  const [root = "", project = ""] = urn.split("::");
+  const stack = root.slice("urn:pulumi:".length);
+  const noted = [inputs, outputs].map((values) => contextOf(values).owner);
+  return new Set([
+    ownerOf(urn),
+    dynamicOwnerOf({ project, stack, type, parent, name }),
+    ...noted.filter((owner) => typeof owner === "string"),
+  ]);
+}

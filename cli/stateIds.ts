@@ -1,0 +1,48 @@
+// What the resources of a state hold: the objects that are no orphans.
+import { isObject } from "../api/schema.ts";
+import { bareId } from "../api/names.ts";
+import { isSealed, type Held } from "./stackState.ts";
+
+/** What an id stands for: the id itself, of a pair of addresses both. */
+export function keysOf(type: string, id: string): readonly string[] {
+  if (type !== "IpAssignment") return [id];
+  const [app = "", ips = ""] = id.split("/");
+  return ips.split(",").map((ip) => `${app}/${ip.toLowerCase()}`);
+}
+
+/** Everything that resources hold, by type. */
+export function heldKeys(all: readonly Held[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const keys = new Map<string, Set<string>>();
+  const add = (type: string, key: string): void => {
+    keys.set(type, (keys.get(type) ?? new Set()).add(key));
+  };
+  for (const { type, id } of all) {
+    if (id === "") continue;
+    for (const key of keysOf(type, id)) add(type, key);
+    if (type === "AcmeCertificate" || type === "CustomCertificate") add("Hostname", id);
+  }
+  for (const key of secretsHeld(all).names) add("Secret", key);
+  return keys;
+}
+
+/** Secrets that are held by other resources than a Secret: `app/name`, and those whose names the export does not tell. */
+export function secretsHeld(
+  all: readonly Held[],
+  app?: string,
+): { readonly names: readonly string[]; readonly sealed: readonly Held[] } {
+  const names: string[] = [];
+  const sealed: Held[] = [];
+  for (const held of all) {
+    const { type, id, inputs } = held;
+    const [first = "", second = first] = id.split("/");
+    const of = type === "PostgresAttachment" ? second : first;
+    if (id === "" || (app !== undefined && bareId(of) !== app)) continue;
+    const { values, secretName } = inputs;
+    if (type === "AppSecrets" && isObject(values) && !isSealed(values))
+      names.push(...Object.keys(values).map((name) => `${of}/${name}`));
+    else if (type === "AppSecrets") sealed.push(held);
+    if (type === "PostgresAttachment" && typeof secretName === "string") names.push(`${of}/${secretName}`);
+    else if (type === "PostgresAttachment" && isSealed(secretName)) sealed.push(held);
+  }
+  return { names, sealed };
+}

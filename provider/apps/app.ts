@@ -1,0 +1,206 @@
+// Apps (docs/interface.md#apps).
+import { z } from "zod";
+import { optional, required } from "../../api/schema.ts";
+import { appName } from "../../api/names.ts";
+import type { AnswerOf, Api } from "../client/api.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { createExactlyOnce } from "../core/exactlyOnce.ts";
+import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
+import { PartialStateError } from "../core/partialState.ts";
+import { pathId } from "../core/ids.ts";
+import { behaviour, computed, defineResource, type RunInfo } from "../core/resource.ts";
+
+const inputs = z.object({
+  name: computed(appName).describe(
+    "Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App.",
+  ),
+  organization: computed(z.string()).describe(
+    "Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App.",
+  ),
+  network: computed(z.string()).describe(
+    "IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App.",
+  ),
+  forceDestroy: behaviour(z.boolean().default(false)).describe(
+    "Lets the deletion of the App take along Machines and volumes it still holds.",
+  ),
+});
+
+const outputs = z.object({
+  name: required(z.string(), "Name of the App."),
+  organization: optional(z.string(), "Slug of the organization that owns the App."),
+  network: optional(z.string(), "IPv6 private network the App is on."),
+  appId: optional(z.string(), "Opaque identifier within the platform."),
+});
+
+/** Milliseconds in which the deletion of an App's Machines and volumes has begun, when it is part of the same run. */
+const othersBeginWithin = 2000;
+const visibleWithin = 60_000;
+const longestPause = 1000;
+
+const toLive = (live: AnswerOf<"apps", "get">, organization: string | undefined) => ({
+  name: live.name,
+  // An organization never changes, and "personal" may be answered under its real slug: what was asked for stays.
+  organization: organization ?? live.organization?.slug,
+  network: live.network || undefined,
+  appId: live.id,
+});
+
+export const app = defineResource({
+  name: "App",
+  summary: "A named group of Machines, volumes, addresses, certificates and secrets.",
+  inputs,
+  outputs,
+  id: pathId("name"),
+  within: { kind: "app", part: "name" },
+  namedAs: "app",
+  replaceOn: ["name", "organization", "network"],
+  uniqueBy: ["name"],
+  autoname: { property: "name", maxLength: 62, separator: "-", random: true },
+  previewChecks: [{ needs: ["name"], ask: ({ name }, api) => nameProblem(api, name) }],
+  refuseToReplace: ({ name }, { forceDestroy }, api) =>
+    forceDestroy === true ? Promise.resolve(undefined) : volumesProblem(api, name),
+
+  async create({ inputs: { name, organization, network }, owner, ...call }) {
+    const { api, progress } = call;
+    const appName = name ?? "";
+    const orgSlug = organization ?? api.config.organization;
+    await createExactlyOnce(call, {
+      what: `App ${appName}`,
+      owner,
+      place: `Apps of organization ${orgSlug}`,
+      name: appName,
+      unique: true,
+      list: () => visible(api, appName),
+      keyOf: (found) => found.name,
+      send: async () => {
+        await api.apps.create({ body: { name: appName, orgSlug, network } });
+        return { name: appName };
+      },
+      pick: ([found]) => found,
+    });
+    const say = everyTenSeconds(api.clock, progress);
+    const pause = growingPause(50, longestPause);
+    const until = Math.min(api.deadline.at, api.clock.now() + visibleWithin);
+    for (;;) {
+      try {
+        return toLive(await api.apps.get({ appName }), organization);
+      } catch (error) {
+        // A new App may answer 404 and even 401 for a moment.
+        const late = isNotFound(error) || (error instanceof ApiError && error.status === 401);
+        if (!late || api.clock.now() >= until)
+          throw new PartialStateError({ name: appName, organization, network }, error);
+        say(`waiting for App ${appName} to show`);
+        await api.clock.sleep(pause(), api.deadline.signal).catch((cancelled: unknown) => {
+          throw new PartialStateError({ name: appName, organization, network }, cancelled);
+        });
+      }
+    }
+  },
+
+  async read({ id, state, api }) {
+    return toLive(await api.apps.get({ appName: id.name }), state?.organization);
+  },
+
+  // Every input but the behaviour ones replaces: there is nothing to send.
+  async update({ id, old, api }) {
+    return toLive(await api.apps.get({ appName: id.name }), old.organization);
+  },
+
+  async delete({ id, state, api, run, progress }) {
+    const appName = id.name;
+    if (state.forceDestroy !== true) await refuseWhileInUse(run, api, appName);
+    await api.apps.delete({ appName, force: state.forceDestroy === true ? true : undefined });
+    api.session.deleted.add(appName);
+    const say = everyTenSeconds(api.clock, progress);
+    const pause = growingPause(50, longestPause);
+    for (;;) {
+      await api.apps.get({ appName });
+      if (api.clock.now() + longestPause >= api.deadline.at) {
+        throw new MachinesError(
+          "wait-timeout",
+          `App ${appName} was not gone within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,
+        );
+      }
+      say(`waiting for App ${appName} to be gone`);
+      await api.clock.sleep(pause(), api.deadline.signal);
+    }
+  },
+});
+
+/** The App of a name, where there is one that we may see. */
+async function visible(api: Api, appName: string): Promise<readonly { readonly name: string }[]> {
+  try {
+    return [await api.apps.get({ appName })];
+  } catch (error) {
+    // What the service says of another organization's App when one of its name is asked for is plainer.
+    if (isNotFound(error) || (error instanceof ApiError && error.status === 403)) return [];
+    throw error;
+  }
+}
+
+/**
+ * Deleting an App takes everything in it along: what this deletion was not told to take stops it. What this run deletes
+ * itself may be on its way only: programs that name the App by a plain string delete all of it at once.
+ */
+async function refuseWhileInUse(run: RunInfo, api: Api, appName: string): Promise<void> {
+  const pause = growingPause(50, longestPause);
+  let until = api.clock.now() + othersBeginWithin;
+  for (;;) {
+    const held = await heldBy(api, appName);
+    if (held.length === 0) return;
+    if (run.deletionsIn(api, appName) > 1) until = api.clock.now() + othersBeginWithin;
+    if (api.clock.now() >= Math.min(until, api.deadline.at - longestPause)) {
+      throw new MachinesError(
+        "refused",
+        `App ${appName} still holds what this deletion would take along: ${held.join(", ")}. Delete or import these first, or set forceDestroy: true on the App and run up before the deletion.`,
+      );
+    }
+    await api.clock.sleep(pause(), api.deadline.signal);
+  }
+}
+
+async function heldBy(api: Api, appName: string): Promise<string[]> {
+  const [machines, volumes] = await Promise.all([api.machines.list({ appName }), volumesIn(api, appName)]);
+  return [
+    ...machines
+      .filter(({ state }) => state !== "destroyed" && state !== "destroying")
+      .map(({ id, name }) => `Machine ${name ?? id} (${appName}/${id})`),
+    ...volumes,
+  ];
+}
+
+async function volumesIn(api: Api, appName: string): Promise<string[]> {
+  const volumes = await api.volumes.list({ appName });
+  return volumes
+    .filter(({ state }) => !isLeaving(state))
+    .map(({ id, name }) => `volume ${name ?? id} (${appName}/${id})`);
+}
+
+/** Why an App is not replaced: the volumes in it would have to be, too. */
+async function volumesProblem(api: Api, appName: string): Promise<string | undefined> {
+  const volumes = await volumesIn(api, appName);
+  return volumes.length === 0
+    ? undefined
+    : `changing it replaces the App ${appName} and destroys what its volumes hold: ${volumes.join(", ")}. ` +
+        "Keep the old value; to move the data, make a second App and fork the volumes into it (docs/volumes.md). " +
+        "To lose it on purpose, set forceDestroy: true on the App and allowDataLoss: true on each Volume.";
+}
+
+/** Whether a volume is on its way out and only kept to be restored (docs/interface.md#volume-states). */
+export const isLeaving = (state: string | undefined): boolean =>
+  ["scheduling_destroy", "pending_destroy", "fork_cleanup", "waiting_for_detach", "destroying", "destroyed"].includes(
+    state ?? "",
+  );
+
+async function nameProblem(api: Api, name: string | undefined): Promise<string | undefined> {
+  if (name === undefined) return undefined;
+  try {
+    await api.apps.get({ appName: name });
+    return `the name ${JSON.stringify(name)} is taken by an App that exists already; choose another, or leave it out to get a free one. If it is this resource's own, from before a replacement that did not come to its end, \`npx pulumi-machines undo-replacement\` brings it back`;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    if (error instanceof ApiError && error.status === 403)
+      return `the name ${JSON.stringify(name)} is taken by another organization's App; choose another`;
+    throw error;
+  }
+}

@@ -1,0 +1,120 @@
+// Waiting until a hostname's certificate is valid (docs/interface.md#certificate-checks).
+import { z } from "zod";
+import { appName } from "../../api/names.ts";
+import { optional, required } from "../../api/schema.ts";
+import type { Api } from "../client/api.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { MachinesError } from "../client/errors.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource, type Call } from "../core/resource.ts";
+import { type Detail } from "./hostnameCertificates.ts";
+import { triggers } from "../shared/triggers.ts";
+
+const inputs = z.object({
+  app: required(appName, "App that serves the hostname: the `id` of an App. Changing it waits anew.", {
+    format: "reference",
+  }),
+  hostname: required(
+    z.string(),
+    "Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.",
+    { format: "reference" },
+  ),
+  triggers: triggers("the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one"),
+});
+
+const outputs = z.object({
+  status: optional(z.string(), "Status of the hostname: `active`."),
+  expiresAt: optional(z.string(), "RFC 3339 time at which the certificate that serves the hostname expires."),
+});
+
+const isActive = ({ status }: Detail): boolean => status === "active";
+
+/** A custom certificate comes first in the list, and wins. */
+const toLive = (detail: Detail) => ({
+  status: detail.status,
+  expiresAt: detail.certificates?.find(({ status }) => status === "active")?.expiresAt,
+});
+
+export const certificateValidation = defineResource({
+  name: "CertificateValidation",
+  summary: "Waits until the certificate of a hostname is valid.",
+  description:
+    "Creating it has the DNS checked, now and then again, until the hostname is `active`; it makes nothing on the service, and deleting it asks for nothing. " +
+    "It waits 30 minutes unless `customTimeouts` says otherwise. " +
+    "When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.",
+  inputs,
+  outputs,
+  id: pathId("app", "hostname"),
+  replaceOn: ["app", "hostname"],
+  dependsOn: { status: ["triggers"], expiresAt: ["triggers"] },
+  minutes: { create: 30, update: 30 },
+
+  async create({ inputs: { app, hostname }, ...call }) {
+    return { app, hostname, ...toLive(await untilActive(call, { appName: app, hostname })) };
+  },
+
+  async read({ id, api }) {
+    const live = await api.certificates.get({ appName: id.app, hostname: id.hostname });
+    return isActive(live) ? { app: id.app, hostname: id.hostname, ...toLive(live) } : undefined;
+  },
+
+  async update({ id, ...call }) {
+    return toLive(await untilActive(call, { appName: id.app, hostname: id.hostname }));
+  },
+
+  delete: () => Promise.resolve(),
+});
+
+type Key = { readonly appName: string; readonly hostname: string };
+
+/** Milliseconds. Looking is cheap; being checked in vain five times in an hour brings a pause of an hour. */
+const firstLook = 250;
+const longestLook = 5000;
+const toAnswer = 1000;
+const firstCheck = 30_000;
+const longestCheck = 20 * 60_000;
+
+/** Waits until the hostname is active: looks often, has it checked seldom, and never while the service asks for a pause. */
+export async function untilActive({ api, progress }: Pick<Call, "api" | "progress">, key: Key): Promise<Detail> {
+  const { clock, deadline } = api;
+  const say = everyTenSeconds(clock, progress);
+  const look = growingPause(firstLook, longestLook);
+  const check = growingPause(firstCheck, longestCheck, 3);
+  let live: Detail = await api.certificates.check(key);
+  let due = clock.now() + check();
+  while (!isActive(live)) {
+    const limited = limitOf(live);
+    const left = deadline.at - toAnswer - clock.now();
+    if (left <= 0 || limited >= deadline.at) throw tooLate(api, key, live);
+    say(`waiting for ${key.hostname}: ${stateOf(live)}`);
+    await clock.sleep(Math.min(look(), left), deadline.signal);
+    if (clock.now() < due || clock.now() < limited) live = await api.certificates.get(key);
+    else {
+      live = await api.certificates.check(key);
+      due = clock.now() + check();
+    }
+  }
+  return live;
+}
+
+/** Until when the service wants not to be asked. */
+const limitOf = ({ rateLimitedUntil }: Detail): number => (rateLimitedUntil ? Date.parse(rateLimitedUntil) || 0 : 0);
+
+function tooLate({ deadline }: Api, { appName: app, hostname }: Key, live: Detail): MachinesError {
+  return new MachinesError(
+    "wait-timeout",
+    `${hostname} of App ${app} did not become active within ${deadline.allowed}: ${stateOf(live)} ` +
+      "Nothing was made; the next up waits again. `customTimeouts` allows more time.",
+  );
+}
+
+/** What a hostname is waiting for, and what to do about it. */
+function stateOf({ status, validationErrors = [], rateLimitedUntil, configured }: Detail): string {
+  const problems = validationErrors.map(({ message, remediation }) =>
+    [message, remediation].filter(Boolean).join(". "),
+  );
+  const why =
+    problems.length > 0 ? problems.join(" ") : configured === false ? "The DNS does not lead to the App yet." : "";
+  const limit = rateLimitedUntil ? `The service is not asked again before ${rateLimitedUntil}.` : "";
+  return [`it is ${status ?? "in no known state"}.`, why, limit].filter(Boolean).join(" ");
+}

@@ -1,0 +1,146 @@
+// Certificates that are uploaded (docs/interface.md#uploaded-certificates).
+import { z } from "zod";
+import { optional, required } from "../../api/schema.ts";
+import { certificatesIn, isFor, namesOf, privateKeyIn } from "../../api/uploadedCertificate.ts";
+import type { Api } from "../client/api.ts";
+import { createExactlyOnce } from "../core/exactlyOnce.ts";
+import { isAmbiguous } from "../client/errors.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource, type Problem } from "../core/resource.ts";
+import { entryOf, facts, factsOf, holds, ofHostname, ofKind, removeKind, type Detail } from "./hostnameCertificates.ts";
+
+const inputs = z.object({
+  ...ofHostname,
+  fullchain: required(
+    z.string(),
+    "PEM of the certificate, followed by the certificates that lead to its root. Changing it uploads it in place of the old one.",
+  ),
+  privateKey: required(
+    z.string(),
+    "PEM of the certificate's private key, without a passphrase. Changing it uploads both in place of the old ones.",
+    { secret: true },
+  ),
+});
+
+const outputs = z.object({
+  ...facts,
+  issuer: optional(z.string(), "Who issued it."),
+  uploadedAt: required(z.string(), "RFC 3339 time of the upload."),
+});
+
+type Inputs = z.output<typeof inputs>;
+const byUpload = ["fullchain", "privateKey"] as const;
+
+const toLive = (app: string, hostname: string, detail: Detail) => ({
+  app,
+  hostname,
+  ...factsOf(detail, "custom"),
+  issuer: entryOf(detail, "custom")?.issuer ?? undefined,
+  uploadedAt: entryOf(detail, "custom")?.createdAt ?? "",
+});
+
+export const customCertificate = defineResource({
+  name: "CustomCertificate",
+  summary: "A certificate of a hostname that you bring yourself.",
+  description:
+    "It serves once the DNS has the TXT record of `dnsRecords`, which proves who owns the hostname; a CertificateValidation waits for that. " +
+    "A hostname may have an AcmeCertificate besides; the custom one wins. The hostname is removed with its last certificate. " +
+    "The private key never comes back from the service: an import leaves chain and key to the program, and the next up uploads them.",
+  inputs,
+  outputs,
+  id: pathId("app", "hostname"),
+  replaceOn: ["app", "hostname"],
+  uniqueBy: ["app", "hostname"],
+  dependsOn: { status: byUpload, expiresAt: byUpload, issuer: byUpload, uploadedAt: byUpload, configured: byUpload },
+  validate: uploadProblems,
+  // Only what is new is asked about: a certificate that has expired since must not stop every other change.
+  previewChecks: [
+    { needs: ["fullchain"], ask: ({ fullchain }, api) => Promise.resolve(datesProblem(fullchain, api.clock.now())) },
+  ],
+
+  async create({ inputs: { app, hostname, ...files }, owner, ...call }) {
+    const { api } = call;
+    const send = () => api.certificates.createCustom({ appName: app, body: { hostname, ...files } });
+    const made = await createExactlyOnce(call, {
+      ...ofKind(api, "CustomCertificate", { appName: app, hostname }),
+      createdAt: (found) => entryOf(found, "custom")?.createdAt,
+      owner,
+      send,
+      // What the interrupted run has uploaded may have been another one.
+      adopt: send,
+    });
+    return toLive(app, hostname, made);
+  },
+
+  async read({ id, state, api }) {
+    const live = await api.certificates.get({ appName: id.app, hostname: id.hostname });
+    if (!holds(live, "custom")) return undefined;
+    const found = toLive(id.app, id.hostname, live);
+    const isAnother =
+      state !== undefined &&
+      (["expiresAt", "issuer", "uploadedAt"] as const).some(
+        (name) => state[name] !== undefined && found[name] !== undefined && state[name] !== found[name],
+      );
+    return { ...found, fullchain: isAnother ? null : undefined };
+  },
+
+  async update({ id, inputs: { fullchain, privateKey }, api }) {
+    return toLive(id.app, id.hostname, await upload(api, id.app, { hostname: id.hostname, fullchain, privateKey }));
+  },
+
+  delete: ({ id, api }) => removeKind(api, { appName: id.app, hostname: id.hostname }, "custom"),
+});
+
+/** Uploads; after a lost answer once more, for the same upload only takes its own place. */
+async function upload(api: Api, appName: string, body: Pick<Inputs, "hostname" | "fullchain" | "privateKey">) {
+  try {
+    return await api.certificates.createCustom({ appName, body });
+  } catch (error) {
+    if (!isAmbiguous(error)) throw error;
+    return api.certificates.createCustom({ appName, body });
+  }
+}
+
+/** What is wrong with an upload whatever the time is. No message quotes the private key. */
+function uploadProblems({ fullchain, privateKey, hostname }: Partial<Inputs>): readonly Problem[] {
+  const problem = (path: keyof Inputs, message: string, about: readonly string[] = [path]) => [
+    { path: [path], message, about },
+  ];
+  const key = privateKey === undefined ? undefined : privateKeyIn(privateKey);
+  if (privateKey !== undefined && !key)
+    return problem("privateKey", "is not a private key in PEM, or is encrypted; it must have no passphrase");
+  if (fullchain === undefined) return [];
+  const chain = certificatesIn(fullchain);
+  const [own] = chain ?? [];
+  if (!chain || !own) return problem("fullchain", "is not a chain of certificates in PEM");
+  const matching = key ? chain.findIndex((certificate) => certificate.checkPrivateKey(key)) : 0;
+  if (matching > 0)
+    return problem("fullchain", `begins with another certificate; that of the private key is number ${matching + 1}`, [
+      ...byUpload,
+    ]);
+  if (matching < 0) return problem("privateKey", "does not match the certificate", [...byUpload]);
+  const broken = chain.findIndex((certificate, i) => {
+    const next = chain[i + 1];
+    return next !== undefined && !(certificate.checkIssued(next) && certificate.verify(next.publicKey));
+  });
+  if (broken >= 0)
+    return problem(
+      "fullchain",
+      `certificate ${broken + 2} did not sign certificate ${broken + 1}; begin with the hostname's own and let the one that signed it follow each`,
+    );
+  if (hostname !== undefined && !isFor(own, hostname))
+    return problem("fullchain", `is for ${namesOf(own).join(", ") || "no hostname"}, not for ${hostname}`, [
+      "fullchain",
+      "hostname",
+    ]);
+  return [];
+}
+
+/** Why a chain cannot serve now: one of its certificates has expired or is not valid yet. */
+export function datesProblem(fullchain: string, now: number): string | undefined {
+  for (const [i, { validFrom, validTo }] of (certificatesIn(fullchain) ?? []).entries()) {
+    if (Date.parse(validTo) <= now) return `certificate ${i + 1} expired at ${validTo}`;
+    if (Date.parse(validFrom) > now) return `certificate ${i + 1} is not valid before ${validFrom}`;
+  }
+  return undefined;
+}

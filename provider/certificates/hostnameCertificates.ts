@@ -1,0 +1,116 @@
+// What the two kinds of certificates of a hostname have in common (docs/interface.md#certificates).
+import { z } from "zod";
+import { appName, hostname } from "../../api/names.ts";
+import { named, optional, required } from "../../api/schema.ts";
+import type { AnswerOf, Api } from "../client/api.ts";
+import { orUndefined } from "../client/existence.ts";
+import type { CreateSpec } from "../core/exactlyOnce.ts";
+import { byForce } from "../core/dataLoss.ts";
+import { MachinesError } from "../client/errors.ts";
+
+/** A hostname and its certificates. */
+export type Detail = AnswerOf<"certificates", "get">;
+/** One certificate of a hostname. */
+type Entry = NonNullable<Detail["certificates"]>[number];
+type Kind = "acme" | "custom";
+type Key = { readonly appName: string; readonly hostname: string };
+
+/** Whose the certificate is. */
+export const ofHostname = {
+  app: required(appName, "App that serves the hostname: the `id` of an App. Changing it replaces the certificate.", {
+    format: "reference",
+  }),
+  hostname: required(
+    hostname.regex(/^[^A-Z]*$/, "must be in lower case"),
+    "Hostname in lower case, also a wildcard such as `*.example.com`. Changing it replaces the certificate.",
+  ),
+};
+
+const dnsRecord = named(
+  "DnsRecord",
+  z.object({
+    type: required(z.string(), "`A`, `AAAA`, `CNAME` or `TXT`."),
+    name: required(z.string(), "Full name of the record."),
+    value: required(z.string(), "Its value."),
+  }),
+);
+
+/** What is told of a certificate. */
+export const facts = {
+  status: optional(z.string(), "`active`, `pending_validation` or `pending_ownership`; any other: still being issued."),
+  configured: optional(z.boolean(), "Whether the DNS leads to the App."),
+  dnsProvider: optional(z.string(), "Provider of the hostname's DNS."),
+  dnsRecords: required(
+    z.array(dnsRecord),
+    "Records to create: those that lead to the App, the one that answers the ACME challenge, the one that proves ownership. Addresses the App gets later are missing until the next refresh.",
+  ),
+  expiresAt: optional(z.string(), "RFC 3339 time of expiry."),
+};
+
+/** The certificate of a kind, if the hostname has one. */
+export const entryOf = ({ certificates = [] }: Detail, kind: Kind): Entry | undefined =>
+  certificates.find(({ source }) => source === (kind === "acme" ? "fly" : "custom"));
+
+/** Whether the hostname has a certificate of a kind, or has asked for one. */
+export const holds = (detail: Detail, kind: Kind): boolean =>
+  entryOf(detail, kind) !== undefined || (kind === "acme" && detail.acmeRequested === true);
+
+/** The facts of a certificate of a hostname. */
+export const factsOf = (detail: Detail, kind: Kind) => ({
+  status: entryOf(detail, kind)?.status ?? detail.status,
+  configured: detail.configured,
+  dnsProvider: detail.dnsProvider,
+  dnsRecords: recordsOf(detail),
+  expiresAt: entryOf(detail, kind)?.expiresAt,
+});
+
+/** The records of a hostname in a stable order. Without addresses a CNAME leads to the App. */
+function recordsOf({ hostname: host, dnsRequirements = {} }: Detail) {
+  const { a = [], aaaa = [], cname, acmeChallenge, ownership } = dnsRequirements;
+  const leading = [
+    ...[...a].sort().map((value) => ({ type: "A", name: host, value })),
+    ...[...aaaa].sort().map((value) => ({ type: "AAAA", name: host, value })),
+  ];
+  const record = (type: string, name: string | undefined, value: string | undefined) =>
+    name && value ? [{ type, name, value }] : [];
+  return [
+    ...(leading.length > 0 ? leading : record("CNAME", host, cname)),
+    ...record("CNAME", acmeChallenge?.name, acmeChallenge?.target),
+    ...record("TXT", ownership?.name, ownership?.appValue),
+  ];
+}
+
+/** Removes the certificates of one kind, and with the last certificate the hostname. @throws ApiError 404 when nothing is there. */
+export async function removeKind(api: Api, key: Key, kind: Kind): Promise<void> {
+  // An interrupted deletion may have left the bare hostname.
+  await orUndefined<unknown>(() =>
+    kind === "acme" ? api.certificates.deleteAcme(key) : api.certificates.deleteCustom(key),
+  );
+  // The answer need not tell what is left, and the hostname takes the other kind along: only a look decides.
+  const left = await api.certificates.get(key);
+  if (!holds(left, "acme") && !holds(left, "custom")) await api.certificates.delete(key);
+}
+
+/** How a certificate of a hostname is found, before and after it is made. */
+export const ofKind = (
+  api: Api,
+  type: "AcmeCertificate" | "CustomCertificate",
+  { appName: app, hostname: host }: Key,
+): Omit<CreateSpec<Detail, Detail>, "owner" | "send"> => ({
+  what: `the ${type} of ${host}`,
+  place: `${type}s of App ${app}`,
+  name: host,
+  unique: true,
+  async list() {
+    const found = await orUndefined(() => api.certificates.get({ appName: app, hostname: host }));
+    return found && holds(found, type === "AcmeCertificate" ? "acme" : "custom") ? [found] : [];
+  },
+  keyOf: (found) => found.hostname,
+  pick: ([found]) => found,
+  conflictWith: () => new MachinesError("refused", isThereAlready(type, app, host)),
+});
+
+/** Why a certificate that is there already is not taken over. */
+const isThereAlready = (type: string, app: string, host: string): string =>
+  `${host} has a certificate of this kind on App ${app} already. ` +
+  `Take it over with \`pulumi import machines:index:${type} <name> '${app}/${host}'\`, or delete it first. ${byForce}`;

@@ -1,0 +1,84 @@
+// The errors users see. A message says what failed, on what, and what to do next; none ever quotes a secret.
+
+import { printable } from "./printable.ts";
+
+/** The kinds of failures; each has a section in docs/troubleshooting.md, which the message names. */
+export const errorCodes = [
+  "configuration",
+  "invalid-input",
+  "api",
+  "network",
+  "ambiguous",
+  "lease-held",
+  "stale-version",
+  "wait-timeout",
+  "machine-failed",
+  "missing-apps",
+  "cancelled",
+  "refused",
+] as const;
+
+/** What kind of failure an error is. */
+export type ErrorCode = (typeof errorCodes)[number];
+
+/** Base of every error this package throws on purpose. */
+export class MachinesError extends Error {
+  readonly code: ErrorCode;
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(printable(message), options);
+    this.code = code;
+    this.name = "MachinesError";
+  }
+  /** The error to report when the work that failed with this one cannot be repeated, because of another failure. */
+  replacedBy(failed: MachinesError): MachinesError {
+    return failed;
+  }
+}
+
+/** The service answered, and not with success. */
+export class ApiError extends MachinesError {
+  readonly status: number;
+  readonly operation: string;
+  /** The service's own text. */
+  readonly reason: string;
+  readonly requestId: string | undefined;
+  constructor(details: {
+    status: number;
+    operation: string;
+    reason: string;
+    requestId: string | undefined;
+    message: string;
+    code?: ErrorCode;
+  }) {
+    super(details.code ?? "api", details.message);
+    this.name = "ApiError";
+    this.status = details.status;
+    this.operation = details.operation;
+    this.reason = details.reason;
+    this.requestId = details.requestId;
+  }
+}
+
+/** No answer, or none that can be read. `ambiguous` means that the request may have taken effect. */
+export class NetworkError extends MachinesError {
+  readonly ambiguous: boolean;
+  constructor(message: string, details: { ambiguous: boolean; cause?: unknown }) {
+    super(details.ambiguous ? "ambiguous" : "network", message, { cause: details.cause });
+    this.name = "NetworkError";
+    this.ambiguous = details.ambiguous;
+  }
+}
+
+/** Whether an answer was a 404, or the 410 of a cluster that is gone. */
+export const isNotFound = (error: unknown): error is ApiError =>
+  error instanceof ApiError && (error.status === 404 || error.status === 410);
+
+/** Whether a request failed in a way that leaves open whether it took effect. */
+export const isAmbiguous = (error: unknown): boolean => error instanceof MachinesError && error.code === "ambiguous";
+
+/** Text of anything thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Text of anything thrown as the user is told it: with where to read on. */
+export const toldOf = (error: unknown): string =>
+  error instanceof MachinesError ? `${error.message} (docs/troubleshooting.md#${error.code})` : messageOf(error);

@@ -1,0 +1,20 @@
+// The forms in which a service may quote a secret text.
+
+// What is shorter, encoded, stands for anything.
+const shortestEncoded = 8;
+
+/** A text as a service may quote it: as it is, in a URL, in hexadecimal, and in base64, alone or in the middle of more. */
+export function spellings(text: string): string[] {
+  if (text === "") return [];
+  const bytes = Buffer.from(text);
+  const encoded = [encodeURIComponent(text), bytes.toString("hex"), bytes.toString("hex").toUpperCase()];
+  // Three bytes make four characters, so what comes before decides which; those that come half of other bytes are left out.
+  for (const before of [0, 1, 2]) {
+    const whole = Math.floor(((before + bytes.length) * 8) / 6);
+    const middle = Buffer.concat([Buffer.alloc(before), bytes])
+      .toString("base64")
+      .slice([0, 2, 3][before], whole);
+    encoded.push(middle, middle.replaceAll("+", "-").replaceAll("/", "_"));
+  }
+  return [...new Set([text, ...encoded.filter(({ length }) => length >= shortestEncoded)])];
+}

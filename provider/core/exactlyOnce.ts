@@ -1,0 +1,187 @@
+// Creates an object exactly once where it cannot carry a tag. The interface has no idempotency key. After a lost answer or a
+// killed run, the new object is found by comparing the list with the list from before the request.
+import { randomBytes } from "node:crypto";
+import { ApiError, isAmbiguous, MachinesError } from "../client/errors.ts";
+import type { Call } from "./resource.ts";
+import type { Api } from "../client/api.ts";
+import type { Intent } from "./journal.ts";
+import { pollUntil, consistencyWindow } from "../client/poll.ts";
+
+const attempts = 3;
+/** An interrupted request created its object within this time of the request. It includes the difference of the clocks. */
+const createdWithin = 5 * 60_000;
+
+/** For objects without a creation time: an interrupted request may have created what is found within this time. */
+const adoptableFor = 60 * 60_000;
+
+/** How to create one object without a tag, and how to recognise it afterwards. */
+export interface CreateSpec<Item, Made> {
+  /** The object in words, for messages: `volume data`. */
+  readonly what: string;
+  /** Owner of the object. Without one, an interrupted run leaves no journal entry. */
+  readonly owner: string | undefined;
+  /** Kind of the objects, and where they are: `volumes of App shop`. */
+  readonly place: string;
+  readonly name: string;
+  /** True where the service refuses a second object of the name. Then several can be created at a time. */
+  readonly unique: boolean;
+  /** The objects that exist now. Where names are unique, the one of this name is enough. */
+  readonly list: () => Promise<readonly Item[]>;
+  readonly keyOf: (item: Item) => string;
+  /** Keys of the created objects, where names are not unique. */
+  readonly keysOf?: (made: Made) => readonly string[];
+  /** Sends the request. It returns the created object if the answer contains it. */
+  readonly send: () => Promise<Made | undefined>;
+  /** Picks the created object among the new items. It returns undefined while the object is not visible. */
+  readonly pick: (fresh: readonly Item[]) => Made | undefined;
+  /** RFC 3339 time of creation, if the service reports one. An object that is older or newer than the request is not adopted. */
+  readonly createdAt?: (item: Item) => string | undefined;
+  /** Why an existing object is in the way. The service decides when left out. */
+  readonly conflictWith?: (item: Item) => MachinesError | undefined;
+  /** Changes an object of an interrupted run to what is wanted now. It is adopted as it is when left out. */
+  readonly adopt?: (made: Made) => Promise<Made>;
+  /** Failures after which it is unknown whether the object exists; the ambiguous ones when left out. */
+  readonly isUncertain?: (error: unknown) => boolean;
+}
+
+/**
+ * Creates the object, never twice. The object of an interrupted run is adopted. After a lost answer the list decides, and the
+ * request is repeated only if the list shows nothing new.
+ */
+export const createExactlyOnce = <Item, Made>(
+  call: Pick<Call, "api" | "run" | "warn">,
+  thing: CreateSpec<Item, Made>,
+): Promise<Made> =>
+  thing.unique ? create(call, thing) : oneAtATimeIn(call, thing.place, () => createAmongOthers(call, thing));
+
+/** Creates one of several objects that look alike. What one request created is never taken for another request's object. */
+async function createAmongOthers<Item, Made>(
+  call: Pick<Call, "api" | "run" | "warn">,
+  thing: CreateSpec<Item, Made>,
+): Promise<Made> {
+  const { createdKeys, journal } = call.run;
+  const keyIn = (key: string) => createdKey(call.api, thing.place, key);
+  const list = async () => (await thing.list()).filter((item) => !createdKeys.has(keyIn(thing.keyOf(item))));
+  const made = await create(call, { ...thing, list });
+  const keys = thing.keysOf?.(made) ?? [];
+  for (const key of keys) createdKeys.add(keyIn(key));
+  journal.excludeKeys(thing.owner, thing.place, keys);
+  return made;
+}
+
+const createdKey = ({ config: { endpoint } }: Api, place: string, key: string): string => `${endpoint} ${place}/${key}`;
+
+/** Forgets a key after its object was deleted: the service gives addresses out again, so the next one is another object. */
+export const releaseKey = ({ api, run }: Pick<Call, "api" | "run">, place: string, key: string): void =>
+  void run.createdKeys.delete(createdKey(api, place, key));
+
+async function create<Item, Made>(
+  call: Pick<Call, "api" | "run" | "warn">,
+  thing: CreateSpec<Item, Made>,
+): Promise<Made> {
+  const { api } = call;
+  const { journal } = call.run;
+  const { owner, place, name, isUncertain = isAmbiguous } = thing;
+  const left = journal.find(owner);
+  if (left?.endpoint === api.config.endpoint) {
+    const made = await adoptInterrupted(call, thing, left);
+    if (made !== undefined) return made;
+    journal.settle(owner);
+  }
+  const there = await thing.list();
+  for (const item of there) {
+    const taken = thing.conflictWith?.(item);
+    if (taken) throw taken;
+  }
+  const before = there.map((item) => thing.keyOf(item));
+  const op = randomBytes(16).toString("hex");
+  const { endpoint } = api.config;
+  if (owner !== undefined) await journal.write({ owner, op, endpoint, place, name, before, at: api.clock.now() });
+  for (let attempt = 1; ; attempt++) {
+    let failure: Error | undefined;
+    try {
+      const made = await thing.send();
+      if (made !== undefined) return made;
+    } catch (error) {
+      // A second request is refused if the first one was applied after all.
+      const refusedAsDouble = attempt > 1 && error instanceof ApiError;
+      if (!isUncertain(error) && !refusedAsDouble) {
+        if (attempt === 1) journal.settle(owner);
+        throw error;
+      }
+      failure = error as Error;
+    }
+    const isLast = failure === undefined || !isUncertain(failure) || attempt === attempts;
+    // Where the service refuses a duplicate, sending again is as good as waiting until the object is visible.
+    const made = await findCreated(
+      api,
+      thing,
+      before,
+      api.clock.now() + (thing.unique && !isLast ? 0 : consistencyWindow),
+    );
+    if (made !== undefined) return made;
+    if (failure === undefined)
+      throw new MachinesError(
+        "api",
+        `${thing.what} was created, but is not visible within ${consistencyWindow / 1000} s`,
+      );
+    if (isLast) throw failure;
+  }
+}
+
+/** The object of an interrupted create, if it is what is wanted now. The user is warned of other objects that may exist. */
+async function adoptInterrupted<Item, Made>(
+  { api, run, warn }: Pick<Call, "api" | "run" | "warn">,
+  thing: CreateSpec<Item, Made>,
+  left: Intent,
+): Promise<Made | undefined> {
+  const { before = [], at = 0 } = left;
+  const now = api.clock.now();
+  const isOfThen = (item: Item) =>
+    thing.createdAt ? Math.abs(Date.parse(thing.createdAt(item) ?? "") - at) < createdWithin : now - at < adoptableFor;
+  // Where creates run one after the other, the next interrupted create had listed this one's object already.
+  const next = thing.unique ? undefined : run.journal.openIn(thing.place).find((one) => (one.at ?? 0) > at);
+  const wasThere = (item: Item) => next === undefined || (next.before ?? []).includes(thing.keyOf(item));
+  const pick: typeof thing.pick = (fresh) => thing.pick(fresh.filter((item) => isOfThen(item) && wasThere(item)));
+  const isSame = left.place === thing.place && left.name === thing.name;
+  if (isSame) {
+    const made = await findCreated(api, { ...thing, pick }, before, at + consistencyWindow);
+    if (made !== undefined) {
+      warn(`${thing.what} was created by an interrupted run; it is adopted`);
+      return thing.adopt ? thing.adopt(made) : made;
+    }
+  }
+  // Where names are unique, the list shows only the object of the name that is wanted now.
+  const isListed = isSame || (left.place === thing.place && !thing.unique);
+  const fresh = isListed ? (await thing.list()).map(thing.keyOf).filter((key) => !before.includes(key)) : [];
+  if (fresh.length > 0) warn(candidatesMessage(thing, left, fresh));
+  else if (!isListed) warn(notSearchedMessage(thing, left));
+  return undefined;
+}
+
+const candidatesMessage = (
+  { place }: Pick<CreateSpec<unknown, unknown>, "place">,
+  { name }: Intent,
+  keys: readonly string[],
+): string =>
+  `an interrupted run was creating ${name}, and these are new among the ${place}: ${keys.join(", ")}. ` +
+  "None can be identified with certainty, so a new one is created; npx pulumi-machines orphans lists what no state has.";
+
+const notSearchedMessage = ({ what }: Pick<CreateSpec<unknown, unknown>, "what">, { name, place }: Intent): string =>
+  `an interrupted run was creating ${name} among the ${place}. The program no longer wants it, so ${what} is created instead; npx pulumi-machines orphans shows whether it exists.`;
+
+const findCreated = <Item, Made>(
+  api: Api,
+  { list, keyOf, pick }: CreateSpec<Item, Made>,
+  before: readonly string[],
+  until: number,
+): Promise<Made | undefined> =>
+  pollUntil(api, until, async () => pick((await list()).filter((item) => !before.includes(keyOf(item)))));
+
+/** Runs creates of one place one after the other: at the same time, one would find what another one created. */
+function oneAtATimeIn<T>({ api, run }: Pick<Call, "api" | "run">, place: string, work: () => Promise<T>): Promise<T> {
+  const key = `${api.config.endpoint} ${place}`;
+  const mine = (run.creating.get(key) ?? Promise.resolve()).then(work, work);
+  run.creating.set(key, mine);
+  return mine;
+}

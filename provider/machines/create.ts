@@ -1,0 +1,226 @@
+// Creates a Machine exactly once. The interface has no idempotency key, so every create carries its own tag. After a lost answer
+// the tag shows whether the Machine exists. The next run finds the Machine of an interrupted create by it.
+import { randomBytes } from "node:crypto";
+import type { Api } from "../client/api.ts";
+import { orUndefined } from "../client/existence.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import type { Intent } from "../core/journal.ts";
+import { withLease } from "../client/lease.ts";
+import { pollUntil, consistencyWindow } from "../client/poll.ts";
+import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
+import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../client/errors.ts";
+import type { Call } from "../core/resource.ts";
+import { isJob } from "./power.ts";
+import { fromService, sameMetadata, sameVersion, type Config } from "./settings.ts";
+
+type Body = Parameters<Api["machines"]["create"]>[0]["body"];
+
+/** Tag with the identifier of the create. */
+export const opTag = "pulumi-op";
+/** Tag with the Machine's owner. */
+export const ownerTag = "pulumi-owner";
+/** Tag with the state that the Machine was created for: two backends, or two organizations, can have the same owners. */
+export const stackTag = "pulumi-stack";
+const attempts = 3;
+
+/** What the program wants beside the request body. */
+export interface Wanted {
+  /** The configuration as the program wrote it. */
+  readonly config: Config;
+  /** Regions to try when the body's has no room. */
+  readonly fallbackRegions?: readonly string[] | undefined;
+}
+
+/** Creates the Machine, or adopts the one of an interrupted create of the same owner. */
+export async function createOnce(
+  call: Call,
+  owner: string | undefined,
+  appName: string,
+  body: Body,
+  wanted: Wanted,
+): Promise<Machine> {
+  const { api, run } = call;
+  const { journal } = run;
+  const left = journal.find(owner);
+  if (left && left.endpoint === api.config.endpoint) {
+    const found = await takeUp(call, left, appName, body, wanted);
+    if (found) return found;
+  }
+  const op = randomBytes(16).toString("hex");
+  const tags = { [opTag]: op, ...(owner === undefined ? {} : { [ownerTag]: owner, [stackTag]: run.stackId() }) };
+  const tagged = { ...body, config: { ...body.config, metadata: { ...body.config.metadata, ...tags } } };
+  if (owner !== undefined)
+    await journal.write({
+      ...{ owner, op, endpoint: api.config.endpoint, place: appName, name: body.name ?? "" },
+      at: api.clock.now(),
+    });
+  const [region, ...others] = regionsOf(body, wanted);
+  for (let [attempt, place] = [1, region]; ; attempt++) {
+    try {
+      return await onceLetGo(call, appName, () => api.machines.create({ appName, body: { ...tagged, region: place } }));
+    } catch (error) {
+      // If the first request was applied after all, a second one is refused for its name, its volume or missing capacity.
+      const refusedAsDouble =
+        attempt > 1 &&
+        (claimant(error) !== undefined || (error instanceof ApiError && error.status === 409) || lacksRoom(error));
+      const made =
+        isAmbiguous(error) || refusedAsDouble ? await theOneWith(call, appName, op, api.clock.now()) : undefined;
+      if (made) return made;
+      if (!isAmbiguous(error)) {
+        // While the result of the first request is unknown, the entry stays and no other region is tried. The next run looks again.
+        if (attempt > 1) throw error;
+        const next = lacksRoom(error) ? others.shift() : undefined;
+        if (next === undefined) {
+          journal.settle(owner);
+          throw withRegions(error, regionsOf(body, wanted));
+        }
+        call.warn(`region ${place ?? "?"} has no room for Machine ${body.name ?? "?"}; trying ${next}`);
+        [attempt, place] = [0, next];
+        continue;
+      }
+      // The request was not applied. It is sent again with the same tag, so that a late Machine would be found too.
+      if (attempt === attempts) throw error;
+    }
+  }
+}
+
+/**
+ * Retries while the service refuses a volume whose Machine is deleted: it is released a moment later
+ * (docs/interface.md#refusals).
+ */
+async function onceLetGo<T>({ api, progress }: Call, appName: string, send: () => Promise<T>): Promise<T> {
+  const say = everyTenSeconds(api.clock, progress);
+  const pause = growingPause(100, 1000);
+  for (;;) {
+    try {
+      return await send();
+    } catch (error) {
+      const machineId = claimant(error);
+      if (machineId === undefined) throw error;
+      const holder = await orUndefined(() => api.machines.get({ appName, machineId }));
+      const isLeaving = holder === undefined || holder.state === "destroyed" || holder.state === "destroying";
+      const wait = pause();
+      if (!isLeaving || api.clock.now() + wait >= api.deadline.at) throw error;
+      say(`waiting for a volume to be let go by Machine ${machineId}, which is gone`);
+      await api.clock.sleep(wait, api.deadline.signal);
+    }
+  }
+}
+
+/** The Machine that mounts the volume for which a request was refused. */
+const claimant = (error: unknown): string | undefined =>
+  error instanceof ApiError && error.status === 412
+    ? /volume already claimed by machine (\w+)/.exec(error.reason)?.[1]
+    : undefined;
+
+const regionsOf = ({ region }: Body, { fallbackRegions = [] }: Wanted): (string | undefined)[] => [
+  region,
+  ...new Set(fallbackRegions.filter((other) => other !== region)),
+];
+
+/**
+ * Whether a region refused for lack of capacity, or because of the organization's limit there
+ * (docs/interface.md#refusals).
+ */
+const lacksRoom = (error: unknown): error is ApiError =>
+  error instanceof ApiError &&
+  [403, 409, 412, 422].includes(error.status) &&
+  /insufficient|no capacity|candidate host|could not reserve resource|over the allowed quota/.test(error.reason);
+
+/** Adds that every region was tried, if there were several. */
+const withRegions = (error: unknown, regions: readonly (string | undefined)[]): unknown =>
+  lacksRoom(error) && regions.length > 1
+    ? new MachinesError("api", `none of ${regions.join(", ")} has room for the Machine: ${error.message}`, {
+        cause: error,
+      })
+    : error;
+
+const tagged = async (api: Api, appName: string, op: string): Promise<Machine[]> =>
+  (await api.machines.list({ appName }).catch(noneWithoutApp)).filter(
+    ({ config, state }) => config?.metadata?.[opTag] === op && state !== "destroyed",
+  );
+
+/** Whether a Machine was created for an owner. */
+export const isOwnedBy = ({ config }: Machine, owner: string | undefined): boolean =>
+  owner !== undefined && config?.metadata?.[ownerTag] === owner;
+
+const noneWithoutApp = (error: unknown): Machine[] => {
+  if (isNotFound(error)) return [];
+  throw error;
+};
+
+/**
+ * The Machine with the tag, as soon as it is visible. Of an old request it is visible at once or never. Where a repeated request
+ * created several, the oldest stays.
+ */
+function theOneWith(call: Call, appName: string, op: string, begun: number): Promise<Machine | undefined> {
+  const { api, warn } = call;
+  return pollUntil(api, begun + consistencyWindow, async () => {
+    const [first, ...rest] = (await tagged(api, appName, op)).sort((a, b) =>
+      (a.createdAt ?? "") < (b.createdAt ?? "") ? -1 : 1,
+    );
+    for (const extra of rest) {
+      warn(`a repeated request made Machine ${extra.id} a second time; it is destroyed`);
+      await discard(call, { appName, machineId: extra.id });
+    }
+    return first;
+  });
+}
+
+/** Destroys a Machine that is not wanted. It waits for its lease, which a killed run may still hold. */
+const discard = ({ api, progress }: Call, key: MachineKey): Promise<void> =>
+  withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
+    await api.machines.destroy({ ...key, force: true, leaseNonce: lease.nonce() });
+    lease.letGo();
+  });
+
+/** Whether a Machine's power and cordon are those of a new one; a job may have ended since. */
+function isMadeSo(
+  { state, cordoned = false }: Machine,
+  { skipLaunch = false, skipServiceRegistration = false }: Body,
+  { config }: Wanted,
+): boolean {
+  const rests = ["created", "stopped", "suspended"].includes(state);
+  return cordoned === skipServiceRegistration && (skipLaunch ? rests : isJob(config) || !rests || state === "created");
+}
+
+/**
+ * The Machine of an interrupted create; the engine cannot have its id. It is adopted if it is what is wanted now, and destroyed
+ * otherwise.
+ */
+async function takeUp(
+  call: Call,
+  left: Intent,
+  appName: string,
+  body: Body,
+  wanted: Wanted,
+): Promise<Machine | undefined> {
+  const { api, progress, run, warn } = call;
+  const found = await theOneWith(call, left.place, left.op, left.at ?? 0);
+  // A Machine that is in the state was delivered. Its entry may say otherwise after a power loss.
+  if (!found || run.idInState(left.owner) === `${left.place}/${found.id}`) {
+    run.journal.settle(left.owner);
+    return undefined;
+  }
+  const config = found.config && fromService(found.config, wanted.config);
+  const fits =
+    left.place === appName &&
+    (body.name === undefined || body.name === found.name) &&
+    (body.region === undefined || regionsOf(body, wanted).includes(found.region)) &&
+    isMadeSo(found, body, wanted) &&
+    config !== undefined &&
+    sameVersion(config, wanted.config) &&
+    sameMetadata(config, wanted.config);
+  if (fits) {
+    warn(`Machine ${found.id} was created by an interrupted run; it is adopted`);
+    return found;
+  }
+  warn(
+    `Machine ${left.place}/${found.id} was created by an interrupted run and differs from what is wanted now; it is destroyed`,
+  );
+  const key = { appName: left.place, machineId: found.id };
+  await discard(call, key);
+  await waitForMachine(api, key, ["destroyed"], { progress });
+  run.journal.settle(left.owner);
+  return undefined;
+}

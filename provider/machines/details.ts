@@ -1,0 +1,67 @@
+// A Machine in the answers of functions (docs/interface.md#machine).
+import { z } from "zod";
+import { machine, machineEvent } from "../../api/machines.ts";
+import { named, optional, required } from "../../api/schema.ts";
+import { versionOf, type Machine } from "../client/wait.ts";
+import { config, fromService } from "./settings.ts";
+import { camelObject } from "../shared/fields.ts";
+
+const wire = camelObject(machine);
+
+/** A Machine in the answers of functions. A lease's nonce is not part of it. */
+export const machineDetails = z.object({
+  id: required(z.string(), "Id of the Machine, `app/machineId`: what inputs and `pulumi import` take."),
+  app: required(z.string(), "App the Machine belongs to."),
+  machineId: required(z.string(), "Identifier within the App; stable for life."),
+  ...wire.pick({
+    name: true,
+    state: true,
+    region: true,
+    version: true,
+    privateIp: true,
+    cordoned: true,
+    hostStatus: true,
+    hostFeatures: true,
+    createdAt: true,
+    updatedAt: true,
+  }).shape,
+  config: optional(
+    config,
+    "The configuration as a Machine takes it, keys of the metadata that are the platform's or the provider's left out; absent while the host is not reachable.",
+  ),
+  imageRef: named("ImageDetails", wire.shape.imageRef),
+  checks: named("CheckResult", wire.shape.checks),
+  containers: named("ContainerDetails", wire.shape.containers),
+});
+
+/** What a configuration that is read holds in the clear. */
+export const clearValues =
+  "Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.";
+
+/** What functions tell of a Machine. */
+export const toMachineDetails = (app: string, live: Machine): z.output<typeof machineDetails> => ({
+  id: `${app}/${live.id}`,
+  app,
+  machineId: live.id,
+  name: live.name,
+  state: live.state,
+  region: live.region,
+  version: versionOf(live),
+  privateIp: live.privateIp,
+  cordoned: live.cordoned,
+  hostStatus: live.hostStatus,
+  hostFeatures: live.hostFeatures,
+  createdAt: live.createdAt,
+  updatedAt: live.updatedAt,
+  config: live.config && fromService(live.config, undefined),
+  imageRef: live.imageRef,
+  checks: live.checks,
+  containers: live.containers,
+});
+
+/** Something that happened to a Machine. */
+export const machineEventDetails = named("MachineEventDetails", camelObject(machineEvent));
+
+/** Metadata as programs see it: the provider's own tags are nobody's business (R6). */
+export const withoutTags = (metadata: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(metadata).filter(([key]) => !key.startsWith("pulumi-")));

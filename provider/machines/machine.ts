@@ -1,0 +1,185 @@
+// Machines (docs/interface.md#machine): how what a program declares of one is made true.
+import { isObject } from "../../api/schema.ts";
+import { findMachine } from "../client/listCache.ts";
+import { withLease } from "../client/lease.ts";
+import { isJustMade, getFresh, versionOf, type Machine } from "../client/wait.ts";
+import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
+import { PartialStateError } from "../core/partialState.ts";
+import { diff } from "../core/diff.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource, type Resource, type Values } from "../core/resource.ts";
+import { UNKNOWN } from "../core/values.ts";
+import { bareId } from "../../api/names.ts";
+import { createOnce } from "./create.ts";
+import { inputs, outputs, toLive } from "./inputs.ts";
+import { configFields, toService, type Config } from "./settings.ts";
+import { keepMemory, memoryOf } from "./memory.ts";
+import { onlyOptionsChanged } from "./restart.ts";
+import { waitForTarget, destroyGracefully, currentOr, untilDestroyed } from "./power.ts";
+import { nameProblem, validate, warnings } from "./validation.ts";
+import { applyChanges } from "./update.ts";
+import { regionProblem, regionsProblem, roomWarning } from "../shared/region.ts";
+
+/** Inputs whose change makes a new version: the configuration without its metadata, and the secrets it has to see. */
+const versioned = [
+  ...Object.keys(configFields)
+    .filter((name) => name !== "metadata")
+    .map((name) => `config.${name}` as const),
+  "minSecretsVersion" as const,
+];
+
+export const machine: Resource = defineResource({
+  name: "Machine",
+  summary: "A small VM that runs a container image under a versioned configuration.",
+  inputs,
+  // The power state is an input a program may give and an output it can always read.
+  outputs,
+  id: pathId("app", "machineId"),
+  replaceOn: ["app", "name", "region", "config.mounts.*.volume"],
+  uniqueBy: ["app", "name"],
+  // One that destroyed itself, and is to be made again: there is nothing left to be updated.
+  replaceWhen: (state, next) => (isDone(state) && next.recreate === true ? "recreate" : undefined),
+  dependsOn: {
+    version: versioned,
+    state: [...versioned, "state"],
+    // Another version may find another image under the same tag.
+    imageRef: versioned,
+    updatedAt: "any",
+  },
+  derivedFrom: { imageRef: "config.image", placedRegion: "region" },
+  sharesWith: (old, next) => volumesOf(old).some((volume) => volumesOf(next).includes(volume)),
+  autoname: { property: "name", maxLength: 63, separator: "-", random: true },
+  validate,
+  previewChecks: [
+    { needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) },
+    { needs: ["fallbackRegions"], ask: ({ fallbackRegions }, api) => regionsProblem(api, fallbackRegions) },
+    {
+      needs: ["region"],
+      uses: ["fallbackRegions", "config.guest", "config.size"],
+      ask: ({ region, fallbackRegions, config }, api) =>
+        roomWarning(
+          api,
+          [region, ...(fallbackRegions ?? [])].filter((one) => one !== undefined),
+          config,
+        ),
+    },
+    { needs: ["name", "app"], ask: ({ name, app }, api, owner) => nameProblem(api, bareId(app), name, owner) },
+  ],
+
+  warnings,
+
+  async create({ inputs: wanted, owner, ...call }) {
+    const { api } = call;
+    const { app, name, region, state, cordoned } = wanted;
+    const body = {
+      name,
+      region,
+      config: toService(wanted.config),
+      skipLaunch: state === "stopped" || undefined,
+      skipServiceRegistration: cordoned || undefined,
+      minSecretsVersion: wanted.minSecretsVersion,
+    };
+    const made = await createOnce(call, owner, app, body, wanted);
+    const key = { appName: app, machineId: made.id };
+    try {
+      const version = versionOf(made);
+      const live = await waitForTarget(call, key, wanted, { target: state ?? "started", version, fresh: true });
+      return toLive(app, await keepMemory(api, key, live, wanted.memoryLimitMb), wanted);
+    } catch (error) {
+      const now = await currentOr(api, key, made);
+      // A job that destroyed itself is nothing that could be repaired in place.
+      if (now.state !== "destroyed") throw new PartialStateError(toLive(app, now, wanted), error);
+      call.run.journal.settle(owner);
+      throw error;
+    }
+  },
+
+  async read({ id, state, api }) {
+    // A Machine that destroyed itself as told has done its work: it is not gone, and not made again.
+    const done = state?.config?.autoDestroy === true && state.recreate !== true && state.machineId !== undefined;
+    const key = { appName: id.app, machineId: id.machineId };
+    try {
+      const live = await findMachine(api, id.app, id.machineId).catch((error: unknown) => {
+        if (!isNotFound(error) || !isJustMade(state?.createdAt, api.clock.now())) throw error;
+        return getFresh(api, key, { fresh: true });
+      });
+      if (live.state === "destroyed" && !done) return undefined;
+      return { ...toLive(id.app, live, state), memoryLimitMb: await memoryOf(api, key, live, state?.memoryLimitMb) };
+    } catch (error) {
+      if (!done || !isNotFound(error)) throw error;
+      await api.apps.get({ appName: id.app });
+      return { ...state, name: state.name ?? "", machineId: id.machineId, state: "destroyed" };
+    }
+  },
+
+  async update({ id, inputs: wanted, old, unfinished, ...call }) {
+    const { api, progress } = call;
+    const key = { appName: id.app, machineId: id.machineId };
+    if (isDone(old)) {
+      call.warn(
+        `Machine ${id.app}/${id.machineId} has done its work and destroyed itself: the change is noted, and takes effect with recreate: true`,
+      );
+      return Object.fromEntries(
+        Object.entries(old).filter(([name]) => !Object.hasOwn(inputs.shape, name)),
+      ) as typeof old;
+    }
+    if (!unfinished && onlyOptionsChanged(diff(machine, old, wanted).changes, old, wanted)) {
+      const { restart: _restart, reload: _reload, ...kept } = old;
+      return kept;
+    }
+    // When only part of the change was made, the metadata keys of before and after are both ours to look after.
+    const metadata = { ...old.config.metadata, ...wanted.config.metadata };
+    const { placedRegion } = old;
+    const partly = (found: Machine) =>
+      toLive(id.app, found, { ...wanted, placedRegion, config: { ...wanted.config, metadata } });
+    try {
+      const live = await withLease(api, key, { description: "update by pulumi", progress }, (lease) =>
+        applyChanges(call, key, lease, wanted, { ...old, unfinished: unfinished || lease.isAgain }, partly),
+      );
+      const found = toLive(id.app, live, { ...wanted, placedRegion });
+      // A new version begins without a limit: the one of before, which nobody asks for any more, is gone.
+      const limitGone = wanted.memoryLimitMb === undefined && found.version !== old.version;
+      return limitGone ? { ...found, memoryLimitMb: null } : found;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      throw new MachinesError(
+        "api",
+        `Machine ${id.app}/${id.machineId} was destroyed outside of this program: run pulumi refresh, then up makes a new one (${error.message})`,
+        { cause: error },
+      );
+    }
+  },
+
+  async delete({ id, state, ...call }) {
+    const { api, progress } = call;
+    const key = { appName: id.app, machineId: id.machineId };
+    const options = { config: state.config, force: state.forceDestroy === true };
+    try {
+      await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
+        // Whoever held the lease before us may have started, stopped or destroyed it. What has a lease is there, shown or not.
+        await destroyGracefully(call, key, lease, await getFresh(api, key, { fresh: true }), options);
+        lease.letGo();
+      });
+    } catch (error) {
+      // What is going or gone has no lease to give. Whoever may not ask is told so, and asks no more.
+      const refused = error instanceof ApiError && error.operation === "machines.acquireLease";
+      if (!refused || [401, 403].includes(error.status)) throw error;
+      const { state: now } = await api.machines.get(key);
+      if (now === "destroying") await untilDestroyed(call, key);
+      else if (now !== "destroyed") throw error;
+    }
+  },
+});
+
+/** Whether a Machine has done its work and destroyed itself, as its configuration told it to. */
+const isDone = ({ state, config: settings }: { state?: string | undefined; config?: Config | undefined }): boolean =>
+  state === "destroyed" && settings?.autoDestroy === true;
+
+function volumesOf(values: Values): string[] {
+  const { config: settings } = values as { config?: { mounts?: unknown } };
+  const mounts: unknown[] = isObject(settings) && Array.isArray(settings.mounts) ? settings.mounts : [];
+  return mounts.flatMap((mount) => {
+    const volume = isObject(mount) ? mount["volume"] : undefined;
+    return typeof volume === "string" && volume !== UNKNOWN ? [bareId(volume)] : [];
+  });
+}

@@ -1,0 +1,189 @@
+// Metadata keys on a Machine that somebody else manages (docs/interface.md#metadata).
+import { z } from "zod";
+import { appName } from "../../api/names.ts";
+import { required } from "../../api/schema.ts";
+import { growingPause } from "../client/clock.ts";
+import { findMachine } from "../client/listCache.ts";
+import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
+import { ApiError, MachinesError } from "../client/errors.ts";
+import { pathId } from "../core/ids.ts";
+import { behaviour, defineResource, type Call, type GivingUp, type Problem } from "../core/resource.ts";
+import { bareId } from "../../api/names.ts";
+import { metadataProblems } from "./validation.ts";
+import { isForeign, movedKeys } from "./settings.ts";
+
+type Values = Readonly<Record<string, string>>;
+
+const inputs = z.object({
+  app: required(appName, "App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.", {
+    format: "reference",
+  }),
+  machine: required(
+    z.string().min(1),
+    "The Machine: the `id` of a Machine. Changing it replaces the MachineMetadata.",
+    {
+      format: "reference",
+    },
+  ),
+  values: z
+    .record(z.string(), z.string())
+    .describe(
+      "Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.",
+    ),
+  adopt: behaviour(z.boolean().default(false)).describe(
+    "Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise.",
+  ),
+});
+
+const outputs = z.object({ machineId: required(z.string(), "Identifier of the Machine within its App.") });
+
+/** State from a Machine's metadata; `owned` are the keys that are ours. */
+const toLive = (app: string, machine: string, metadata: Values, owned: readonly string[]) => ({
+  app,
+  machine,
+  machineId: machine,
+  values: Object.fromEntries(Object.entries(metadata).filter(([key]) => owned.includes(key))),
+});
+
+export const machineMetadata = defineResource({
+  name: "MachineMetadata",
+  summary: "Metadata keys on a Machine that is managed elsewhere.",
+  description:
+    "It owns its keys alone, and makes no new version of the Machine. A Machine resource leaves the keys alone that it does not set itself.",
+  inputs,
+  outputs,
+  id: pathId("app", "machineId"),
+  replaceOn: ["app", "machine"],
+  uniqueBy: ["app", "machine"],
+  claims: ({ app = "", machine = "", values = {} }) =>
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [keyClaim(app, machine, key), value])),
+  validate: ({ values = {} }) => [...metadataProblems(values, ["values"]), ...platformKeys(values)],
+
+  async create({ inputs: { app, machine, values, adopt }, owner, ...call }) {
+    await write(call, { appName: app, machineId: machine }, { values, owned: {}, adopt, owner });
+    return toLive(app, machine, values, Object.keys(values));
+  },
+
+  async read({ id, state, api }) {
+    const live = await findMachine(api, id.app, id.machineId);
+    if (live.state === "destroyed") return undefined;
+    // While its host is not reachable a Machine shows no configuration.
+    const metadata = live.config
+      ? (live.config.metadata ?? {})
+      : await api.machines.getMetadata({ appName: id.app, machineId: id.machineId });
+    const owned = state?.values ?? Object.fromEntries(Object.entries(metadata).filter(([key]) => !isForeign(key)));
+    return toLive(id.app, id.machineId, metadata, Object.keys(owned));
+  },
+
+  async update({ id, inputs: { values, adopt }, old, owner, ...call }) {
+    const key = { appName: id.app, machineId: id.machineId };
+    await write(call, key, { values, owned: old.values, adopt, owner });
+    return toLive(id.app, id.machineId, values, Object.keys(values));
+  },
+
+  async delete({ id, state, owner, ...call }) {
+    const key = { appName: id.app, machineId: id.machineId };
+    const owned = state.values ?? {};
+    if (Object.keys(owned).length > 0) await write(call, key, { values: {}, owned, adopt: true, owner });
+  },
+});
+
+const platformKeys = (values: Values): Problem[] =>
+  Object.keys(values)
+    .filter((key) => key.startsWith("fly_"))
+    .map((key) => ({ path: ["values", key], message: 'keys that begin with "fly_" are the platform\'s own' }));
+
+/** The claim on a metadata key (R12). */
+const keyClaim = (app: string, machine: string, key: string): string =>
+  `metadata ${bareId(app)}/${bareId(machine)}/${key}`;
+
+/**
+ * Beside a key that a resource took over, this one says whose it is since: the state of the resource that had it before cannot
+ * (R12).
+ */
+const holderKey = (key: string): string => `pulumi-holder-${key}`;
+
+interface Wanted {
+  readonly values: Values;
+  /** Keys that were ours before, with the values we gave them. */
+  readonly owned: Values;
+  readonly adopt: boolean;
+  readonly owner: string | undefined;
+}
+
+/** Sets the values and removes keys that are ours no longer, for the very version that was looked at; else it looks again. */
+async function write(call: Writing, key: MachineKey, wanted: Wanted): Promise<void> {
+  const { api } = call;
+  const pause = growingPause(100, 2000);
+  for (;;) {
+    const live = await api.machines.get(key);
+    // With the Machine its metadata is gone.
+    if (live.state === "destroyed" && Object.keys(wanted.values).length === 0) return;
+    requireOurs(key, live, wanted);
+    const metadata = changesTo(live.config?.metadata ?? {}, key, wanted, call);
+    if (Object.keys(metadata).length === 0) return;
+    try {
+      return await api.machines.patchMetadata({ ...key, body: { metadata, machineVersion: versionOf(live) } });
+    } catch (error) {
+      // There is another version, and with it there may be other values.
+      if (!(error instanceof ApiError) || error.status !== 412) throw error;
+    }
+    await api.clock.sleep(pause(), api.deadline.signal);
+  }
+}
+
+type Writing = Pick<Call, "api" | "warn"> & Partial<GivingUp>;
+
+/**
+ * Keys to set, and those to remove (null): not what another resource claims, or others have changed since (R12). A claimant
+ * whose value this resource overwrote gets it back.
+ */
+function changesTo(
+  there: Values,
+  { appName, machineId }: MachineKey,
+  { values, owned, owner }: Wanted,
+  { warn, otherClaimant }: Writing,
+): Record<string, string | null> {
+  const given = Object.keys(owned).filter((name) => !Object.hasOwn(values, name) && Object.hasOwn(there, name));
+  const changes = given.map((name): Readonly<Record<string, string | null>> => {
+    const claimant = otherClaimant?.(keyClaim(appName, machineId, name));
+    const holder = there[holderKey(name)];
+    const isForeign = (holder !== undefined && holder !== owner) || there[name] !== owned[name];
+    if (claimant === undefined && !isForeign)
+      return { [name]: null, ...(holder === undefined ? {} : { [holderKey(name)]: null }) };
+    const stays = `${JSON.stringify(name)} of Machine ${appName}/${machineId} stays: `;
+    const by = claimant === undefined ? undefined : `${JSON.stringify(claimant.name)} of this program sets it`;
+    // Its own state says that it is written.
+    const isReturned = !isForeign && claimant?.value !== undefined && claimant.value !== there[name];
+    warn(`${stays}${by ?? "something else has set it since"}${isReturned ? ", and gets its value back." : "."}`);
+    return isReturned ? { [name]: claimant.value, [holderKey(name)]: claimant.owner } : {};
+  });
+  const taken = Object.keys(values).filter((name) => !Object.hasOwn(owned, name) && Object.hasOwn(there, name));
+  return {
+    ...(Object.assign({}, ...changes) as Record<string, string | null>),
+    ...values,
+    ...(owner === undefined ? {} : Object.fromEntries(taken.map((name) => [holderKey(name), owner]))),
+  };
+}
+
+/** A value that somebody else gave a key is not ours to replace, unless the program says so. */
+function requireOurs({ appName: app, machineId: id }: MachineKey, live: Machine, wanted: Wanted): void {
+  if (live.state === "destroyed") throw new MachinesError("api", `Machine ${app}/${id} is destroyed: nothing was set`);
+  if (wanted.adopt) return;
+  const there = live.config?.metadata ?? {};
+  const moved = movedKeys(wanted.owned, there, wanted.values);
+  if (moved.length > 0)
+    throw new MachinesError(
+      "stale-version",
+      `the metadata of Machine ${app}/${id} was changed outside of this program (${moved.map((key) => `values[${JSON.stringify(key)}]`).join(", ")}). ` +
+        "Nothing was changed. Run pulumi refresh to see the changes, then up decides.",
+    );
+  const taken = Object.entries(wanted.values)
+    .filter(([key, value]) => !Object.hasOwn(wanted.owned, key) && Object.hasOwn(there, key) && there[key] !== value)
+    .map(([key]) => JSON.stringify(key));
+  if (taken.length > 0)
+    throw new MachinesError(
+      "refused",
+      `Machine ${app}/${id} has ${taken.join(", ")} already, with another value. Nothing was changed; set adopt: true to take over what is there, or use other keys.`,
+    );
+}

@@ -1,0 +1,51 @@
+// The memory limit of a Machine that runs, set through its balloon device (docs/interface.md#memory); every new version
+// begins without one.
+import { sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
+import type { Api } from "../client/api.ts";
+import type { Machine, MachineKey } from "../client/wait.ts";
+import { ApiError } from "../client/errors.ts";
+import type { Problem } from "../core/resource.ts";
+
+/** Sets the limit of a Machine that runs where it is another one, and answers the Machine as it is then. */
+export async function keepMemory(
+  api: Api,
+  key: MachineKey,
+  live: Machine,
+  limitMb: number | undefined,
+): Promise<Machine> {
+  if (limitMb === undefined || live.state !== "started") return live;
+  const now = await api.machines.getMemory(key);
+  if (now.limitMb === limitMb) return live;
+  await api.machines.setMemory({ ...key, body: { limitMb } });
+  return api.machines.get(key);
+}
+
+/** The limit of a Machine, asked only where one was written; what does not run tells none. */
+export async function memoryOf(
+  api: Api,
+  key: MachineKey,
+  live: Machine,
+  written: number | undefined,
+): Promise<number | undefined> {
+  if (written === undefined || live.state !== "started") return undefined;
+  try {
+    return (await api.machines.getMemory(key)).limitMb;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 412) return undefined;
+    throw error;
+  }
+}
+
+/** A limit above what the configuration lets the Machine have. */
+export function memoryProblems(limitMb: number | undefined, config: MachineConfig): Problem[] {
+  const own = sizeOf(config).memoryMb;
+  const most = Math.max(own, config.guest?.max_memory_mb ?? own);
+  return limitMb === undefined || limitMb <= most
+    ? []
+    : [
+        {
+          path: ["memoryLimitMb"],
+          message: `got ${limitMb}; the Machine has ${own} MiB, so that ${most} is the most (config.guest.maxMemoryMb raises it)`,
+        },
+      ];
+}

@@ -1,0 +1,131 @@
+// Bringing a Machine to a state, and ending it: what is waited for, and when a wait has to end in failure.
+import type { Api } from "../client/api.ts";
+import type { Lease } from "../client/lease.ts";
+import {
+  lastEvent,
+  latestExit,
+  getFresh,
+  waitForChecks,
+  versionOf,
+  waitForMachine,
+  type Machine,
+  type MachineKey,
+} from "../client/wait.ts";
+import { MachinesError } from "../client/errors.ts";
+import type { Call } from "../core/resource.ts";
+import type { Config } from "./settings.ts";
+
+/** Power states a program can ask for. */
+export type Power = "started" | "stopped" | "suspended";
+
+/** What a wait looks at of what a program declares. */
+export interface Wanted {
+  readonly config: Config;
+  readonly waitForChecks?: boolean | undefined;
+}
+
+/** A Machine that ends by itself: success is exit code 0, not running on. */
+export const isJob = ({ schedule, autoDestroy, restart }: Config): boolean =>
+  schedule !== undefined || autoDestroy === true || restart?.policy === "no";
+
+const hasChecks = ({ checks, services }: Config): boolean =>
+  Object.keys(checks ?? {}).length > 0 || (services ?? []).some((service) => (service.checks ?? []).length > 0);
+
+/**
+ * Waits until the Machine is what the program asked for, checks included, and answers it as it is then.
+ * @throws MachinesError `machine-failed` at once when it ends otherwise, with the last event as the reason.
+ */
+export async function waitForTarget(
+  { api, progress }: Call,
+  key: MachineKey,
+  wanted: Wanted,
+  { target, version, lease, fresh }: { target: Power; version: string | undefined; lease?: Lease; fresh?: boolean },
+): Promise<Machine> {
+  const wait = (states: readonly ("started" | "stopped" | "suspended" | "failed" | "destroyed" | "settled")[]) =>
+    waitForMachine(api, key, states, { version, progress, fresh });
+  if (target === "stopped") {
+    const reached = await wait(["stopped", "failed", "destroyed"]);
+    if (reached !== "stopped") throw await failed(api, key, reached, target);
+    return getFresh(api, key, { fresh });
+  }
+  if (isJob(wanted.config)) return ended(api, key, await wait(["settled", "destroyed"]), fresh);
+  const reached = await wait(["started", "failed", "stopped", "destroyed"]);
+  if (reached !== "started") throw await failed(api, key, reached, "started");
+  const live = await getFresh(api, key, { fresh });
+  const exit = latestExit(live);
+  if (live.state !== "started" || (exit && !exit.requested)) throw await failed(api, key, live.state, "started");
+  if (target === "suspended") {
+    await api.machines.suspend({ ...key, leaseNonce: lease?.nonce() });
+    const then = await waitForMachine(api, key, ["suspended", "stopped", "failed", "destroyed"], { version, progress });
+    if (then !== "suspended") throw await failed(api, key, then, target);
+    return api.machines.get(key);
+  }
+  return (wanted.waitForChecks ?? true) && hasChecks(wanted.config) ? waitForChecks(api, key, progress) : live;
+}
+
+async function ended(api: Api, key: MachineKey, reached: string, fresh: boolean | undefined): Promise<Machine> {
+  const live = await getFresh(api, key, { fresh });
+  const exit = latestExit(live);
+  const well = exit === undefined ? live.state !== "failed" : exit.requested || exit.exitCode === 0;
+  if (!well) throw await failed(api, key, reached, "done");
+  return live;
+}
+
+async function failed(api: Api, key: MachineKey, reached: string, target: string): Promise<MachinesError> {
+  const live = await api.machines.get(key).catch(() => undefined);
+  const why = live ? lastEvent(live) : "it is gone";
+  return new MachinesError(
+    "machine-failed",
+    `Machine ${key.appName}/${key.machineId} is ${live?.state ?? reached} and not ${target}: ${why}. Correct the configuration and run up again.`,
+  );
+}
+
+/** The Machine as it is, or as it was when it cannot be read now. */
+export async function currentOr(api: Api, key: MachineKey, before: Machine): Promise<Machine> {
+  const grace = api.within({ at: api.clock.now() + 10_000, allowed: "10s" });
+  return grace.machines.get(key).catch(() => before);
+}
+
+const atRest = ["stopped", "suspended", "failed", "created"];
+
+/** Waits until a Machine that is being destroyed already is gone. */
+export async function untilDestroyed({ api, progress }: Call, key: MachineKey): Promise<void> {
+  await waitForMachine(api, key, ["destroyed"], { progress });
+}
+
+/** Takes traffic away, stops with the configured signal and timeout, then destroys; kills only when allowed. */
+export async function destroyGracefully(
+  call: Call,
+  key: MachineKey,
+  lease: Lease,
+  live: Machine,
+  { config, force }: { config: Config | undefined; force: boolean },
+): Promise<void> {
+  const { api, progress, warn } = call;
+  if (live.state === "destroyed") return;
+  if (live.state === "destroying") return untilDestroyed(call, key);
+  if ((live.config?.services ?? config?.services ?? []).length > 0 && live.cordoned !== true) {
+    await api.machines.cordon({ ...key, leaseNonce: lease.nonce() });
+  }
+  let kill = false;
+  if (!atRest.includes(live.state)) {
+    try {
+      // A stop is refused while the Machine is on its way from one state to another.
+      const passing = !["started", "starting"].includes(live.state);
+      if (passing) await waitForMachine(api, key, ["settled", "destroyed"], { progress });
+      const now = passing ? await api.machines.get(key) : live;
+      const { signal, timeout } = now.config?.stopConfig ?? config?.stopConfig ?? {};
+      if (!atRest.includes(now.state)) {
+        await api.machines.stop({ ...key, leaseNonce: lease.nonce(), body: { signal, timeout } });
+        const version = versionOf(now);
+        await waitForMachine(api, key, ["stopped", "failed", "destroyed"], { version, progress });
+      }
+    } catch (error) {
+      if (!force) throw error;
+      warn(`stopping Machine ${key.machineId} failed; it is killed, as forceDestroy allows`);
+      kill = true;
+    }
+  }
+  await api.machines.destroy({ ...key, leaseNonce: lease.nonce(), force: kill || undefined });
+  await untilDestroyed(call, key);
+}

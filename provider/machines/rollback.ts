@@ -1,0 +1,125 @@
+// Going back to the configuration of before when a new version of a Machine fails, as `onUpdateFailure: "rollback"` asks.
+import { formatDuration } from "../../api/schema.ts";
+import type { Api } from "../client/api.ts";
+import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
+import { isLost, withLease, type Lease } from "../client/lease.ts";
+import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
+import { MachinesError, messageOf } from "../client/errors.ts";
+import type { Call } from "../core/resource.ts";
+import { keepMemory } from "./memory.ts";
+import { waitForTarget, type Power, type Wanted } from "./power.ts";
+import { fromService, othersMetadata, sameVersion, toService, type Config } from "./settings.ts";
+
+/** A new version failed and the Machine is what it was before: nothing changed but its version. */
+export class RolledBackError extends MachinesError {
+  constructor(message: string, cause: unknown) {
+    super("machine-failed", message, { cause });
+    this.name = "RolledBackError";
+  }
+}
+
+/** One update that made a new version. */
+export interface Attempt {
+  readonly call: Call;
+  readonly key: MachineKey;
+  readonly lease: Lease;
+  readonly wanted: Wanted & { readonly onUpdateFailure?: "keep" | "rollback" | undefined };
+  readonly old: {
+    readonly config: Config;
+    readonly unfinished: boolean;
+    readonly memoryLimitMb?: number | undefined;
+  };
+  /** The Machine as it was when the lease was taken. */
+  readonly before: Machine;
+}
+
+/**
+ * Waits for a new version, and goes back to the one before when that fails and the program asks for it.
+ * @throws RolledBackError when the one before runs again
+ */
+export async function waitOrRollback(attempt: Attempt, made: Machine, target: Power): Promise<Machine> {
+  const { call, key, lease, wanted } = attempt;
+  const wait = (api: Api) => waitForTarget({ ...call, api }, key, wanted, { target, version: versionOf(made), lease });
+  if (!mayGoBack(attempt)) return wait(call.api);
+  try {
+    return await wait(mostOf(call.api));
+  } catch (error) {
+    // What was cancelled or could not be asked says nothing about the version.
+    const failed = error instanceof MachinesError && ["machine-failed", "wait-timeout"].includes(error.code);
+    if (!failed || call.api.deadline.signal?.aborted) throw error;
+    return goBack(attempt, made, error);
+  }
+}
+
+/** A configuration that had not come to anything either is nothing to go back to. */
+const mayGoBack = ({ wanted, old, before }: Attempt): boolean =>
+  wanted.onUpdateFailure === "rollback" &&
+  !old.unfinished &&
+  before.config !== undefined &&
+  ["started", "stopped", "suspended"].includes(before.state);
+
+/** Two thirds of the time that is left; the way back has the rest. */
+function mostOf(api: Api): Api {
+  const { at, signal } = api.deadline;
+  const now = api.clock.now();
+  const seconds = Math.round(((at - now) * 2) / 3 / 1000);
+  return api.within({ at: now + seconds * 1000, allowed: formatDuration(seconds * 1e9), signal });
+}
+
+async function goBack(attempt: Attempt, failed: Machine, why: MachinesError): Promise<never> {
+  const { call, key, before } = attempt;
+  const name = `Machine ${key.appName}/${key.machineId}`;
+  call.progress(`the new version of ${name} failed; going back to the configuration of before`);
+  let back: Machine;
+  try {
+    back = await postBefore(attempt, failed).catch((error: unknown) => {
+      if (!isLost(error)) throw error;
+      // The way back is not given up for a lease: it goes on under another one.
+      const options = { description: "rollback by pulumi", progress: call.progress };
+      return withLease(call.api, key, options, (lease) => postBefore({ ...attempt, lease }, failed));
+    });
+  } catch (error) {
+    throw new MachinesError(
+      why.code,
+      `the new version of ${name} failed: ${why.message} Going back to the configuration of before failed too: ${messageOf(error)}`,
+      // Losing the lease in the end is no reason to begin all over.
+      isLost(error) ? {} : { cause: error },
+    );
+  }
+  const does = before.state === "started" ? "runs" : "is in place";
+  throw new RolledBackError(
+    `the new version of ${name} failed, and the configuration of before ${does} again, as version ${versionOf(back) ?? "?"}: ${why.message}`,
+    why,
+  );
+}
+
+/** Posts the configuration of before, with what others have made of its metadata since, and waits for it. */
+async function postBefore({ call, key, lease, wanted, old, before }: Attempt, failed: Machine): Promise<Machine> {
+  const { machines } = call.api;
+  const now = await machines.get(key);
+  const config = fromService(before.config ?? old.config, old.config);
+  const metadata = {
+    ...othersMetadata(before.config, old.config),
+    ...othersMetadata(now.config, old.config, wanted.config),
+  };
+  const target = before.state === "started" ? "started" : "stopped";
+  const body = {
+    config: toService(config, metadata),
+    currentVersion: versionOf(failed),
+    skipLaunch: target === "stopped" || undefined,
+    skipServiceRegistration: before.cordoned || undefined,
+  };
+  const back = await retryUnlessApplied(call.api, {
+    send: () => machines.update({ ...key, leaseNonce: lease.nonce(), body }),
+    look: async () => {
+      const live = await machines.get(key);
+      const isMade = live.config && sameVersion(fromService(live.config, old.config), config);
+      return isMade && versionOf(live) !== versionOf(failed) ? live : undefined;
+    },
+  });
+  if (back.cordoned === true && before.cordoned === false)
+    await machines.uncordon({ ...key, leaseNonce: lease.nonce() });
+  const { waitForChecks } = wanted;
+  const live = await waitForTarget(call, key, { config, waitForChecks }, { target, version: versionOf(back), lease });
+  return keepMemory(call.api, key, live, old.memoryLimitMb);
+}

@@ -1,0 +1,56 @@
+// How a program connects to a cluster: users, passwords, connection URIs (docs/interface.md#users-and-credentials).
+import type { Api } from "../client/api.ts";
+import type { Cluster } from "./clusters.ts";
+import { ApiError, messageOf } from "../client/errors.ts";
+import type { Call } from "../core/resource.ts";
+
+/** The user every cluster begins with (docs/interface.md#users-and-credentials). */
+export const firstUser = "fly-user";
+
+// ASSUMED: the database every cluster begins with is called `fly-db`.
+export const firstDatabase = "fly-db";
+
+/** A user who may connect. */
+export interface Credentials {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** The password of a user (docs/interface.md#users-and-credentials). */
+export const credentialsOf = async (api: Api, cluster: string, username: string): Promise<Credentials> =>
+  (await api.postgres.credentials({ postgresClusterId: cluster, username })).data;
+
+/** The same, or undefined where the service does not tell: a token that only reads may not see passwords. */
+export async function credentialsIfTold(
+  { api, warn }: Call,
+  cluster: string,
+  username = firstUser,
+): Promise<Credentials | undefined> {
+  try {
+    return await credentialsOf(api, cluster, username);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== "api") throw error;
+    warn(`the password of ${username} in cluster ${cluster} is not told, because ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+/** The URI a client connects with; undefined until the cluster listens. */
+export function connectionUri(
+  endpoint: { readonly host?: string | undefined; readonly port?: number | undefined } | undefined,
+  { username, password }: Credentials,
+  database: string,
+): string | undefined {
+  if (endpoint?.host === undefined) return undefined;
+  const host = endpoint.host.includes(":") ? `[${endpoint.host}]` : endpoint.host;
+  const [user, secret, name] = [username, password, database].map(encodeURIComponent);
+  return `postgresql://${user}:${secret}@${host}:${endpoint.port ?? 5432}/${name}`;
+}
+
+/** The URI through the connection pool. */
+export const poolerUri = (cluster: Cluster, credentials: Credentials, database: string): string | undefined =>
+  connectionUri(cluster.endpoints?.primary?.pooler, credentials, database);
+
+/** The URI straight to the primary. */
+export const directUri = (cluster: Cluster, credentials: Credentials, database: string): string | undefined =>
+  connectionUri(cluster.endpoints?.primary?.direct, credentials, database);

@@ -1,0 +1,174 @@
+// Backups of Postgres clusters (docs/interface.md#backups). The service makes and ages them; nothing removes one.
+import { z } from "zod";
+import { postgresBackupType } from "../../api/postgres.ts";
+import { optional, required } from "../../api/schema.ts";
+import type { AnswerOf } from "../client/api.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { readWithin, whenReady } from "./clusters.ts";
+import { createExactlyOnce } from "../core/exactlyOnce.ts";
+import { ApiError, MachinesError } from "../client/errors.ts";
+import { PartialStateError } from "../core/partialState.ts";
+import { fixed, pathId } from "../core/ids.ts";
+import { defineResource, type Call } from "../core/resource.ts";
+import { triggers } from "../shared/triggers.ts";
+
+const inputs = z.object({
+  cluster: required(
+    z.string(),
+    "Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.",
+    { format: "reference" },
+  ),
+  type: postgresBackupType
+    .default("full")
+    .describe(
+      "`full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.",
+    ),
+  triggers: triggers("another backup is made"),
+});
+
+const outputs = z.object({
+  backupId: required(z.string(), "Identifier within the cluster."),
+  status: optional(z.string(), "`running`, `completed` or `failed`."),
+  sizeBytes: optional(z.int(), "Stored bytes."),
+  startedAt: optional(z.string(), "RFC 3339 time it began."),
+  finishedAt: optional(z.string(), "RFC 3339 time it ended."),
+  expired: optional(z.boolean(), "True once the service lists it no longer: it cannot be restored any more."),
+});
+
+type Backup = AnswerOf<"postgres", "createBackup">["data"];
+
+const longestPause = 2000;
+/** How often in a row the service may say that a backup runs while it lists none that does. */
+const looks = 5;
+
+const toLive = (cluster: string, { id, type, status, sizeBytes, startedAt, finishedAt }: Backup) => ({
+  cluster,
+  backupId: id,
+  type,
+  status,
+  sizeBytes: sizeBytes ?? undefined,
+  startedAt: startedAt ?? undefined,
+  finishedAt: finishedAt ?? undefined,
+});
+
+export const postgresBackup = defineResource({
+  name: "PostgresBackup",
+  summary: "A backup of a Postgres cluster, made when the resource is created.",
+  description:
+    "The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.",
+  inputs,
+  outputs,
+  id: pathId("cluster", fixed("backup"), "backupId"),
+  within: { kind: "cluster", part: "cluster" },
+  replaceOn: ["cluster", "type", "triggers"],
+  dependsOn: { status: "any", sizeBytes: "any", finishedAt: "any", expired: "any" },
+  minutes: { create: 60, update: 60 },
+
+  async create({ inputs: { cluster, type }, owner, ...call }) {
+    const made = await begun(call, owner, cluster, type);
+    return completed(call, cluster, made);
+  },
+
+  read: ({ id, state, ...call }) =>
+    readWithin(call, state, async () => {
+      const found = (await backupsOf(call, id.cluster)).find((backup) => backup.id === id.backupId);
+      if (found) return toLive(id.cluster, found);
+      return state && { ...state, ...id, expired: true };
+    }),
+
+  // Every input replaces: this is called for what a creation left to be done.
+  async update({ id, old, ...call }) {
+    const found = (await backupsOf(call, id.cluster)).find((backup) => backup.id === id.backupId);
+    return found ? completed(call, id.cluster, found) : { ...old, expired: true };
+  },
+
+  delete({ id, warn }) {
+    warn(
+      `backup ${id.backupId} of cluster ${id.cluster} stays for as long as the service keeps it; nothing removes one`,
+    );
+    return Promise.resolve();
+  },
+});
+
+const backupsOf = async (call: Call, cluster: string) =>
+  (await whenReady(call, cluster, () => call.api.postgres.listBackups({ postgresClusterId: cluster }))).data;
+
+/** Begins a backup, once no other one runs. */
+async function begun(
+  call: Call,
+  owner: string | undefined,
+  cluster: string,
+  type: z.output<typeof postgresBackupType>,
+): Promise<Backup> {
+  const { api } = call;
+  const pause = growingPause(100, longestPause);
+  const isIdle = (all: readonly Backup[]): boolean => all.every(({ status }) => status !== "running");
+  let unexplained = 0;
+  for (;;) {
+    try {
+      return await createExactlyOnce<Backup, Backup>(call, {
+        what: `a ${type} backup of cluster ${cluster}`,
+        owner,
+        place: `backups of cluster ${cluster}`,
+        name: type,
+        unique: false,
+        list: () => backupsOf(call, cluster),
+        keyOf: ({ id }) => id,
+        keysOf: ({ id }) => [id],
+        createdAt: ({ startedAt }) => startedAt ?? undefined,
+        send: async () => (await api.postgres.createBackup({ postgresClusterId: cluster, body: { type } })).data,
+        pick: (fresh) => fresh.find((backup) => backup.type === type),
+      });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 409) throw error;
+      // One that ran may have ended by the time it is looked for; one that was begun may be listed late.
+      unexplained = isIdle(await backupsOf(call, cluster)) ? unexplained + 1 : 0;
+      const isLate = api.clock.now() + longestPause >= api.deadline.at;
+      if (unexplained >= looks || (unexplained > 0 && isLate)) throw error;
+      await settled(call, cluster, isIdle, "the backup that runs");
+    }
+    await api.clock.sleep(pause(), api.deadline.signal);
+  }
+}
+
+async function completed(call: Call, cluster: string, begun: Backup) {
+  let live = begun;
+  const isDone = (all: readonly Backup[]): boolean => {
+    live = all.find(({ id }) => id === begun.id) ?? live;
+    return live.status === "completed" || live.status === "failed";
+  };
+  try {
+    if (!isDone([begun])) await settled(call, cluster, isDone, `backup ${begun.id}`);
+    if (live.status === "failed") {
+      throw new MachinesError(
+        "api",
+        `backup ${begun.id} of cluster ${cluster} failed. Change a value in triggers, or run pulumi up --replace, for another one.`,
+      );
+    }
+    return toLive(cluster, live);
+  } catch (error) {
+    throw new PartialStateError(toLive(cluster, live), error);
+  }
+}
+
+/** Waits until the backups of a cluster are as wanted. */
+async function settled(
+  call: Call,
+  cluster: string,
+  isDone: (backups: readonly Backup[]) => boolean,
+  what: string,
+): Promise<void> {
+  const { api, progress } = call;
+  const say = everyTenSeconds(api.clock, progress);
+  const pause = growingPause(50, longestPause);
+  while (!isDone(await backupsOf(call, cluster))) {
+    if (api.clock.now() + longestPause >= api.deadline.at) {
+      throw new MachinesError(
+        "wait-timeout",
+        `${what} of cluster ${cluster} was not done within ${api.deadline.allowed}; it goes on. The next up looks again.`,
+      );
+    }
+    say(`waiting for ${what} of cluster ${cluster}`);
+    await api.clock.sleep(pause(), api.deadline.signal);
+  }
+}

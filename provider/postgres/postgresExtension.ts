@@ -1,0 +1,114 @@
+// Extensions of databases (docs/interface.md#extensions).
+import { z } from "zod";
+import { databaseName, extensionParam } from "../../api/names.ts";
+import { required } from "../../api/schema.ts";
+import { deleteWithin, readWithin, whenReady, type Waiting } from "./clusters.ts";
+import { createExactlyOnce } from "../core/exactlyOnce.ts";
+import { ApiError, MachinesError } from "../client/errors.ts";
+import { fixed, idOrName, pathId } from "../core/ids.ts";
+import { behaviour, defineResource } from "../core/resource.ts";
+
+const inputs = z.object({
+  cluster: required(
+    z.string(),
+    "Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.",
+    { format: "reference" },
+  ),
+  database: required(
+    idOrName(databaseName, "a PostgresDatabase"),
+    "Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.",
+    { format: "reference" },
+  ),
+  name: required(extensionParam, "Name of the extension, for example `vector`. Changing it replaces the extension."),
+  schema: databaseName.default("public").describe("Schema to install it in. Changing it replaces the extension."),
+  createSchema: behaviour(z.boolean().default(false)).describe(
+    "Whether the schema is made when there is none; used at creation.",
+  ),
+  forceDestroy: behaviour(z.boolean().default(false)).describe(
+    "Lets the removal of the extension take along what depends on it, tables' columns included.",
+  ),
+});
+
+const outputs = z.object({
+  version: z.string().optional().describe("Version that is installed."),
+});
+
+export const postgresExtension = defineResource({
+  name: "PostgresExtension",
+  summary: "An extension installed in a database of a Postgres cluster.",
+  inputs,
+  outputs,
+  id: pathId("cluster", fixed("extension"), "database", "name"),
+  within: { kind: "cluster", part: "cluster" },
+  replaceOn: ["cluster", "database", "name", "schema"],
+  uniqueBy: ["cluster", "database", "name"],
+
+  async create({ inputs: { cluster, database, name, schema, createSchema }, owner, ...call }) {
+    const key = { cluster, database, name };
+    const body = { name, schema, createSchema: createSchema || undefined };
+    await createExactlyOnce(call, {
+      what: `extension ${name} of database ${database} of cluster ${cluster}`,
+      owner,
+      place: `extensions of database ${database} of cluster ${cluster}`,
+      name,
+      unique: true,
+      list: () => installedIn(call, key),
+      keyOf: (extension) => extension.name,
+      async send() {
+        try {
+          await call.api.postgres.installExtension({ postgresClusterId: cluster, database, body });
+          return key;
+        } catch (error) {
+          throw explained(error, name);
+        }
+      },
+      pick: (fresh) => (fresh.some((extension) => extension.name === name) ? key : undefined),
+    });
+    // It is made, whatever becomes of the look at it.
+    const made = await find(call, key).catch(() => undefined);
+    return made ?? { ...key, schema };
+  },
+
+  read: ({ id, state, ...call }) => readWithin(call, state, () => find(call, id)),
+
+  // Every input but the behaviour ones replaces: there is nothing to send.
+  update: ({ id, old }) => Promise.resolve({ ...id, schema: old.schema, version: old.version }),
+
+  async delete({ id: { cluster, database, name }, state, ...call }) {
+    const key = { postgresClusterId: cluster, database, extension: name };
+    const force = state.forceDestroy === true ? true : undefined;
+    await deleteWithin(call, cluster, `extension ${name}`, () => call.api.postgres.removeExtension({ ...key, force }));
+  },
+});
+
+interface Key {
+  readonly cluster: string;
+  readonly database: string;
+  readonly name: string;
+}
+
+async function installedIn({ api, ...rest }: Waiting, { cluster, database }: Key) {
+  const ask = () => api.postgres.listExtensions({ postgresClusterId: cluster, database });
+  return (await whenReady({ api, ...rest }, cluster, ask)).data.filter(({ installed }) => installed != null);
+}
+
+async function find(call: Waiting, { cluster, database, name }: Key) {
+  const found = (await installedIn(call, { cluster, database, name })).find((one) => one.name === name);
+  return found && { cluster, database, name, schema: found.installed?.schema, version: found.installed?.version };
+}
+
+/** What to do about a refusal, where it is known. */
+function explained(error: unknown, name: string): unknown {
+  if (!(error instanceof ApiError)) return error;
+  if (error.status === 409 && /postgis/i.test(error.reason) && !/installed/i.test(error.reason))
+    return new MachinesError(
+      "refused",
+      `${name}: ${error.message} Set postgisEnabled: true on the PostgresCluster; this replaces it, so restore or copy the data yourself.`,
+      { cause: error },
+    );
+  if (error.status === 422 && error.reason.includes("schema"))
+    return new MachinesError("refused", `${name}: ${error.message} Set createSchema: true to have it made.`, {
+      cause: error,
+    });
+  return error;
+}

@@ -1,0 +1,121 @@
+// What is known of secrets whose values no read can find: their digests (docs/interface.md#secrets).
+import type { AnswerOf, Api } from "../client/api.ts";
+import type { Call, Claims, GivingUp } from "../core/resource.ts";
+import { bareId } from "../../api/names.ts";
+
+/** A secret as the service shows it, without its value. */
+export type ShownSecret = AnswerOf<"secrets", "list">["secrets"][number];
+
+/** Whether a secret still has the value that was written. Where the service tells no digest, its presence has to do. */
+export const isAsWritten = (digest: string | undefined, live: ShownSecret | undefined): boolean =>
+  live !== undefined && (!digest || live.digest === undefined || live.digest === digest);
+
+/** The App's secrets by name, never with their values. */
+export async function secretsByName(api: Api, appName: string): Promise<ReadonlyMap<string, ShownSecret>> {
+  const { secrets } = await api.secrets.list({ appName });
+  return new Map(secrets.map((secret) => [secret.name, secret]));
+}
+
+/** The claim on a secret's name (R12), with the value it is given where that is known. */
+export const secretClaim = (app: string | undefined, name: string | undefined, value: string | undefined): Claims =>
+  app === undefined || name === undefined ? {} : { [claimTo(app, name)]: value };
+
+const claimTo = (app: string, name: string): string => `secret ${bareId(app)}/${name}`;
+
+/** What a resource knows of its own last write. */
+export interface WrittenHere {
+  readonly digests: Readonly<Record<string, string | undefined>>;
+  /** The values, as far as they are known here. */
+  readonly values: Readonly<Record<string, string | undefined>>;
+  /** RFC 3339 time of it; absent in states of older versions. */
+  readonly updatedAt?: string | undefined;
+}
+
+/** Names that a resource gives up. */
+interface GivenUp {
+  readonly app: string;
+  readonly names: readonly string[];
+  /** The App's secrets as they are. */
+  readonly live: ReadonlyMap<string, ShownSecret>;
+  readonly written: WrittenHere;
+}
+
+/**
+ * R12: what to write for names that a resource gives up. Null unsets a name. A name is left out, and stays set, where another
+ * resource of the program claims it, or where something has written it since. The engine checks only what it is to work on
+ * (`--target`): then the time of the write is all that tells. The user is warned of each.
+ *
+ * A claimant whose value this resource overwrote gets it back: its own state says that it is written.
+ */
+export function givingUp(
+  { app, names, live, written }: GivenUp,
+  { warn, otherClaimant }: Pick<Call, "warn"> & GivingUp,
+): Readonly<Record<string, string | null>> {
+  const writes = names.map((name): readonly [name: string, value: string | null] | undefined => {
+    const claimant = otherClaimant(claimTo(app, name));
+    const shown = live.get(name);
+    const isForeign = shown !== undefined && isWrittenSince(shown, written, name);
+    if (claimant === undefined && !isForeign) return [name, null];
+    const stays = `${name} of App ${app} stays set: `;
+    if (claimant === undefined) {
+      warn(
+        `${stays}something else has written it since this resource did. If nothing needs it, delete the secret through the service.`,
+      );
+      return undefined;
+    }
+    const by = `${JSON.stringify(claimant.name)} of this program sets it`;
+    const before = written.values[name];
+    if (isForeign || before === undefined || before === claimant.value) {
+      warn(`${stays}${by}.`);
+      return undefined;
+    }
+    if (claimant.value !== undefined) {
+      warn(`${stays}${by}, and gets its value back.`);
+      return [name, claimant.value];
+    }
+    warn(`${stays}${by}. It may still have the value of this resource: pulumi refresh tells, and up writes it again.`);
+    return undefined;
+  });
+  return Object.fromEntries(writes.filter((write) => write !== undefined));
+}
+
+function isWrittenSince({ updatedAt, digest }: ShownSecret, written: WrittenHere, name: string): boolean {
+  const before = written.digests[name];
+  if (before && digest !== undefined && before !== digest) return true;
+  return Date.parse(updatedAt ?? "") > Date.parse(written.updatedAt ?? "");
+}
+
+/** What a change of several secrets came to. */
+interface Written {
+  readonly version: number;
+  readonly digests: Record<string, string>;
+  /** RFC 3339 time of the change; undefined where nothing was set. */
+  readonly updatedAt: string | undefined;
+}
+
+/** Sets and unsets (null) in one request. */
+export async function writeSecrets(
+  api: Api,
+  appName: string,
+  values: Readonly<Record<string, string | null>>,
+): Promise<Written> {
+  const { secrets, version } = await api.secrets.update({ appName, body: { values: { ...values } } });
+  const shown = secrets ?? (await api.secrets.list({ appName, minVersion: version?.toString() })).secrets;
+  const set = shown.filter(({ name }) => typeof values[name] === "string");
+  const digests = set.map(({ name, digest }) => [name, digest ?? ""]);
+  return {
+    version: version ?? 0,
+    digests: Object.fromEntries(digests) as Record<string, string>,
+    updatedAt: latest(set.map(({ updatedAt }) => updatedAt)),
+  };
+}
+
+const latest = (times: readonly (string | undefined)[]): string | undefined =>
+  times
+    .filter((time) => time !== undefined)
+    .sort((a, b) => Date.parse(a) - Date.parse(b))
+    .at(-1);
+
+/** What the user is told when names are taken over that something else has set. */
+export const takenOver = (appName: string, names: readonly string[]): string =>
+  `App ${appName} has ${names.join(", ")} already, with values this program did not write: overwritten. If something else sets them too, each will undo what the other wrote.`;

@@ -1,0 +1,81 @@
+// One secret of an App (docs/interface.md#secrets).
+import { z } from "zod";
+import { appName, secretName } from "../../api/names.ts";
+import { optional, required } from "../../api/schema.ts";
+import type { Api } from "../client/api.ts";
+import { orUndefined } from "../client/existence.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource } from "../core/resource.ts";
+import { givingUp, isAsWritten, secretClaim, takenOver, type ShownSecret } from "./digests.ts";
+
+const inputs = z.object({
+  app: required(appName, "App that gets the secret: the `id` of an App. Changing it replaces the secret.", {
+    format: "reference",
+  }),
+  name: required(secretName, "Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret."),
+  value: required(z.string(), "The value; it may be empty.", { secret: true }),
+});
+
+const outputs = z.object({
+  digest: optional(
+    z.string(),
+    "Digest of the value. Secret: a value that is easy to guess could be found by its digest.",
+    { secret: true },
+  ),
+  version: required(
+    z.int(),
+    "Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.",
+  ),
+  createdAt: optional(z.string(), "RFC 3339 time of creation."),
+  updatedAt: optional(z.string(), "RFC 3339 time of the last change made here."),
+});
+
+const toLive = (app: string, { name, digest, createdAt, updatedAt }: ShownSecret) => ({
+  ...{ app, name, digest, createdAt, updatedAt },
+});
+
+async function set(api: Api, app: string, name: string, value: string) {
+  const made = await api.secrets.set({ appName: app, secretName: name, body: { value } });
+  return { ...toLive(app, made), version: made.version ?? 0 };
+}
+
+export const secret = defineResource({
+  name: "Secret",
+  summary: "One secret of an App.",
+  description:
+    "For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. " +
+    "The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. " +
+    "A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.",
+  inputs,
+  outputs,
+  id: pathId("app", "name"),
+  replaceOn: ["app", "name"],
+  uniqueBy: ["app", "name"],
+  claims: ({ app, name, value }) => secretClaim(app, name, value),
+  dependsOn: { digest: ["value"], version: ["value"], updatedAt: ["value"] },
+
+  async create({ inputs: { app, name, value }, api, warn }) {
+    const key = { appName: app, secretName: name };
+    if (await orUndefined(() => api.secrets.get(key))) warn(takenOver(app, [name]));
+    return set(api, app, name, value);
+  },
+
+  async read({ id, state, api }) {
+    const live = await api.secrets.get({ appName: id.app, secretName: id.name });
+    const changed = state !== undefined && !isAsWritten(state.digest, live);
+    const { version = 0, updatedAt = live.updatedAt } = state ?? {};
+    return { ...toLive(id.app, live), version, updatedAt, value: changed ? null : undefined };
+  },
+
+  update: ({ id, inputs: { value }, api }) => set(api, id.app, id.name, value),
+
+  async delete({ id: { app, name }, state, api, ...call }) {
+    const key = { appName: app, secretName: name };
+    const live = new Map([[name, await api.secrets.get(key)]]);
+    const { digest, value, updatedAt } = state;
+    const written = { digests: { [name]: digest }, values: { [name]: value }, updatedAt };
+    const writes = givingUp({ app, names: [name], live, written }, call);
+    if (writes[name] === null) await api.secrets.delete(key);
+    else if (writes[name] !== undefined) await set(api, app, name, writes[name]);
+  },
+});

@@ -1,0 +1,69 @@
+// Whether regions exist, have what is wanted and have room, asked of the service once per run.
+import { sizeOf } from "../../api/machineConfig.ts";
+import type { Api } from "../client/api.ts";
+import { cached } from "../client/cached.ts";
+import { ApiError } from "../client/errors.ts";
+import { didYouMean } from "../core/didYouMean.ts";
+import type { Warning } from "../core/resource.ts";
+import type { Config } from "../machines/settings.ts";
+
+/** Why a region cannot be used, with the nearest that can; undefined when it can. */
+export async function regionProblem(
+  api: Api,
+  region: string | undefined,
+  wants: "Machines" | "Postgres" = "Machines",
+): Promise<string | undefined> {
+  if (region === undefined) return undefined;
+  const { regions } = await cached(api, "regions", () => api.platform.regions({}));
+  const open = regions.filter(({ deprecated }) => deprecated !== true);
+  const fit = open.filter(({ mpgAvailable }) => wants === "Machines" || mpgAvailable === true).map(({ code }) => code);
+  if (fit.includes(region)) return undefined;
+  if (open.some(({ code }) => code === region))
+    return `the region ${JSON.stringify(region)} does not offer ${wants}; regions that do are ${fit.join(", ")}`;
+  const meant = didYouMean(region, fit);
+  const hint =
+    meant === undefined ? `regions are ${fit.join(", ")}` : `did you mean "${meant}"? Regions are ${fit.join(", ")}`;
+  return `there is no region ${JSON.stringify(region)}; ${hint}`;
+}
+
+/** Why the first of several regions that does not exist cannot be used. */
+export async function regionsProblem(api: Api, regions: readonly string[] = []): Promise<string | undefined> {
+  const problems = await Promise.all(regions.map((region) => regionProblem(api, region)));
+  return problems.find((problem) => problem !== undefined);
+}
+
+/**
+ * What a Machine of a size meets in regions that are tried in order: where there is no room now
+ * (docs/interface.md#placements).
+ */
+export async function roomWarning(
+  api: Api,
+  regions: readonly string[],
+  { guest, size }: Pick<Config, "guest" | "size">,
+): Promise<Warning | undefined> {
+  const { kind, cpus, memoryMb } = sizeOf({
+    size,
+    guest: guest && { cpu_kind: guest.cpuKind, cpus: guest.cpus, memory_mb: guest.memoryMb },
+  });
+  const body = {
+    orgSlug: api.config.organization,
+    region: regions.join(","),
+    compute: { ...guest, cpuKind: kind, cpus, memoryMb },
+  };
+  const [first = ""] = regions;
+  try {
+    const answer = await cached(api, `room ${JSON.stringify(body)}`, () => api.platform.placements({ body }));
+    const open = regions.filter((region) => answer.regions.some((placed) => placed.region === region));
+    if (open.includes(first)) return undefined;
+    return {
+      warning:
+        open[0] === undefined
+          ? `there is no room for such a Machine in ${regions.join(", ")} now; choose another region or a smaller guest`
+          : `there is no room for such a Machine in ${first} now; it would be made in ${open[0]}`,
+    };
+  } catch (error) {
+    // A region that does not exist, or a guest that cannot be, is another question's to tell.
+    if (error instanceof ApiError && error.status === 400) return undefined;
+    throw error;
+  }
+}

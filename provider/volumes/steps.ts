@@ -1,0 +1,186 @@
+// What takes more than one request to do to a volume (docs/interface.md#volumes).
+import type { Api } from "../client/api.ts";
+import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
+import type { Volume } from "../client/listCache.ts";
+import { withLease } from "../client/lease.ts";
+import { orUndefined } from "../client/existence.ts";
+import { retryWhilePreconditionFails } from "../client/poll.ts";
+import { createExactlyOnce } from "../core/exactlyOnce.ts";
+import { waitForMachine, type Machine } from "../client/wait.ts";
+import { isNotFound, MachinesError } from "../client/errors.ts";
+import type { Call } from "../core/resource.ts";
+import { isLeaving } from "../apps/app.ts";
+import { takeSnapshot, untilWritten, type VolumeKey } from "./snapshots.ts";
+
+type Body = Parameters<Api["volumes"]["create"]>[0]["body"];
+
+/** Milliseconds; the last look is early enough for its answer to be the reason that is told. */
+const longestPause = 1000;
+const usable = ["created", "hydrating"];
+
+/**
+ * Creates a volume, once the snapshot it is made from is written; a lost answer is settled by looking. ASSUMED: a copy of
+ * which no size is asked for is as large as what it is made from; it grows afterwards.
+ */
+export function begin(call: Call, owner: string | undefined, appName: string, body: Body): Promise<Volume> {
+  const isCopy = body.snapshotId !== undefined || body.sourceVolumeId !== undefined;
+  const asked = isCopy ? { ...body, sizeGb: undefined } : body;
+  return retryWhilePreconditionFails(call, "the snapshot to be written", () =>
+    createExactlyOnce<Volume, Volume>(call, {
+      what: `volume ${body.name ?? ""} in App ${appName}`,
+      owner,
+      place: `volumes of App ${appName}`,
+      name: body.name ?? "",
+      unique: false,
+      list: () => call.api.volumes.list({ appName }),
+      keyOf: ({ id }) => id,
+      keysOf: ({ id }) => [id],
+      createdAt: ({ createdAt }) => createdAt,
+      send: () => call.api.volumes.create({ appName, body: asked }),
+      pick: (fresh) => theOnly(fresh, appName, asked),
+    }),
+  );
+}
+
+/** The volume that is what was asked for. */
+function theOnly(fresh: readonly Volume[], appName: string, asked: Body): Volume | undefined {
+  const isAsked = (wanted: unknown, live: unknown): boolean => wanted === undefined || wanted === live;
+  const [found, ...more] = fresh.filter(
+    (live) =>
+      !isLeaving(live.state) &&
+      // Nobody can mount what nobody knows the id of.
+      !live.attachedMachineId &&
+      live.name === asked.name &&
+      isAsked(asked.region, live.region) &&
+      isAsked(asked.encrypted, live.encrypted) &&
+      isAsked(asked.sizeGb, live.sizeGb),
+  );
+  if (found && more.length > 0)
+    throw new MachinesError(
+      "ambiguous",
+      `the answer to the creation of volume ${asked.name ?? ""} in App ${appName} was lost, and others created such volumes at the same time: ${[found, ...more].map(({ id }) => id).join(", ")}. Which of them is ours nobody can tell: delete or import the one that no program knows, then run up again.`,
+    );
+  return found;
+}
+
+/** Waits until the volume can be used and is as large as it is wanted; `grown` hears whether its Machine needs a restart. */
+export async function bringToSize(
+  { api, progress }: Call,
+  key: VolumeKey,
+  found: Volume,
+  sizeGb: number,
+  grown: (needsRestart: boolean) => void,
+): Promise<Volume> {
+  const live = await untilUsable(api, key, found, progress);
+  if (sizeGb <= (live.sizeGb ?? 0)) return live;
+  grown(await extend(api, key, sizeGb));
+  return untilUsable(api, key, await api.volumes.get(key), progress);
+}
+
+/** Grows the volume; answers whether its Machine needs a restart. A lost answer is settled by looking. */
+const extend = (api: Api, key: VolumeKey, sizeGb: number): Promise<boolean> =>
+  retryUnlessApplied(api, {
+    send: async () => (await api.volumes.extend({ ...key, body: { sizeGb } })).needsRestart ?? false,
+    look: async () => {
+      const live = await api.volumes.get(key);
+      return (live.sizeGb ?? 0) < sizeGb ? undefined : live.attachedMachineId != null;
+    },
+  });
+
+async function untilUsable(api: Api, key: VolumeKey, found: Volume, progress: Call["progress"]): Promise<Volume> {
+  let live = found;
+  const say = everyTenSeconds(api.clock, progress);
+  const pause = growingPause(50, longestPause);
+  while (!usable.includes(live.state ?? "")) {
+    if (isLeaving(live.state))
+      throw new MachinesError("api", `volume ${key.volumeId} is ${live.state ?? "gone"} and cannot be used`);
+    if (api.clock.now() + longestPause >= api.deadline.at) {
+      throw new MachinesError(
+        "wait-timeout",
+        `volume ${key.volumeId} was not usable within ${api.deadline.allowed}: it is ${live.state ?? "in no known state"}. The next up goes on from here.`,
+      );
+    }
+    say(`waiting for volume ${key.volumeId}: it is ${live.state ?? "in no known state"}`);
+    await api.clock.sleep(pause(), api.deadline.signal);
+    live = await api.volumes.get(key);
+  }
+  return live;
+}
+
+/** Whether the Machine that mounts a volume has yet to see its last growth. */
+export interface Growth {
+  readonly needsRestart: boolean;
+  /** Its last start before that, by the id of the event; empty where it shows none. */
+  readonly startBeforeGrowth?: string | undefined;
+}
+
+/** What is left of a growth that needed a restart: nothing once the volume was let go, or its Machine was started again. */
+export async function unseenGrowth(
+  live: Volume,
+  known: Growth & { readonly attachedMachineId?: string | undefined },
+  find: (machineId: string) => Promise<Machine>,
+): Promise<Growth> {
+  const seen = { needsRestart: false };
+  const holder = live.attachedMachineId;
+  if (!known.needsRestart || !holder || (known.attachedMachineId ?? holder) !== holder) return seen;
+  const machine = await orUndefined(() => find(holder));
+  if (!machine || machine.state === "stopped") return seen;
+  const start = (machine.events ?? []).find(({ type, status }) => type === "start" && status === "started")?.id ?? "";
+  const before = known.startBeforeGrowth ?? start;
+  // A Machine shows its latest events alone: a start that it shows no more is no new one.
+  return start !== "" && start !== before ? seen : { needsRestart: true, startBeforeGrowth: before };
+}
+
+/** Restarts the Machine that mounts the volume, so that it sees the new size. */
+export async function restart({ api, progress }: Call, appName: string, machineId: string): Promise<void> {
+  const key = { appName, machineId };
+  await withLease(api, key, { description: "restart after the growth of a volume", progress }, async (lease) => {
+    const before = await api.machines.get(key);
+    if (before.state !== "started") return;
+    await api.machines.restart({ ...key, leaseNonce: lease.nonce() });
+    const reached = await waitForMachine(api, key, ["started", "failed", "stopped"], { progress });
+    if (reached !== "started")
+      throw new MachinesError(
+        "machine-failed",
+        `Machine ${machineId} is ${reached} after its restart for the volume's new size`,
+      );
+  });
+}
+
+/** Takes the snapshot that outlives the volume, once no Machine writes to that any more, and says how it is called. */
+export async function takeFinalSnapshot(call: Call, key: VolumeKey): Promise<void> {
+  const volume = `${key.appName}/${key.volumeId}`;
+  const live = await untilFree(call, key);
+  if (isLeaving(live.state)) return;
+  try {
+    const { id, retentionDays } = await untilWritten(call, key, await takeSnapshot(call, undefined, key));
+    const kept = retentionDays === undefined ? "" : ` for ${retentionDays} days`;
+    call.warn(`volume ${volume} is deleted; its final snapshot ${volume}/${id} is kept${kept}`);
+  } catch (error) {
+    // A volume that is gone needs no snapshot: that is for core to prove.
+    if (isNotFound(error) || !(error instanceof MachinesError)) throw error;
+    throw new MachinesError(
+      error.code,
+      `volume ${volume} was not deleted, because its final snapshot failed: ${error.message}. Run again, or set finalSnapshot: false and run up before the deletion.`,
+      { cause: error },
+    );
+  }
+}
+
+async function untilFree({ api, progress }: Call, key: VolumeKey): Promise<Volume> {
+  const say = everyTenSeconds(api.clock, progress);
+  const pause = growingPause(100, longestPause);
+  for (;;) {
+    const live = await api.volumes.get(key);
+    const holder = live.attachedMachineId;
+    if (!holder || isLeaving(live.state)) return live;
+    if (api.clock.now() + longestPause >= api.deadline.at)
+      throw new MachinesError(
+        "wait-timeout",
+        `volume ${key.appName}/${key.volumeId} was not deleted within ${api.deadline.allowed}: Machine ${holder} still mounts it`,
+      );
+    say(`waiting for volume ${key.volumeId} to be let go by Machine ${holder}`);
+    await api.clock.sleep(pause(), api.deadline.signal);
+  }
+}

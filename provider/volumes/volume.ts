@@ -1,0 +1,211 @@
+// Volumes (docs/interface.md#volumes).
+import { z } from "zod";
+import { optional, required } from "../../api/schema.ts";
+import { appName, regionCode, volumeName } from "../../api/names.ts";
+import { findMachine, findVolume, type Volume } from "../client/listCache.ts";
+import { retryWhilePreconditionFails } from "../client/poll.ts";
+import { PartialStateError } from "../core/partialState.ts";
+import { pathId } from "../core/ids.ts";
+import { behaviour, computed, defineResource } from "../core/resource.ts";
+import { bareId } from "../../api/names.ts";
+import { isLeaving } from "../apps/app.ts";
+import { guest } from "../machines/settings.ts";
+import { regionProblem } from "../shared/region.ts";
+import { begin, bringToSize, restart, takeFinalSnapshot, unseenGrowth, type Growth } from "./steps.ts";
+
+const ofOrigin =
+  "It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more.";
+
+const inputs = z.object({
+  app: required(appName, "App that owns the volume: the `id` of an App. Changing it replaces the volume.", {
+    format: "reference",
+  }),
+  name: computed(volumeName).describe(
+    "Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.",
+  ),
+  region: computed(regionCode).describe(
+    "Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.",
+  ),
+  sizeGb: z
+    .int()
+    .min(1)
+    .max(500)
+    .default(3)
+    .describe(
+      "Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.",
+    ),
+  encrypted: z.boolean().default(true).describe("Whether the volume is encrypted. Changing it replaces the volume."),
+  fstype: z.enum(["ext4", "raw"]).default("ext4").describe("File system. Changing it replaces the volume."),
+  snapshotRetention: z.int().min(1).max(60).default(5).describe("Days a snapshot is kept, 1 to 60."),
+  autoBackupEnabled: z.boolean().default(true).describe("Whether snapshots are taken every day."),
+  snapshotId: computed(z.string().meta({ format: "reference" }), "creation").describe(
+    `Snapshot the volume is restored from: the \`id\` of a VolumeSnapshot. ${ofOrigin} Exclusive with \`sourceVolumeId\`.`,
+  ),
+  sourceVolumeId: computed(z.string().meta({ format: "reference" }), "creation").describe(
+    `Volume the new one is a fork of, in any region: the \`id\` of a Volume. ${ofOrigin} Exclusive with \`snapshotId\`.`,
+  ),
+  requireUniqueZone: behaviour(z.boolean().default(true)).describe(
+    "Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.",
+  ),
+  uniqueZoneAppWide: behaviour(z.boolean().default(false)).describe(
+    "Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.",
+  ),
+  compute: behaviour(guest).describe(
+    "CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.",
+  ),
+  computeImage: behaviour(z.string().optional()).describe("Image of that Machine; used at creation."),
+  restartOnExtend: behaviour(z.boolean().default(false)).describe(
+    "Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.",
+  ),
+  finalSnapshot: behaviour(z.boolean().default(false)).describe(
+    "Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.",
+  ),
+  allowDataLoss: behaviour(z.boolean().default(false)).describe(
+    "Lets a change that replaces the volume destroy what it holds.",
+  ),
+});
+
+type Inputs = z.output<typeof inputs>;
+
+const outputs = z.object({
+  name: required(z.string(), "Name of the volume."),
+  region: optional(z.string(), "Region the volume is in."),
+  volumeId: required(z.string(), "Identifier within the App."),
+  zone: optional(z.string(), "Hardware zone the volume is in."),
+  currentSizeGb: optional(z.int(), "Size now in GB; larger than asked for when the platform extended the volume."),
+  needsRestart: required(
+    z.boolean(),
+    "Whether the Machine that mounts the volume sees its last growth only after a restart.",
+  ),
+  startBeforeGrowth: optional(
+    z.string(),
+    "While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.",
+  ),
+  attachedMachineId: optional(z.string(), "Machine that mounts the volume, if any."),
+  createdAt: optional(z.string(), "RFC 3339 time of creation."),
+});
+
+const toLive = (app: string, live: Volume, growth: Growth = { needsRestart: false }) => ({
+  app,
+  volumeId: live.id,
+  name: live.name ?? "",
+  region: live.region,
+  zone: live.zone,
+  encrypted: live.encrypted,
+  // Empty before the first mount: no drift.
+  fstype: live.fstype || undefined,
+  snapshotRetention: live.snapshotRetention,
+  autoBackupEnabled: live.autoBackupEnabled,
+  currentSizeGb: live.sizeGb,
+  needsRestart: growth.needsRestart,
+  startBeforeGrowth: growth.startBeforeGrowth,
+  attachedMachineId: live.attachedMachineId ?? undefined,
+  createdAt: live.createdAt,
+});
+
+const replacing = ["app", "name", "region", "encrypted", "fstype", "snapshotId", "sourceVolumeId"] as const;
+
+/** Whether a change makes another volume, and the program says that it may. */
+const isAllowedAnew = (old: Partial<Inputs>, next: Partial<Inputs>): boolean =>
+  next.allowDataLoss === true &&
+  replacing.some((name) => {
+    const [before, after] = [old[name], next[name]];
+    return before !== undefined && after !== undefined && bareId(String(before)) !== bareId(String(after));
+  });
+
+export const volume = defineResource({
+  name: "Volume",
+  summary: "Block storage that one Machine at a time can mount.",
+  inputs,
+  outputs,
+  id: pathId("app", "volumeId"),
+  replaceOn: replacing,
+  dependsOn: { currentSizeGb: ["sizeGb"], needsRestart: "any", startBeforeGrowth: "any" },
+  autoname: { property: "name", maxLength: 30, separator: "_", random: false },
+  losesData: "what it holds",
+  keepDataBy,
+  validate: ({ snapshotId, sourceVolumeId }) =>
+    snapshotId !== undefined && sourceVolumeId !== undefined
+      ? [{ path: ["sourceVolumeId"], message: "cannot go together with snapshotId: a volume is made from one of them" }]
+      : [],
+  minutes: { delete: 5 },
+  refuse: (old, next) =>
+    old.sizeGb !== undefined && next.sizeGb !== undefined && next.sizeGb < old.sizeGb && !isAllowedAnew(old, next)
+      ? {
+          path: ["sizeGb"],
+          message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB asked for before; a volume grows in place and never shrinks. Keep ${old.sizeGb}, or make a second, smaller volume and copy`,
+        }
+      : undefined,
+  previewChecks: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) }],
+
+  async create({
+    inputs: { app, allowDataLoss: _, restartOnExtend: __, finalSnapshot: ___, ...body },
+    owner,
+    ...call
+  }) {
+    const made = await begin(call, owner, app, body);
+    try {
+      // Nothing mounts it yet that would have to be restarted.
+      const live = await bringToSize(call, { appName: app, volumeId: made.id }, made, body.sizeGb, () => undefined);
+      return toLive(app, live);
+    } catch (error) {
+      throw new PartialStateError(toLive(app, made), error);
+    }
+  },
+
+  async read({ id, state, api }) {
+    const live = await findVolume(api, id.app, id.volumeId);
+    if (isLeaving(live.state)) return undefined;
+    // An import has no size asked for yet: it is what the volume has.
+    const asked = state?.sizeGb === undefined ? { sizeGb: live.sizeGb } : {};
+    const { needsRestart = false, ...known } = state ?? {};
+    const growth = await unseenGrowth(live, { ...known, needsRestart }, (machine) => findMachine(api, id.app, machine));
+    return { ...toLive(id.app, live, growth), ...asked };
+  },
+
+  async update({ id, inputs: next, old, unfinished, ...call }) {
+    const { api } = call;
+    const key = { appName: id.app, volumeId: id.volumeId };
+    let live = await api.volumes.get(key);
+    let growth: Growth & { readonly attachedMachineId?: string | undefined } = old;
+    let isNew = unfinished;
+    try {
+      live = await bringToSize(call, key, live, next.sizeGb, (needsRestart) => {
+        if (needsRestart) [growth, isNew] = [{ needsRestart }, true];
+      });
+      if (live.snapshotRetention !== next.snapshotRetention || live.autoBackupEnabled !== next.autoBackupEnabled) {
+        const { snapshotRetention, autoBackupEnabled } = next;
+        live = await api.volumes.update({ ...key, body: { snapshotRetention, autoBackupEnabled } });
+      }
+      growth = await unseenGrowth(live, growth, (machineId) => api.machines.get({ appName: id.app, machineId }));
+      if (growth.needsRestart && isNew && next.restartOnExtend && live.attachedMachineId) {
+        await restart(call, id.app, live.attachedMachineId);
+        growth = { needsRestart: false };
+      }
+      return toLive(id.app, live, growth);
+    } catch (error) {
+      throw new PartialStateError(toLive(id.app, live, growth), error);
+    }
+  },
+
+  async delete({ id, state, ...call }) {
+    const key = { appName: id.app, volumeId: id.volumeId };
+    if (state.finalSnapshot === true) await takeFinalSnapshot(call, key);
+    // The volume is let go a moment after its Machine is gone (docs/interface.md#volumes).
+    await retryWhilePreconditionFails(call, "the volume to be let go", () => call.api.volumes.delete(key));
+  },
+});
+
+/** How to make the change and keep the data: the service forks a volume into any region, under any name, into any App. */
+function keepDataBy(input: string): string {
+  if (input === "fstype") return "to keep the data, make a second Volume with a Machine of its own and copy the files";
+  const isOrigin = input === "snapshotId" || input === "sourceVolumeId";
+  const second = isOrigin
+    ? "make a second Volume with it"
+    : `move it: stop its Machine, make a second Volume with the new ${input} and with sourceVolumeId set to the id of this one`;
+  // An import is like that (R7).
+  const unread = isOrigin
+    ? "leave it out if the volume was made from it: nobody can read where it came from; otherwise, "
+    : "";
+  return `${unread}to keep the data, ${second}, mount the second one in the Machine instead, then remove this one (docs/volumes.md)`;
+}

@@ -1,0 +1,102 @@
+// Snapshots of volumes (docs/interface.md#snapshots).
+import { z } from "zod";
+import { appName } from "../../api/names.ts";
+import { optional, required } from "../../api/schema.ts";
+import { listSnapshots } from "../client/listCache.ts";
+import { PartialStateError } from "../core/partialState.ts";
+import { pathId } from "../core/ids.ts";
+import { defineResource } from "../core/resource.ts";
+import { snapshotIn, takeSnapshot, untilWritten, type Snapshot, type VolumeKey } from "./snapshots.ts";
+import { triggers } from "../shared/triggers.ts";
+
+const inputs = z.object({
+  app: required(appName, "App of the volume: the `id` of an App. Changing it takes a new snapshot.", {
+    format: "reference",
+  }),
+  volume: required(z.string(), "Volume to take it of: the `id` of a Volume. Changing it takes a new snapshot.", {
+    format: "reference",
+  }),
+  triggers: triggers("a new snapshot is taken"),
+});
+
+const outputs = z.object({
+  snapshotId: required(z.string(), "Identifier of the snapshot."),
+  status: optional(z.string(), "`created` once it is written."),
+  createdAt: optional(z.string(), "RFC 3339 time at which it was begun."),
+  size: optional(z.int(), "Bytes stored."),
+  volumeSize: optional(z.int(), "Bytes of the volume."),
+  digest: optional(z.string(), "Digest of the contents."),
+  retentionDays: optional(z.int(), "Days it is kept."),
+  expired: required(z.boolean(), "Whether it is gone: its retention is over. No new one is taken for that."),
+});
+
+const toLive = ({ appName: app, volumeId: volume }: VolumeKey, live: Snapshot) => ({
+  app,
+  volume,
+  snapshotId: live.id,
+  status: live.status,
+  createdAt: live.createdAt,
+  size: live.size,
+  volumeSize: live.volumeSize,
+  digest: live.digest,
+  retentionDays: live.retentionDays,
+  expired: false,
+});
+
+const keyOf = (id: { app: string; volume: string }): VolumeKey => ({ appName: id.app, volumeId: id.volume });
+
+export const volumeSnapshot = defineResource({
+  name: "VolumeSnapshot",
+  summary: "A snapshot of a Volume, taken when the resource is made.",
+  description:
+    "The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.",
+  inputs,
+  outputs,
+  id: pathId("app", "volume", "snapshotId"),
+  replaceOn: ["app", "volume", "triggers"],
+  dependsOn: { status: "any", size: "any", digest: "any" },
+
+  async create({ inputs: { app, volume }, owner, ...call }) {
+    const key = { appName: app, volumeId: volume };
+    const begun = await takeSnapshot(call, owner, key);
+    try {
+      return toLive(key, await untilWritten(call, key, begun));
+    } catch (error) {
+      throw new PartialStateError(toLive(key, begun), error);
+    }
+  },
+
+  async read({ id, state, api }) {
+    const key = keyOf(id);
+    const once = (ask: Parameters<typeof snapshotIn>[3]) => snapshotIn(api, key, id.snapshotId, ask);
+    let live = await once(() => listSnapshots(api, id.app, id.volume));
+    // The list that many share may be older than the snapshot.
+    if (!live && state?.expired !== true) live = await once(() => api.volumes.listSnapshots(key));
+    if (live) return toLive(key, live);
+    return state && { ...state, snapshotId: id.snapshotId, expired: true };
+  },
+
+  // Every input replaces: what is left to do is to wait for one that was still being written.
+  async update({ id, old, ...call }) {
+    const key = keyOf(id);
+    const begun = await snapshotIn(call.api, key, id.snapshotId, () => call.api.volumes.listSnapshots(key));
+    if (!begun) return { ...old, expired: true };
+    try {
+      return toLive(key, await untilWritten(call, key, begun));
+    } catch (error) {
+      throw new PartialStateError(toLive(key, begun), error);
+    }
+  },
+
+  delete({ id, state, warn }) {
+    const after =
+      state.retentionDays === undefined
+        ? ""
+        : ` ${state.retentionDays} days after ${state.createdAt ?? "it was taken"}`;
+    if (state.expired !== true)
+      warn(
+        `snapshot ${id.app}/${id.volume}/${id.snapshotId} cannot be deleted; it is forgotten here and expires by itself${after}`,
+      );
+    return Promise.resolve();
+  },
+});

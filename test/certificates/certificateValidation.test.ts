@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { untilActive } from "../../provider/certificates/certificateValidation.ts";
+import { setDns } from "../../service/runtime/dns.ts";
+import { bind, type Bound } from "../support/binding.ts";
+import { makeApp, send } from "../support/around.ts";
+import { jumpingClient } from "../support/jumpingClient.ts";
+import { lifecycle } from "../support/lifecycle.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const ask = (service: TestService, app: string, hostname: string) =>
+  send(service, "POST", `/v1/apps/${app}/certificates/acme`, { hostname });
+
+lifecycle("CertificateValidation", {
+  // The hostname stays as it is.
+  survives: true,
+  writeOnly: ["triggers"],
+  given: async (service) => {
+    for (const [app, hostname] of [
+      ["life-valid", "www.example.com"],
+      ["life-valid", "app.example.com"],
+      ["other-valid", "app.example.com"],
+    ] as const) {
+      await makeApp(service, app).catch(() => undefined);
+      await ask(service, app, hostname);
+    }
+    return { app: "life-valid", hostname: "life-valid/www.example.com", triggers: { certificate: "one" } };
+  },
+  changes: () =>
+    Promise.resolve([
+      { set: { triggers: { certificate: "two" } }, expect: "update" },
+      { set: { hostname: "life-valid/app.example.com" }, expect: "replace" },
+      { set: { app: "other-valid" }, expect: "replace" },
+    ]),
+  steady: { triggers: "the program's alone" },
+});
+
+describe("CertificateValidation", () => {
+  let service: TestService;
+  let validation: Bound;
+  beforeAll(async () => {
+    service = await startService();
+    validation = bind("CertificateValidation", service);
+    await makeApp(service, "app");
+  });
+  afterAll(() => service.close());
+
+  const key = (hostname: string) => ({ appName: "app", hostname });
+  const wait = async (hostname: string, create: string) => {
+    const news = { app: "app", hostname, __context: { name: "v", timeouts: { create } } };
+    return validation.create((await validation.check({}, news)).inputs);
+  };
+  const within = ({ api, clock }: ReturnType<typeof jumpingClient>, minutes: number) =>
+    api.within({ at: clock.now() + minutes * 60_000, allowed: `${minutes}m` });
+  const asked = (sent: readonly string[]) => sent.filter((request) => request.includes("check")).length;
+
+  test("what is wrong and what to do is the reason when the time is over, and nothing is made", async () => {
+    await ask(service, "app", "www.example.invalid");
+    await expect(wait("www.example.invalid", "2s")).rejects.toThrow(
+      /www\.example\.invalid of App app did not become active within 2s: it is pending_validation\. www\.example\.invalid does not lead to the app\. Create a CNAME record .* Nothing was made/,
+    );
+  });
+
+  test("it waits until somebody makes the DNS right, and then has it checked itself", async () => {
+    const hostname = "later.example.com";
+    const { store } = service.service.world;
+    setDns(store, hostname, {});
+    await ask(service, "app", hostname);
+    const client = jumpingClient(service);
+    const said: string[] = [];
+    const progress = (message: string) => {
+      said.push(message);
+      setDns(store, hostname, undefined);
+    };
+    expect((await untilActive({ api: within(client, 30), progress }, key(hostname))).status).toBe("active");
+    expect(said[0]).toMatch(
+      /^waiting for later\.example\.com: it is pending_validation\. later\.example\.com does not lead/,
+    );
+    expect(asked(client.sent)).toBe(2);
+  });
+
+  test("in half an hour it has the DNS checked no more than five times", async () => {
+    const hostname = "never.example.invalid";
+    await ask(service, "app", hostname);
+    const client = jumpingClient(service);
+    const waiting = untilActive({ api: within(client, 30), progress: () => undefined }, key(hostname));
+    await expect(waiting).rejects.toThrow(/within 30m/);
+    expect(asked(client.sent)).toBeLessThanOrEqual(5);
+    // Until then it looks every few seconds: somebody else may have had it checked.
+    expect(client.sent.length).toBeGreaterThan(asked(client.sent) * 10);
+  });
+
+  test("while the service asks for a pause it is not asked to check, and the time is told", async () => {
+    const hostname = "limited.example.invalid";
+    await ask(service, "app", hostname);
+    for (let i = 0; i < 4; i++) await send(service, "POST", `/v1/apps/app/certificates/${hostname}/check`);
+    const short = jumpingClient(service);
+    await expect(untilActive({ api: within(short, 30), progress: () => undefined }, key(hostname))).rejects.toThrow(
+      /The service is not asked again before \d{4}-.*Z\./,
+    );
+    // Beyond the deadline: there is nothing to wait for.
+    expect(short.clock.slept).toEqual([]);
+    const long = jumpingClient(service);
+    const until = long.clock.now() + 55 * 60_000;
+    const atCheck: number[] = [];
+    const api = within(long, 90);
+    const { check } = api.certificates;
+    const watched = {
+      ...api,
+      certificates: {
+        ...api.certificates,
+        check: (args: Parameters<typeof check>[0]) => (atCheck.push(long.clock.now()), check(args)),
+      },
+    };
+    await expect(untilActive({ api: watched, progress: () => undefined }, key(hostname))).rejects.toThrow(
+      /within 1?h?90m|90m/,
+    );
+    expect(atCheck.length).toBeGreaterThan(1);
+    expect(atCheck.slice(1).every((at) => at > until)).toBe(true);
+  });
+
+  test("one that is no longer active is gone, and the next up waits again", async () => {
+    const hostname = "lapsed.example.com";
+    await ask(service, "app", hostname);
+    const { id, state } = await wait(hostname, "20s");
+    expect(state).toMatchObject({ status: "active", expiresAt: expect.any(String) });
+    await send(service, "DELETE", `/v1/apps/app/certificates/${hostname}/acme`);
+    expect(await validation.read(id, state)).toBeUndefined();
+  });
+
+  test("its deletion asks for nothing", async () => {
+    const before = service.requests.length;
+    await validation.delete("app/www.example.com", {});
+    expect(service.requests.length).toBe(before);
+  });
+});

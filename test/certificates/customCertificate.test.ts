@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { datesProblem } from "../../provider/certificates/customCertificate.ts";
+import { bind, bindPlugin, type Bound } from "../support/binding.ts";
+import { makeApp, send } from "../support/around.ts";
+import { currentCertificate, type CertificateOptions } from "../support/certificates.ts";
+import { lifecycle } from "../support/lifecycle.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const files = (options: CertificateOptions) => {
+  const { fullchain, private_key: privateKey } = currentCertificate(options);
+  return { fullchain, privateKey };
+};
+const day = 24 * 3600_000;
+const host = "www.example.com";
+const hosts = [host, "*.example.com"];
+const renewed = files({ hosts, until: new Date(Date.now() + 200 * day) });
+const uploadAnother = (service: TestService, app: unknown, hostname: unknown) => {
+  const another = currentCertificate({ hosts, until: new Date(Date.now() + 20 * day) });
+  return send(service, "POST", `/v1/apps/${String(app)}/certificates/custom`, { hostname, ...another });
+};
+
+lifecycle("CustomCertificate", {
+  writeOnly: ["fullchain", "privateKey"],
+  given: async (service) => {
+    await makeApp(service, "other-custom");
+    return { app: await makeApp(service, "life-custom"), hostname: host, ...files({ hosts }) };
+  },
+  changes: () =>
+    Promise.resolve([
+      { set: renewed, expect: "update" },
+      { set: { hostname: "*.example.com" }, expect: "replace" },
+      { set: { app: "other-custom" }, expect: "replace" },
+    ]),
+  drift: [
+    {
+      meddle: (service, { app, hostname }) => uploadAnother(service, app, hostname),
+      shows: { fullchain: undefined },
+    },
+  ],
+  steady: { privateKey: "it belongs to the chain" },
+});
+
+describe("CustomCertificate", () => {
+  let service: TestService;
+  let custom: Bound;
+  beforeAll(async () => {
+    service = await startService();
+    custom = bind("CustomCertificate", service);
+    await makeApp(service, "app");
+  });
+  afterAll(() => service.close());
+
+  const make = async (hostname: string, upload = files({ hosts: [hostname] })) => {
+    const { inputs, failures } = await custom.check({}, { app: "app", hostname, ...upload });
+    expect(failures).toEqual([]);
+    return { inputs, ...(await custom.create(inputs)) };
+  };
+  const ca = { commonName: "Test CA", ...currentCertificate({ commonName: "Test CA" }) };
+  const leaf = files({ hosts, by: ca });
+  const other = files({ hosts });
+
+  test.each<[string, Record<string, unknown>, RegExp]>([
+    ["no PEM", { fullchain: "hello" }, /^fullchain: is not a chain of certificates in PEM$/],
+    ["no key", { privateKey: "hush-hush" }, /^privateKey: is not a private key in PEM, or is encrypted; /],
+    ["another key", { privateKey: other.privateKey }, /^privateKey: does not match the certificate$/],
+    ["the wrong order", { fullchain: ca.fullchain + leaf.fullchain }, /^fullchain: begins with another .* number 2$/],
+    [
+      "a gap",
+      { fullchain: leaf.fullchain + other.fullchain },
+      /^fullchain: certificate 2 did not sign certificate 1; begin/,
+    ],
+    [
+      "another hostname",
+      { hostname: "www.example.org" },
+      /is for www\.example\.com, \*\.example\.com, not for www\.example\.org/,
+    ],
+    ["below the wildcard's names", { hostname: "a.b.example.com" }, /not for a\.b\.example\.com/],
+    ["another wildcard", { hostname: "*.www.example.com" }, /not for \*\.www\.example\.com/],
+  ])("check refuses %s, whatever is not known yet, and quotes no key", async (_, wrong, says) => {
+    for (const app of ["app", "04da6b54-80e4-46f7-96ec-b56ff0331ba9"]) {
+      const { failures } = await custom.check({}, { app, hostname: host, ...leaf, ...wrong });
+      expect(failures).toHaveLength(1);
+      expect(failures[0]).toMatch(says);
+      expect(failures[0]).not.toMatch(/hush|PRIVATE/);
+    }
+  });
+
+  test.each([host, "any.example.com", "*.example.com"])("check takes a whole chain for %s", async (hostname) => {
+    const fullchain = `a note\n${leaf.fullchain}\n\n${ca.fullchain}`;
+    const news = { app: "app", hostname, fullchain, privateKey: leaf.privateKey };
+    expect((await custom.check({}, news)).failures).toEqual([]);
+  });
+
+  test("what is not known yet is not judged", async () => {
+    const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+    for (const open of ["hostname", "fullchain", "privateKey"]) {
+      const news = { app: "app", hostname: "www.example.org", ...other, fullchain: leaf.fullchain, [open]: unknown };
+      const { failures } = await custom.check({}, news);
+      expect(failures.join()).not.toContain(open === "hostname" ? "not for" : "does not match");
+    }
+  });
+
+  test("dates are judged by the clock that is handed in", () => {
+    const at = (text: string) => Date.parse(text);
+    const [from, until] = [new Date("2026-01-01T00:00:00Z"), new Date("2026-03-01T00:00:00Z")];
+    const { fullchain } = files({ hosts, from, until });
+    expect(datesProblem(fullchain, at("2026-02-01T00:00:00Z"))).toBeUndefined();
+    expect(datesProblem(fullchain, at("2026-03-01T00:00:00Z"))).toMatch(/^certificate 1 expired at Mar +1 /);
+    expect(datesProblem(fullchain, at("2025-12-31T00:00:00Z"))).toMatch(/^certificate 1 is not valid before Jan +1 /);
+    expect(datesProblem(leaf.fullchain + fullchain, at("2027-02-01T00:00:00Z"))).toMatch(/^certificate [12] expired/);
+  });
+
+  test("a preview refuses a new one that has expired; an old one stops no other change", async () => {
+    const { bound, close } = await bindPlugin("CustomCertificate", service);
+    const expired = files({ hosts, from: new Date(Date.now() - 9 * day), until: new Date(Date.now() - day) });
+    const { inputs, failures } = await bound.check({}, { app: "app", hostname: host, ...expired });
+    expect(failures).toEqual([]);
+    await expect(bound.preview?.create(inputs)).rejects.toThrow(/fullchain: certificate 1 expired at /);
+    await expect(bound.preview?.update(`app/${host}`, inputs, inputs)).resolves.toBeDefined();
+    await close();
+  });
+
+  test("a lost answer is settled by the same upload", async () => {
+    service.fail({ operation: "certificates.createCustom", when: "after", status: "reset" });
+    const { id, state } = await make("lost.example.com");
+    expect((await custom.read(id, state))?.state).toEqual(state);
+  });
+
+  test("a hostname that has one already is refused, and how to import it is told", async () => {
+    await make("twice.example.com");
+    await expect(make("twice.example.com")).rejects.toThrow(
+      /pulumi import machines:index:CustomCertificate <name> 'app\/twice.example.com'/,
+    );
+  });
+
+  test("a change by others that is seen twice is still repaired", async () => {
+    const { id, inputs, state } = await make(host, files({ hosts }));
+    await uploadAnother(service, "app", host);
+    const once = await custom.read(id, state);
+    const twice = await custom.read(id, once?.state ?? {});
+    expect(await custom.diff(id, twice?.state ?? {}, inputs)).toBe("update");
+    expect((await custom.update(id, twice?.state ?? {}, inputs))["expiresAt"]).toBe(state["expiresAt"]);
+  });
+});

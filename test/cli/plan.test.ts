@@ -1,0 +1,64 @@
+// What a promotion reads from a preview.
+import { expect, test } from "vitest";
+import { costsOf, destructive, stepsOf, usesImage, type Step } from "../../cli/promotion/plan.ts";
+
+const step = (op: string, type: string, name: string, inputs: Step["after"] = {}): Step => ({
+  op,
+  type,
+  name,
+  before: inputs,
+  after: inputs,
+});
+
+test("steps have the types of ours, of either binding, and leave out what is Pulumi's own", () => {
+  const event = (type: string, name: string) => ({
+    sequence: 1,
+    timestamp: 1,
+    resourcePreEvent: { metadata: { op: "update", urn: `urn:pulumi:prod::shop::${type}::${name}`, type } as never },
+  });
+  const types = [
+    "pulumi-nodejs:dynamic/machines:Machine",
+    "machines:index:Volume",
+    "pulumi:pulumi:Stack",
+    "random:x:Y",
+  ];
+  expect(stepsOf(types.map((type) => event(type, "one"))).map(({ type }) => type)).toEqual([
+    "Machine",
+    "Volume",
+    "random:x:Y",
+  ]);
+});
+
+test.each(["App", "Volume", "PostgresCluster", "PostgresDatabase"])("a %s is neither deleted nor replaced", (type) => {
+  for (const op of ["delete", "replace", "create-replacement", "delete-replaced", "discard", "import-replacement"])
+    expect(destructive([step("update", "Machine", "web"), step(op, type, "data")])).toMatchObject([{ name: "data" }]);
+  for (const op of ["same", "create", "update", "import", "read", "refresh"])
+    expect(destructive([step(op, type, "data")])).toEqual([]);
+});
+
+test("what is replaced in several steps is told of once, and Machines may be replaced", () => {
+  const steps = ["create-replacement", "replace", "delete-replaced"].flatMap((op) => [
+    step(op, "Volume", "data"),
+    step(op, "Machine", "web"),
+  ]);
+  expect(destructive(steps)).toMatchObject([{ type: "Volume", name: "data" }]);
+});
+
+test("an image is used where a Machine has it, and may be where its inputs are secret", () => {
+  const image = "registry.example.com/shop:1@sha256:aa";
+  expect(usesImage([step("update", "Machine", "web", { config: { image } })], image)).toBe(true);
+  expect(usesImage([step("update", "Machine", "web", { config: "[secret]" })], image)).toBe(true);
+  expect(usesImage([step("update", "Machine", "web", { config: { image: `${image}b` } })], image)).toBe(false);
+  expect(usesImage([step("update", "Volume", "data", { image })], image)).toBe(false);
+});
+
+test("costs are those before and after, of a replacement once", () => {
+  const volume = { sizeGb: 10 };
+  const { before, after } = costsOf([step("same", "Volume", "a", volume)]);
+  expect(before).toBeGreaterThan(0);
+  expect(after).toBe(before);
+  const replaced = ["create-replacement", "replace", "delete-replaced"].map((op) => step(op, "Volume", "a", volume));
+  expect(costsOf(replaced)).toMatchObject({ before, after });
+  expect(costsOf([step("create", "Volume", "a", volume)])).toMatchObject({ before: 0, after });
+  expect(costsOf([step("delete", "Volume", "a", volume)])).toMatchObject({ before, after: 0 });
+});

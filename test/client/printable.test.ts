@@ -1,0 +1,75 @@
+// F49: text of others does nothing to a terminal, and what is secret in it stays out although it is escaped and cut.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { MachinesError } from "../../provider/client/errors.ts";
+import { mostQuoted, oneLine, printable, quotable } from "../../provider/client/printable.ts";
+import { hide } from "../../provider/core/redaction.ts";
+
+const harmful = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+const text = fc.oneof(
+  fc.string({ unit: "binary" }),
+  fc.string({ unit: fc.constantFrom("\u001b[2J", "\u202e", "\u0007", "\n", "\ud83d", "a", "é", "\u{e0041}") }),
+);
+
+describe("F49: text of others", () => {
+  test("keeps no control and no format character, and says which there were", () => {
+    fc.assert(
+      fc.property(text, (foreign) => {
+        expect(oneLine(foreign)).not.toMatch(harmful);
+        expect(printable(foreign).replaceAll(/[\n\t]/g, "")).not.toMatch(harmful);
+        expect(printable(printable(foreign))).toBe(printable(foreign));
+      }),
+    );
+    expect(oneLine("\u001b[31mred\u001b[0m\r\nfake: line \u202e")).toBe(
+      "\\u001b[31mred\\u001b[0m\\r\\nfake: line \\u202e",
+    );
+    expect(printable("naïve 日本語 🙂\n\tnext")).toBe("naïve 日本語 🙂\n\tnext");
+  });
+
+  test("in JSON means the same as before", () => {
+    fc.assert(
+      fc.property(fc.dictionary(text, text, { noNullPrototype: true }), (values) => {
+        expect(JSON.parse(printable(JSON.stringify(values, null, 2)))).toEqual(values);
+      }),
+    );
+  });
+
+  test("is quoted with its beginning alone, and its length", () => {
+    fc.assert(
+      fc.property(text, fc.nat(5), (foreign, times) => {
+        expect(quotable(foreign.repeat(10 ** times % 3000)).length).toBeLessThan(mostQuoted + 40);
+      }),
+    );
+    expect(quotable("x".repeat(3_000_000))).toBe(`${"x".repeat(mostQuoted)}… (3,000,000 characters)`);
+    expect(quotable("short")).toBe("short");
+  });
+
+  test("stays out of the message of an error", () =>
+    expect(new MachinesError("api", "said \u001b]0;title\u0007").message).toBe("said \\u001b]0;title\\u0007"));
+});
+
+describe("a secret in it", () => {
+  const secret = fc.string({
+    minLength: 12,
+    maxLength: 60,
+    unit: fc.constantFrom("a", "B", "\n", "\r", '"', "\\", "7"),
+  });
+
+  test("is found where its control characters are shown", () => {
+    fc.assert(
+      fc.property(secret, (value) => {
+        for (const shown of [value, oneLine(value), printable(value)])
+          expect(hide([value], `before <${shown}> after`, 3)).toBe("before <[secret]> after");
+      }),
+    );
+  });
+
+  test("is found where it was cut", () => {
+    fc.assert(
+      fc.property(secret, fc.integer({ min: 4, max: 10 }), (value, kept) => {
+        const foreign = `${"-".repeat(mostQuoted - kept)}${value}${"-".repeat(mostQuoted)}`;
+        expect(hide([value], `it said: ${quotable(foreign)}.`, 3)).toContain(`-[secret]… (`);
+      }),
+    );
+  });
+});

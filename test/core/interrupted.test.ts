@@ -1,0 +1,395 @@
+// A run that is killed in the middle of a create, for every kind of thing that is made by a request which cannot be repeated:
+// the next create of the same resource goes on from what is there, and makes nothing twice (F18).
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { openJournal } from "../../provider/core/journal.ts";
+import { check } from "../../provider/core/check.ts";
+import { create, read, remove, type Caller, type Found } from "../../provider/core/lifecycle.ts";
+import { CONTEXT, type Resource, type Values } from "../../provider/core/resource.ts";
+import { resources } from "../../provider/registry.ts";
+import { begin as beginVolume } from "../../provider/volumes/steps.ts";
+import { makeApp, makeCluster, makeVolume, once, send } from "../support/around.ts";
+import { currentCertificate } from "../support/certificates.ts";
+import { jumpingClient } from "../support/jumpingClient.ts";
+import { startService, type TestService } from "../support/startService.ts";
+
+const app = once((service) => makeApp(service, "cut-off"));
+const cluster = once((service) => makeCluster(service, "cut-off"));
+const volume = once(async (service) => makeVolume(service, await app(service), "ams"));
+
+interface Kind {
+  readonly given: (service: TestService) => Promise<Values>;
+  /** Inputs that may be others by the time of the next run. */
+  readonly since?: Values;
+  /** The request that makes it. */
+  readonly makes: RegExp;
+  /** All of its kind, where the service lists them. */
+  readonly all: (service: TestService) => Promise<readonly unknown[]>;
+}
+
+function resourceOf(type: string): Resource {
+  const resource = resources[type];
+  if (!resource) throw new Error(`no resource type ${type}`);
+  return resource;
+}
+
+const listed =
+  (path: (service: TestService) => Promise<string>, field?: string): Kind["all"] =>
+  async (service) => {
+    const answer = await send<unknown>(service, "GET", await path(service));
+    return (field === undefined ? answer : (answer as Record<string, unknown>)[field]) as readonly unknown[];
+  };
+const inApp = (rest: string, field?: string) =>
+  listed(async (service) => `/v1/apps/${await app(service)}/${rest}`, field);
+const inCluster = (rest: string) => listed(async (service) => `/v1/postgres/${await cluster(service)}/${rest}`, "data");
+
+const kinds: Record<string, Kind> = {
+  App: {
+    given: () => Promise.resolve({ name: "cut-off-app" }),
+    makes: /^POST .*\/apps$/,
+    all: listed(() => Promise.resolve("/v1/apps?org_slug=personal"), "apps"),
+  },
+  Machine: {
+    given: async (service) => ({ app: await app(service), config: { image: "registry.example.com/a:1" } }),
+    makes: /^POST .*\/machines$/,
+    all: inApp("machines"),
+  },
+  Volume: {
+    given: async (service) => ({ app: await app(service), region: "ams", name: "data" }),
+    makes: /^POST .*\/volumes$/,
+    all: inApp("volumes"),
+  },
+  VolumeSnapshot: {
+    given: async (service) => ({ app: await app(service), volume: await volume(service) }),
+    makes: /^POST .*\/snapshots$/,
+    all: listed(async (service) => `/v1/apps/${await app(service)}/volumes/${await volume(service)}/snapshots`),
+  },
+  IpAssignment: {
+    given: async (service) => ({ app: await app(service), type: "v6" }),
+    makes: /^POST .*\/ip_assignments$/,
+    all: inApp("ip_assignments", "ips"),
+  },
+  AcmeCertificate: {
+    given: async (service) => ({ app: await app(service), hostname: "cut-off.example.com" }),
+    makes: /^POST .*\/certificates\/acme$/,
+    all: inApp("certificates", "certificates"),
+  },
+  CustomCertificate: {
+    given: async (service) => {
+      const { fullchain, private_key: privateKey } = currentCertificate({ hosts: ["own.example.com"] });
+      return { app: await app(service), hostname: "own.example.com", fullchain, privateKey };
+    },
+    makes: /^POST .*\/certificates\/custom$/,
+    all: inApp("certificates", "certificates"),
+  },
+  SecretKey: {
+    given: async (service) => ({ app: await app(service), name: "CUT_OFF", type: "nacl_sign" }),
+    makes: /^POST .*\/secretkeys\/CUT_OFF\/generate$/,
+    all: inApp("secretkeys", "secret_keys"),
+  },
+  PostgresCluster: {
+    given: () => Promise.resolve({ region: "fra", plan: "basic", deletionProtection: false }),
+    makes: /^POST .*\/postgres$/,
+    all: listed(() => Promise.resolve("/v1/postgres?org_slug=personal"), "data"),
+  },
+  PostgresDatabase: {
+    given: async (service) => ({ cluster: await cluster(service), name: "orders", allowDataLoss: true }),
+    makes: /^POST .*\/databases$/,
+    all: inCluster("databases"),
+  },
+  PostgresUser: {
+    given: async (service) => ({ cluster: await cluster(service), username: "orders", role: "writer" }),
+    since: { role: "reader" },
+    makes: /^POST .*\/users$/,
+    all: inCluster("users"),
+  },
+  PostgresBackup: {
+    given: async (service) => ({ cluster: await cluster(service), type: "full" }),
+    makes: /^POST .*\/backups$/,
+    all: inCluster("backups"),
+  },
+};
+
+describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { given, since, makes, all }) => {
+  const resource = resourceOf(type);
+  let service: TestService;
+  let home: string;
+  let said: string[];
+  let written: Values;
+
+  beforeAll(async () => {
+    service = await startService();
+    written = { ...(await given(service)), [CONTEXT]: { owner: `owner-of-${type}`, name: "made" } };
+  });
+  afterAll(() => service.close());
+  beforeEach(() => {
+    home = mkdtempSync(join(tmpdir(), "cut-off-"));
+    said = [];
+  });
+  afterEach(() => rmSync(home, { recursive: true }));
+
+  /** A create by a process that was just started; one that `dies` never ends. */
+  function begin(
+    dies?: "before" | "after",
+    since: Values = {},
+  ): {
+    readonly made: Promise<Found>;
+    readonly dead: Promise<void>;
+    caller: Caller;
+  } {
+    const intents = openJournal((message) => said.push(message), home);
+    let died: () => void = () => undefined;
+    const dead = new Promise<void>((resolve) => (died = resolve));
+    const { api, run } = jumpingClient(service, intents, {
+      dies({ method, url }, moment) {
+        if (moment !== dies || !makes.test(`${method} ${url}`)) return false;
+        died();
+        return true;
+      },
+    });
+    // Another resource of the state says which state it is.
+    run.noteState({ [CONTEXT]: { stack: "0123456789ab" } });
+    const { inputs, problems } = check(
+      resource,
+      {},
+      { ...written, ...since },
+      {
+        randomHex: () => "0123456",
+        run,
+      },
+    );
+    expect(problems).toEqual([]);
+    const caller = { api, run, progress: () => undefined, warn: (message: string) => void said.push(message) };
+    return { made: create(resource, inputs, caller), dead, caller };
+  }
+
+  test("before the request was sent: it is made, once", async () => {
+    const before = (await all(service)).length;
+    await begin("before").dead;
+    const { made, caller } = begin();
+    const { id, state } = await made;
+    expect(await all(service)).toHaveLength(before + 1);
+    expect(said).toEqual([]);
+    await remove(resource, id, state, caller);
+  });
+
+  test("after it took effect: what it made is taken over", async () => {
+    await begin("after").dead;
+    const before = (await all(service)).length;
+    const { made, caller } = begin();
+    const { id, state } = await made;
+    expect(await all(service)).toHaveLength(before);
+    expect(said).toEqual([expect.stringMatching(/was created by an interrupted run; it is adopted/)]);
+    await remove(resource, id, state, caller);
+  });
+
+  if (since)
+    test("after it took effect, and something else is wanted since: what it made is brought to that", async () => {
+      await begin("after").dead;
+      const before = (await all(service)).length;
+      const { made, caller } = begin(undefined, since);
+      const { id, state } = await made;
+      expect(await all(service)).toHaveLength(before);
+      expect((await read(resource, id, state, caller))?.state).toMatchObject(since);
+      await remove(resource, id, state, caller);
+    });
+
+  test("once its id was handed over it is told of, and neither taken over nor touched", async () => {
+    const first = await begin().made;
+    const { made, caller } = begin();
+    // Of a name that is taken there is no second one; the service or the provider says so.
+    const second = await made.catch(() => undefined);
+    expect(said).toContainEqual(
+      expect.stringMatching(`${type} ${first.id} was made for this resource by an earlier run`),
+    );
+    if (second) await remove(resource, second.id, second.state, caller);
+    expect(await read(resource, first.id, first.state, caller)).toBeDefined();
+    await remove(resource, first.id, first.state, caller);
+    said = [];
+    const { id, state } = await begin().made;
+    expect(said).toEqual([]);
+    await remove(resource, id, state, caller);
+  });
+});
+
+describe("what came to be since a run was interrupted, and may not be its", () => {
+  let service: TestService;
+  beforeAll(async () => (service = await startService()));
+  afterAll(() => service.close());
+
+  const wanted = { name: "data", region: "ams", sizeGb: 1 };
+  test.each([
+    ["of another size", { size_gb: 2 }, 0],
+    ["made much later", { size_gb: 1 }, 3600_000],
+  ])("a volume %s is told of and left alone; another one is made", async (_, theirs, later) => {
+    const place = await makeApp(service, `suspects-${later}`);
+    const home = mkdtempSync(join(tmpdir(), "suspects-"));
+    const intents = openJournal(() => undefined, home);
+    await intents.write({
+      ...{ owner: "owner1", op: "op1", endpoint: service.url, name: "data", before: [] },
+      place: `volumes of App ${place}`,
+      at: Date.now() - later,
+    });
+    const body = { name: "data", region: "ams", ...theirs };
+    const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${place}/volumes`, body);
+    const said: string[] = [];
+    const { api, run } = jumpingClient(service, intents);
+    const call = { api, run, progress: () => undefined, warn: (message: string) => void said.push(message) };
+    const made = await beginVolume(call, "owner1", place, wanted);
+    expect(made.id).not.toBe(id);
+    expect(said).toEqual([expect.stringContaining(`these are new among the volumes of App ${place}: ${id}.`)]);
+    rmSync(home, { recursive: true });
+  });
+
+  test.each([
+    [
+      "of another name",
+      "volumes of App renamed",
+      (place: string, id: string) => `among the volumes of App ${place}: ${id}.`,
+    ],
+    ["in another App", "volumes of App before", () => "was creating other among the volumes of App before."],
+  ])("a volume that was begun %s is told of; what is wanted now is made", async (_, begunIn, told) => {
+    const place = await makeApp(service, begunIn === "volumes of App renamed" ? "renamed" : "moved");
+    const home = mkdtempSync(join(tmpdir(), "suspects-"));
+    const intents = openJournal(() => undefined, home);
+    await intents.write({
+      ...{ owner: "owner1", op: "op1", endpoint: service.url, name: "other", before: [] },
+      place: begunIn,
+      at: Date.now(),
+    });
+    const begun = { name: "other", region: "ams", size_gb: 1 };
+    const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${place}/volumes`, begun);
+    const said: string[] = [];
+    const { api, run } = jumpingClient(service, intents);
+    const call = { api, run, progress: () => undefined, warn: (message: string) => void said.push(message) };
+    expect((await beginVolume(call, "owner1", place, wanted)).id).not.toBe(id);
+    expect(said).toEqual([expect.stringContaining(told(place, id))]);
+    rmSync(home, { recursive: true });
+  });
+
+  test("a volume that shows late is waited for, and taken over", async () => {
+    const place = await makeApp(service, "late");
+    const home = mkdtempSync(join(tmpdir(), "suspects-"));
+    const intents = openJournal(() => undefined, home);
+    await intents.write({
+      ...{ owner: "owner1", op: "op1", endpoint: service.url, name: "data", before: [] },
+      place: `volumes of App ${place}`,
+      at: Date.now(),
+    });
+    const body = { name: "data", region: "ams", size_gb: 1 };
+    const { id } = await send<{ id: string }>(service, "POST", `/v1/apps/${place}/volumes`, body);
+    service.fail({ operation: "volumes.list", list: { keep: 0 }, times: 3 });
+    const { api, run } = jumpingClient(service, intents);
+    const call = { api, run, progress: () => undefined, warn: () => undefined };
+    expect((await beginVolume(call, "owner1", place, wanted)).id).toBe(id);
+    rmSync(home, { recursive: true });
+  });
+});
+
+describe("several of a kind in one place", () => {
+  let service: TestService;
+  let home: string;
+  let place = "";
+  let count = 0;
+  beforeAll(async () => (service = await startService()));
+  afterAll(() => service.close());
+  beforeEach(async () => {
+    home = mkdtempSync(join(tmpdir(), "siblings-"));
+    place = await makeApp(service, `siblings-${++count}`);
+  });
+  afterEach(() => {
+    service.service.faults.clear();
+    rmSync(home, { recursive: true });
+  });
+
+  /** A process of its own, and how it makes an address for an owner. */
+  const started = (dies?: (made: number) => boolean) => {
+    let [made, died] = [0, (): void => undefined];
+    const dead = new Promise<void>((resolve) => (died = resolve));
+    const { api, run } = jumpingClient(
+      service,
+      openJournal(() => undefined, home),
+      {
+        dies({ method, url }, moment) {
+          if (moment !== "after" || !/^POST .*\/ip_assignments$/.test(`${method} ${url}`)) return false;
+          const isEnd = dies?.(++made) === true;
+          if (isEnd) died();
+          return isEnd;
+        },
+      },
+    );
+    const said: string[] = [];
+    const caller = { api, run, progress: () => undefined, warn: (message: string) => void said.push(message) };
+    const address = (owner: string) =>
+      create(resourceOf("IpAssignment"), { app: place, type: "v6", [CONTEXT]: { owner } }, caller);
+    return { address, said, dead };
+  };
+  const there = async () =>
+    (await send<{ ips: { ip: string }[] }>(service, "GET", `/v1/apps/${place}/ip_assignments`)).ips.length;
+
+  test("what one has made is not what another one, which failed before, is thought to have made", async () => {
+    const first = started();
+    service.fail({ operation: "ipAssignments.assign", when: "before", status: 503, times: 3 });
+    const [failed, made] = await Promise.allSettled([first.address("one"), first.address("two")]);
+    expect([failed.status, made.status]).toEqual(["rejected", "fulfilled"]);
+    const again = started();
+    const { id } = await again.address("one");
+    expect(made.status === "fulfilled" && made.value.id).not.toBe(id);
+    expect(again.said.join()).not.toMatch(/adopted/);
+    expect(await there()).toBe(2);
+  });
+
+  test("whoever comes first after a kill, each gets what was made for it", async () => {
+    const killed = started(() => true);
+    void killed.address("one");
+    await killed.dead;
+    const again = started();
+    const two = await again.address("two");
+    const one = await again.address("one");
+    expect(one.id).not.toBe(two.id);
+    expect(again.said).toEqual([expect.stringMatching(/is adopted/)]);
+    expect(await there()).toBe(2);
+  });
+
+  test("several that were made and not handed over are told apart by what each one found", async () => {
+    const intents = openJournal(() => undefined, home);
+    const begun = (owner: string, before: readonly string[]) =>
+      intents.write({
+        ...{ owner, op: owner, endpoint: service.url, place: `addresses of App ${place}`, name: "v6" },
+        ...{ before, at: Date.now() + before.length },
+      });
+    const made = async () =>
+      (await send<{ ip: string }>(service, "POST", `/v1/apps/${place}/ip_assignments`, { type: "v6" })).ip;
+    await begun("one", []);
+    const first = await made();
+    await begun("two", [first]);
+    const second = await made();
+    const again = started();
+    expect((await again.address("one")).id).toBe(`${place}/${first}`);
+    expect((await again.address("two")).id).toBe(`${place}/${second}`);
+    expect(await there()).toBe(2);
+  });
+});
+
+test("a secret key that others have made long after is left alone, whatever a note says", async () => {
+  const service = await startService();
+  const home = mkdtempSync(join(tmpdir(), "theirs-"));
+  const place = await makeApp(service, "theirs");
+  const intents = openJournal(() => undefined, home);
+  await intents.write({
+    ...{ owner: "owner1", op: "op1", endpoint: service.url, place: `secret keys of App ${place}`, name: "SIGN" },
+    ...{ before: [], at: Date.now() - 3600_000 },
+  });
+  const theirs = await send(service, "POST", `/v1/apps/${place}/secretkeys/SIGN/generate`, { type: "nacl_sign" });
+  const { api, run } = jumpingClient(service, intents);
+  const caller = { api, run, progress: () => undefined, warn: () => undefined };
+  const value = Buffer.alloc(32, 7).toString("base64");
+  const inputs = { app: place, name: "SIGN", type: "nacl_sign", value, [CONTEXT]: { owner: "owner1" } };
+  await expect(create(resourceOf("SecretKey"), inputs, caller)).rejects.toThrow(/has a secret key SIGN already/);
+  const live = await send(service, "GET", `/v1/apps/${place}/secretkeys/SIGN`);
+  expect(live["public_key"]).toBe(theirs["public_key"]);
+  rmSync(home, { recursive: true });
+  await service.close();
+});
