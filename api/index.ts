@@ -25,3 +25,8 @@ export const contract = {
   tokens,
   postgres,
 };
+
+/** Name of an operation: `machines.create`. */
+export type OperationId = {
+  [Group in keyof typeof contract]: `${Group}.${keyof (typeof contract)[Group] & string}`;
+}[keyof typeof contract];

@@ -61,8 +61,7 @@ import { getVolumes } from "./volumes/getVolumes.ts";
 import { volume } from "./volumes/volume.ts";
 import { volumeSnapshot } from "./volumes/volumeSnapshot.ts";
 
-/** Every resource type. Both bindings, the schema, the docs and the tests are derived from it. */
-export const resources: Readonly<Record<string, Resource>> = {
+const types = {
   AcmeCertificate: acmeCertificate,
   App: app,
   AppSecrets: appSecrets,
@@ -85,7 +84,13 @@ export const resources: Readonly<Record<string, Resource>> = {
   Signature: signature,
   Volume: volume,
   VolumeSnapshot: volumeSnapshot,
-};
+} satisfies Readonly<Record<string, Resource>>;
+
+/** Name of a resource type. */
+export type ResourceName = keyof typeof types;
+
+/** Every resource type. Both bindings, the schema, the docs and the tests are derived from it. */
+export const resources: Readonly<Record<string, Resource>> = types;
 
 /** Every function. */
 export const functions: Readonly<Record<string, MachinesFunction>> = {

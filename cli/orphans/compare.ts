@@ -1,21 +1,19 @@
 // Compares one service and organization with what a state holds there. Reads only.
 import type { Api } from "../../provider/client/api.ts";
+import { resources } from "../../provider/registry.ts";
 import { messageOf } from "../../provider/client/errors.ts";
 import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
 import { scopesOf, fourAtATime, ofType, usedBy, type Scope, type Wanted } from "./scopes.ts";
 import {
   listedApps,
   listedClusters,
-  deletionOf,
   listedInApp,
   listedInCluster,
-  lookAt,
-  lookingAt,
-  scheduled,
-  type Found,
+  requestToDelete,
+  requestToShow,
   type ListedType,
-  type Look,
 } from "./listing.ts";
+import { newPass, type ListedObject, type Pass } from "../../provider/core/listing.ts";
 import { provenanceIn, type Provenance, type Provenances } from "./provenance.ts";
 import type { Held } from "../stackState.ts";
 
@@ -58,10 +56,10 @@ export async function compare(api: Api, known: Known, wanted: Wanted): Promise<C
   const kinds = allKinds.filter(
     (kind) =>
       (wanted.only.length === 0 || wanted.only.includes(kind.type)) &&
-      (wanted.hasSnapshots || !scheduled.includes(kind)),
+      (wanted.hasSnapshots || kind.isScheduled !== true),
   );
   const { holders, gone, roots } = await scopesOf(api, known.own, wanted, failures);
-  const look = { ...lookAt(api), known, keys: heldKeys(known.held) };
+  const look = { ...newPass(api), known, keys: heldKeys(known.held) };
   // In what others made may lie what these resources hold; it would go with it.
   const used = usedBy(known.held);
   const orphans = roots.flatMap(([kind, found]) =>
@@ -78,7 +76,7 @@ export async function compare(api: Api, known: Known, wanted: Wanted): Promise<C
     await Promise.all(
       inside.map(async (kind) => {
         try {
-          const live = await kind.list(look, holder.name);
+          const live = await kind.objects(look, holder.name);
           const hidden = kind.type === "Secret" ? secretsHeld(known.held, holder.name).sealed : [];
           if (hidden.length === 0) orphans.push(...orphansAmong(look, kind, live).filter((one) => isOurs(holder, one)));
           else if (holder.isWhole) notes.push(hiddenSecrets(holder, hidden));
@@ -93,7 +91,7 @@ export async function compare(api: Api, known: Known, wanted: Wanted): Promise<C
 }
 
 /** A look, and what it is compared with. */
-interface Comparing extends Look {
+interface Comparing extends Pass {
   readonly known: Known;
   readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
 }
@@ -103,11 +101,11 @@ const allKinds: readonly ListedType[] = [listedApps, listedClusters, ...listedIn
 /** Names of the types that can be asked for alone. */
 export const comparedTypes: readonly string[] = allKinds.map(({ type }) => type);
 
-/** Only attachments are told of a cluster that is not ready. */
+/** Whether the objects of a type can be listed in an App or a cluster. */
 const isIn = ({ noun, isReady }: Scope, kind: ListedType): boolean =>
   noun === "App"
     ? listedInApp.includes(kind)
-    : listedInCluster.includes(kind) && (isReady || kind.type === "PostgresAttachment");
+    : listedInCluster.includes(kind) && (isReady || kind.isListedEarly === true);
 
 const isOurs = ({ isWhole }: Scope, { createdBy, urn }: Orphan): boolean =>
   isWhole || (createdBy !== "namesake" && (["stack", "perhaps"].includes(createdBy) || urn !== undefined));
@@ -128,19 +126,19 @@ const byTypeAndId = (
 
 /** Whether the absence of its object is worth telling: it is this program's, and it did not destroy itself as it was told to. */
 function isTold({ id, isExternal, type, inputs, outputs }: Held): boolean {
-  if (id === "" || isExternal || scheduled.some((kind) => kind.type === type)) return false;
+  if (id === "" || isExternal || resources[type]?.list?.isScheduled === true) return false;
   const { autoDestroy } = (inputs["config"] ?? {}) as { readonly autoDestroy?: unknown };
   return !(type === "Machine" && (autoDestroy === true || outputs["state"] === "destroyed"));
 }
 
-function orphansAmong({ known, keys }: Comparing, kind: ListedType, live: readonly Found[]): Orphan[] {
+function orphansAmong({ known, keys }: Comparing, kind: ListedType, live: readonly ListedObject[]): Orphan[] {
   return live.flatMap((found) => {
     const id = kind.id.render(found.parts);
     if (keysOf(kind.type, id).some((key) => keys.get(kind.type)?.has(key))) return [];
     const { name, createdAt } = found;
     const origin = provenanceIn(known.origins, kind, found);
-    const deletion = origin.createdBy === "stack" ? deletionOf(kind, found.parts) : undefined;
-    return [{ kind, id, name, createdAt, request: lookingAt(kind, found.parts), deletion, ...origin }];
+    const deletion = origin.createdBy === "stack" ? requestToDelete(kind, found.parts) : undefined;
+    return [{ kind, id, name, createdAt, request: requestToShow(kind, found.parts), deletion, ...origin }];
   });
 }
 
@@ -149,9 +147,9 @@ async function missingAmong(
   { api, known }: Comparing,
   kind: ListedType,
   { name: holder }: Scope,
-  live: readonly Found[],
+  live: readonly ListedObject[],
 ): Promise<Held[]> {
-  const keysIn = (list: readonly Found[]) =>
+  const keysIn = (list: readonly ListedObject[]) =>
     new Set(list.flatMap(({ parts }) => keysOf(kind.type, kind.id.render(parts))));
   const lacks = (keys: ReadonlySet<string>, id: string) => !keysOf(kind.type, id).some((key) => keys.has(key));
   const listed = keysIn(live);
@@ -159,11 +157,11 @@ async function missingAmong(
     (held) => isTold(held) && held.id.startsWith(`${holder}/`) && lacks(listed, held.id),
   );
   if (lacking.length === 0) return [];
-  const { isThere } = kind;
-  if (!isThere) {
-    const now = keysIn(await kind.list(lookAt(api), holder));
+  const { exists } = kind;
+  if (!exists) {
+    const now = keysIn(await kind.objects(newPass(api), holder));
     return lacking.filter(({ id }) => lacks(now, id));
   }
-  const found = await Promise.all(lacking.map(({ id }) => isThere(api, kind.id.parse(id))));
+  const found = await Promise.all(lacking.map(({ id }) => exists(api, kind.id.parse(id))));
   return lacking.filter((_, i) => found[i] !== true);
 }

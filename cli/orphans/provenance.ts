@@ -2,7 +2,8 @@
 import type { Journal } from "../../provider/core/journal.ts";
 import { bareId } from "../../api/names.ts";
 import { opTag, ownerTag, stackTag } from "../../provider/machines/create.ts";
-import type { Found, ListedType } from "./listing.ts";
+import type { ListedObject } from "../../provider/core/listing.ts";
+import type { ListedType } from "./listing.ts";
 import { byOwner, idsOfState, type Held } from "../stackState.ts";
 
 /**
@@ -61,7 +62,7 @@ const nobody: Provenance = { createdBy: "unknown", urn: undefined, inState: [], 
 const takenUp = "The next up on this computer adopts it, or destroys it if the program wants something else by then.";
 
 /** Who made an object. */
-export function provenanceIn(origins: Provenances, kind: ListedType, found: Found): Provenance {
+export function provenanceIn(origins: Provenances, kind: ListedType, found: ListedObject): Provenance {
   if (kind.type === "Machine") return tagged(origins, found.metadata ?? {});
   const [pending] = origins.pending.filter((held) => mayHaveMade(held, kind, found));
   if (!pending) return nobody;
@@ -123,7 +124,7 @@ function ofResource(
 }
 
 /** Whether all that the inputs of a creation say about an object is so. */
-function mayHaveMade({ type, inputs }: Held, kind: ListedType, { parts, name }: Found): boolean {
+function mayHaveMade({ type, inputs }: Held, kind: ListedType, { parts, name }: ListedObject): boolean {
   if (type !== kind.type) return false;
   const said = { ...(name === undefined ? {} : { name }), ...parts };
   const known = Object.entries(said).filter(([key]) => typeof inputs[key] === "string");

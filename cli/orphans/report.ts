@@ -46,7 +46,7 @@ export function textOf(state: StackState, findings: readonly Finding[]): string 
   ]);
   const found = findings.flatMap(({ orphans }) => orphans);
   if (found.length > 0 && state.isDynamic) parts.push(dynamicWayOut);
-  if (found.some(({ orphan: { kind, deletion } }) => kind.deletion && deletion === undefined)) parts.push(whose);
+  if (found.some(({ orphan: { kind, deletion } }) => kind.deletedBy && deletion === undefined)) parts.push(whose);
   if (found.length > 0) parts.push("Nothing was changed. Make sure that nobody needs what you delete.");
   return `${parts.join("\n\n")}\n`;
 }
@@ -81,7 +81,7 @@ function table(orphans: readonly Told[]): string {
 
 /** What may be somebody's is shown how to look at, and not how to delete. */
 function advice({ config }: Target, { orphan: { kind, id, remark, request, deletion }, asImport }: Told): string {
-  const way = kind.deletion ? deletion : "nothing deletes it; it expires by itself";
+  const way = kind.deletedBy ? deletion : "nothing deletes it; it expires by itself";
   return [
     `${kind.type} ${id}${remark === undefined ? "" : `: ${remark}`}`,
     ...(deletion === undefined ? [`  look:      ${lookCommand(config.endpoint, request)}`] : []),

@@ -6,7 +6,8 @@ import { everyApp } from "../../provider/client/pages.ts";
 import { ApiError, MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
 import { resources } from "../../provider/registry.ts";
-import { listedApps, listedClusters, type Found, type ListedType } from "./listing.ts";
+import type { ListedObject } from "../../provider/core/listing.ts";
+import { listedApps, listedClusters, type ListedType } from "./listing.ts";
 import { plainText, type Held } from "../stackState.ts";
 
 /** What to compare. */
@@ -40,7 +41,7 @@ export interface Seen {
   /** Names of Apps and ids of clusters that are proved to be gone. */
   readonly gone: readonly string[];
   /** Apps and clusters that may be orphans themselves. */
-  readonly roots: readonly (readonly [ListedType, readonly Found[]])[];
+  readonly roots: readonly (readonly [ListedType, readonly ListedObject[]])[];
 }
 
 /**

@@ -18,6 +18,8 @@ import {
 } from "./replacements.ts";
 import { deploymentIn, listIn, readState, type StackState } from "../stackState.ts";
 import { agreed, requireSomebody, untilItEnds, type Asking } from "../terminal.ts";
+import { processJournal } from "../../provider/core/journal.ts";
+import { Run } from "../../provider/core/run.ts";
 
 /** What the command is told. */
 export interface UndoOptions extends Asking {
@@ -102,7 +104,8 @@ async function look(
 async function isThere(api: Api, { resource, original }: Replacement, warn: Streams["err"]): Promise<boolean> {
   const at = api.clock.now() + longestLook;
   const id = resource.id.parse(original.id);
-  const call = { api: api.within({ at, allowed: "2m" }), progress: () => undefined, warn };
+  const run = new Run(() => processJournal(warn));
+  const call = { api: api.within({ at, allowed: "2m" }), run, progress: () => undefined, warn };
   return (await orUndefined(() => resource.read({ ...call, id, state: undefined }))) !== undefined;
 }
 

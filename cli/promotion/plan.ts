@@ -3,6 +3,8 @@ import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { addressCost, clusterCost, machineCost, volumeCost } from "../../policy/cost.ts";
 import { prices } from "../../policy/prices.ts";
 import { resourceName } from "../../policy/core/validate.ts";
+import { isParent } from "../../provider/core/resource.ts";
+import { resources } from "../../provider/registry.ts";
 
 /** A step of a preview. */
 export interface Step {
@@ -33,7 +35,11 @@ export function stepsOf(events: readonly automation.EngineEvent[]): Step[] {
   });
 }
 
-const holdsData = new Set(["App", "Volume", "PostgresCluster", "PostgresDatabase"]);
+/** Whether data is lost with an object of a type, its own or that of the objects in it. */
+const holdsData = (type: string): boolean => {
+  const resource = resources[type];
+  return resource !== undefined && (resource.losesData !== undefined || isParent(resource));
+};
 const destroys = new Set([
   ...["delete", "delete-replaced", "replace", "create-replacement", "import-replacement"],
   ...["discard", "discard-replaced"],
@@ -41,7 +47,7 @@ const destroys = new Set([
 
 /** Steps that would take what holds data away: a promotion has none of these. */
 export const destructive = (steps: readonly Step[]): Step[] => {
-  const found = steps.filter(({ op, type }) => destroys.has(op) && holdsData.has(type));
+  const found = steps.filter(({ op, type }) => destroys.has(op) && holdsData(type));
   return found.filter(({ type, name }, at) => found.findIndex((one) => one.type === type && one.name === name) === at);
 };
 

@@ -52,6 +52,11 @@ export const app = defineResource({
   outputs,
   id: pathId("name"),
   within: { kind: "app", part: "name" },
+  list: {
+    objects: (_, name) => Promise.resolve([{ parts: { name } }]),
+    shownBy: "apps.get",
+    deletedBy: "apps.delete",
+  },
   namedAs: "app",
   replaceOn: ["name", "organization", "network"],
   uniqueBy: ["name"],

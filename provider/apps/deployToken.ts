@@ -37,6 +37,7 @@ export const deployToken = defineResource({
   outputs,
   // By chance: nothing that is made from the token may stand where everybody reads it.
   id: pathId("app", "tokenId"),
+  unlisted: "the service does not list tokens",
   noImport: "the service shows a token once, when it is made; leave the import out, and up makes a new one",
   replaceOn: ["app", "expiry", "rotationTriggers"],
   validate: ({ expiry }) =>

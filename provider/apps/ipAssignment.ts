@@ -54,6 +54,12 @@ export const ipAssignment = defineResource({
   inputs,
   outputs,
   id: pathId("app", "ip"),
+  list: {
+    objects: async ({ api }, appName) =>
+      (await askIps(api, appName)).map(({ ip, createdAt }) => ({ parts: { app: appName, ip }, createdAt })),
+    shownBy: "ipAssignments.list",
+    deletedBy: "ipAssignments.release",
+  },
   replaceOn: ["app", "type", "region", "network", "organization", "serviceName"],
   // An App has one shared address: the old one has to go first.
   sharesWith: (old, next) => old["type"] === "shared_v4" && next["type"] === "shared_v4" && old["app"] === next["app"],

@@ -4,6 +4,7 @@ import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { facts, factsOf, holds, ofHostname, ofKind, removeKind, type Detail } from "./hostnameCertificates.ts";
+import { listHostnames } from "./hostnameCertificates.ts";
 
 const inputs = z.object(ofHostname);
 const outputs = z.object(facts);
@@ -19,6 +20,12 @@ export const acmeCertificate = defineResource({
   inputs,
   outputs,
   id: pathId("app", "hostname"),
+  list: {
+    objects: async (pass, appName) =>
+      (await listHostnames(pass, appName)).filter(({ acme }) => acme).map(({ object }) => object),
+    shownBy: "certificates.get",
+    deletedBy: "certificates.deleteAcme",
+  },
   replaceOn: ["app", "hostname"],
   uniqueBy: ["app", "hostname"],
 

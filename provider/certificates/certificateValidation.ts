@@ -45,6 +45,7 @@ export const certificateValidation = defineResource({
   inputs,
   outputs,
   id: pathId("app", "hostname"),
+  unlisted: "it is a wait, and nothing in the service",
   replaceOn: ["app", "hostname"],
   dependsOn: { status: ["triggers"], expiresAt: ["triggers"] },
   minutes: { create: 30, update: 30 },

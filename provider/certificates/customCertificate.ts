@@ -8,6 +8,7 @@ import { isAmbiguous } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Problem } from "../core/resource.ts";
 import { entryOf, facts, factsOf, holds, ofHostname, ofKind, removeKind, type Detail } from "./hostnameCertificates.ts";
+import { listHostnames } from "./hostnameCertificates.ts";
 
 const inputs = z.object({
   ...ofHostname,
@@ -49,6 +50,12 @@ export const customCertificate = defineResource({
   inputs,
   outputs,
   id: pathId("app", "hostname"),
+  list: {
+    objects: async (pass, appName) =>
+      (await listHostnames(pass, appName)).filter(({ custom }) => custom).map(({ object }) => object),
+    shownBy: "certificates.get",
+    deletedBy: "certificates.deleteCustom",
+  },
   replaceOn: ["app", "hostname"],
   uniqueBy: ["app", "hostname"],
   dependsOn: { status: byUpload, expiresAt: byUpload, issuer: byUpload, uploadedAt: byUpload, configured: byUpload },

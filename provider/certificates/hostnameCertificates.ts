@@ -7,6 +7,8 @@ import { orUndefined } from "../client/existence.ts";
 import type { CreateSpec } from "../core/exactlyOnce.ts";
 import { byForce } from "../core/dataLoss.ts";
 import { MachinesError } from "../client/errors.ts";
+import { everyCertificate } from "../client/pages.ts";
+import type { ListedObject, Pass } from "../core/listing.ts";
 
 /** A hostname and its certificates. */
 export type Detail = AnswerOf<"certificates", "get">;
@@ -114,3 +116,27 @@ export const ofKind = (
 const isThereAlready = (type: string, app: string, host: string): string =>
   `${host} has a certificate of this kind on App ${app} already. ` +
   `Take it over with \`pulumi import machines:index:${type} <name> '${app}/${host}'\`, or delete it first. ${byForce}`;
+
+/** A hostname of an App, and which certificates it has. */
+interface ListedHostname {
+  readonly object: ListedObject;
+  readonly acme: boolean;
+  readonly custom: boolean;
+}
+
+/** The hostnames of an App. Where the list does not say which certificates they have, each hostname is read. */
+export const listHostnames = ({ api, once }: Pass, appName: string): Promise<readonly ListedHostname[]> =>
+  once(`hostnames/${appName}`, async () => {
+    const all = await everyCertificate(api, { appName });
+    return Promise.all(
+      all.map(async ({ hostname: host, createdAt, ...listed }) => {
+        const isComplete = listed.hasCustomCertificate !== undefined && listed.hasFlyCertificate !== undefined;
+        const detail = isComplete ? undefined : await api.certificates.get({ appName, hostname: host });
+        const acme = detail
+          ? holds(detail, "acme")
+          : listed.hasFlyCertificate === true || listed.acmeRequested === true;
+        const custom = detail ? holds(detail, "custom") : listed.hasCustomCertificate === true;
+        return { object: { parts: { app: appName, hostname: host }, createdAt }, acme, custom };
+      }),
+    );
+  });

@@ -4,6 +4,7 @@ import { fieldOf, isObject, type Field } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 import type { IdFormat } from "./ids.ts";
 import type { Journal } from "./journal.ts";
+import type { Listing } from "./listing.ts";
 
 /** Property values as the engine carries them: plain JSON, {@link UNKNOWN} where a value is not known yet. */
 export type Values = Record<string, unknown>;
@@ -141,8 +142,16 @@ type Path<I extends z.ZodObject> = keyof z.output<I> & string;
 
 type Repeated<I extends z.ZodObject> = Path<I> | `${Path<I>}.${string}`;
 
+/** How the objects of the type are found in the service, or why they are not. */
+type Listed =
+  | { readonly list: Listing; readonly unlisted?: never }
+  | { readonly unlisted: string; readonly list?: never };
+
 /** The declaration of a resource type. */
-export interface Definition<I extends z.ZodObject, O extends z.ZodObject, Parts extends string> {
+export type Definition<I extends z.ZodObject, O extends z.ZodObject, Parts extends string> = Declaration<I, O, Parts> &
+  Listed;
+
+interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extends string> {
   /** Type name in PascalCase. */
   readonly name: string;
   /** One sentence for the docs. */
@@ -249,6 +258,8 @@ export interface Resource {
   readonly outputFields: Readonly<Record<string, Field>>;
   readonly id: IdFormat;
   readonly noImport: string | undefined;
+  readonly list: Listing | undefined;
+  readonly unlisted: string | undefined;
   readonly within: { readonly kind: "app" | "cluster"; readonly part: string };
   readonly replaceOn: readonly string[];
   readonly replaceWhen: ((state: Values, next: Values) => string | undefined) | undefined;
@@ -288,6 +299,10 @@ export interface Resource {
   ): Promise<void>;
 }
 
+/** Whether objects of the type contain others. It holds for Apps and clusters, which are identified by themselves alone. */
+export const isParent = ({ id, within: { part }, inputFields }: Resource): boolean =>
+  id.form === `<${part}>` && inputFields[part]?.meta.format !== "reference";
+
 /** The fields of an object schema. */
 export function fieldsOf(schema: z.ZodType): Readonly<Record<string, Field>> {
   const { shape } = fieldOf(schema);
@@ -298,6 +313,8 @@ export function fieldsOf(schema: z.ZodType): Readonly<Record<string, Field>> {
 const defaults = {
   description: undefined,
   noImport: undefined,
+  list: undefined,
+  unlisted: undefined,
   within: { kind: "app", part: "app" },
   namedAs: undefined,
   replaceWhen: undefined,

@@ -14,6 +14,7 @@ import {
 import type { Journal } from "./journal.ts";
 import {
   contextOf,
+  isParent,
   kindOf,
   type Claimant,
   type Problem,
@@ -61,10 +62,6 @@ function idFrom(resource: Resource, inputs: Values | undefined): string | undefi
   const isWhole = resource.id.parts.every((part) => typeof inputs?.[part] === "string" && inputs[part] !== UNKNOWN);
   return inputs && isWhole ? resource.id.render(inputs) : undefined;
 }
-
-/** Whether objects of the type contain others. It holds for Apps and clusters, which are identified by themselves alone. */
-const isParent = ({ id, within: { part }, inputFields }: Resource): boolean =>
-  id.form === `<${part}>` && inputFields[part]?.meta.format !== "reference";
 
 const reportKey = (resource: Resource, owner: string | undefined): string => `${resource.name} ${owner ?? ""}`;
 

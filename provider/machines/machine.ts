@@ -19,6 +19,7 @@ import { waitForTarget, destroyGracefully, currentOr, untilDestroyed } from "./p
 import { nameProblem, validate, warnings } from "./validation.ts";
 import { applyChanges } from "./update.ts";
 import { regionProblem, regionsProblem, roomWarning } from "../shared/region.ts";
+import { orUndefined } from "../client/existence.ts";
 
 /** Inputs whose change makes a new version: the configuration without its metadata, and the secrets it has to see. */
 const versioned = [
@@ -28,6 +29,9 @@ const versioned = [
   "minSecretsVersion" as const,
 ];
 
+/** Whether the service shows a Machine that it has destroyed, or is destroying. */
+const isDestroyed = (state: string | undefined): boolean => state === "destroyed" || state === "destroying";
+
 export const machine: Resource = defineResource({
   name: "Machine",
   summary: "A small VM that runs a container image under a versioned configuration.",
@@ -35,6 +39,23 @@ export const machine: Resource = defineResource({
   // The power state is an input a program may give and an output it can always read.
   outputs,
   id: pathId("app", "machineId"),
+  list: {
+    objects: async ({ api }, appName) =>
+      (await api.machines.list({ appName }))
+        .filter(({ state }) => !isDestroyed(state))
+        .map(({ id, name, createdAt, config }) => ({
+          parts: { app: appName, machineId: id },
+          name,
+          createdAt,
+          metadata: config?.metadata,
+        })),
+    exists: async (api, { app = "", machineId = "" }) => {
+      const live = await orUndefined(() => api.machines.get({ appName: app, machineId }));
+      return live !== undefined && !isDestroyed(live.state);
+    },
+    shownBy: "machines.get",
+    deletedBy: "machines.destroy",
+  },
   replaceOn: ["app", "name", "region", "config.mounts.*.volume"],
   uniqueBy: ["app", "name"],
   // One that destroyed itself, and is to be made again: there is nothing left to be updated.

@@ -68,6 +68,7 @@ export const machineCommand = defineResource({
   inputs,
   outputs,
   id: pathId("app", "machineId", "commandId"),
+  unlisted: "the service does not keep commands",
   noImport: "what was run leaves nothing to read; leave the import out, and `create` too if it must not run again",
   replaceOn: ["app", "machine"],
   dependsOn: { stdout: "any", stderr: "any", exitCode: "any" },

@@ -53,6 +53,7 @@ export const machineMetadata = defineResource({
   inputs,
   outputs,
   id: pathId("app", "machineId"),
+  unlisted: "it is a part of its Machine",
   replaceOn: ["app", "machine"],
   uniqueBy: ["app", "machine"],
   claims: ({ app = "", machine = "", values = {} }) =>

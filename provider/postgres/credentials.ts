@@ -3,6 +3,7 @@ import type { Api } from "../client/api.ts";
 import type { Cluster } from "./clusters.ts";
 import { ApiError, messageOf } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
+import type { Pass } from "../core/listing.ts";
 
 /** The user every cluster begins with (docs/interface.md#users-and-credentials). */
 export const firstUser = "fly-user";
@@ -54,3 +55,15 @@ export const poolerUri = (cluster: Cluster, credentials: Credentials, database: 
 /** The URI straight to the primary. */
 export const directUri = (cluster: Cluster, credentials: Credentials, database: string): string | undefined =>
   connectionUri(cluster.endpoints?.primary?.direct, credentials, database);
+
+// ASSUMED: these belong to the platform, whoever lists them; the first database and user come with every cluster.
+/** Databases that the platform creates. */
+export const platformDatabases: readonly string[] = [firstDatabase, "postgres", "template0", "template1"];
+/** Users that the platform creates. */
+export const platformUsers: readonly string[] = [firstUser, "postgres", "repmgr", "replication", "pgbouncer"];
+
+/** Names of a cluster's databases. */
+export const databaseNames = ({ api, once }: Pass, cluster: string): Promise<readonly string[]> =>
+  once(`databases/${cluster}`, async () =>
+    (await api.postgres.listDatabases({ postgresClusterId: cluster })).data.map(({ name }) => name),
+  );

@@ -68,6 +68,15 @@ export const postgresAttachment = defineResource({
   outputs,
   id: pathId("cluster", "app"),
   within: { kind: "cluster", part: "cluster" },
+  list: {
+    objects: async ({ api }, cluster) =>
+      ((await api.postgres.get({ postgresClusterId: cluster })).data.attachedApps ?? []).flatMap(({ name }) =>
+        name === undefined ? [] : [{ parts: { cluster, app: name } }],
+      ),
+    shownBy: "postgres.get",
+    deletedBy: "postgres.detach",
+    isListedEarly: true,
+  },
   replaceOn: ["cluster", "app"],
   // Deleting the old one unsets the secret: the new one must not have set it by then.
   uniqueBy: ["app", "secretName"],

@@ -60,6 +60,16 @@ export const postgresBackup = defineResource({
   outputs,
   id: pathId("cluster", fixed("backup"), "backupId"),
   within: { kind: "cluster", part: "cluster" },
+  list: {
+    objects: async ({ api }, cluster) =>
+      (await api.postgres.listBackups({ postgresClusterId: cluster })).data.map(({ id, startedAt }) => ({
+        parts: { cluster, backupId: id },
+        createdAt: startedAt ?? undefined,
+      })),
+    shownBy: "postgres.listBackups",
+    deletedBy: undefined,
+    isScheduled: true,
+  },
   replaceOn: ["cluster", "type", "triggers"],
   dependsOn: { status: "any", sizeBytes: "any", finishedAt: "any", expired: "any" },
   minutes: { create: 60, update: 60 },

@@ -142,6 +142,11 @@ export const postgresCluster = defineResource({
   outputs,
   id: pathId("clusterId"),
   within: { kind: "cluster", part: "clusterId" },
+  list: {
+    objects: (_, clusterId) => Promise.resolve([{ parts: { clusterId } }]),
+    shownBy: "postgres.get",
+    deletedBy: "postgres.delete",
+  },
   replaceOn: ["name", ...copied, "restore", "fork"],
   uniqueBy: ["name"],
   dependsOn: {

@@ -6,6 +6,7 @@ import { deleteWithin, readWithin, whenReady, type Waiting } from "./clusters.ts
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
+import { databaseNames, platformDatabases } from "./credentials.ts";
 
 const inputs = z.object({
   cluster: required(
@@ -29,6 +30,14 @@ export const postgresDatabase = defineResource({
   outputs: z.object({ name: required(z.string(), "Name of the database.") }),
   id: pathId("cluster", fixed("database"), "name"),
   within: { kind: "cluster", part: "cluster" },
+  list: {
+    objects: async (pass, cluster) =>
+      (await databaseNames(pass, cluster))
+        .filter((name) => !platformDatabases.includes(name))
+        .map((name) => ({ parts: { cluster, name } })),
+    shownBy: "postgres.listDatabases",
+    deletedBy: "postgres.deleteDatabase",
+  },
   namedAs: "database",
   replaceOn: ["cluster", "name"],
   uniqueBy: ["cluster", "name"],

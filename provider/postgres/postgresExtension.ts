@@ -7,6 +7,7 @@ import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { ApiError, MachinesError } from "../client/errors.ts";
 import { fixed, idOrName, pathId } from "../core/ids.ts";
 import { behaviour, defineResource } from "../core/resource.ts";
+import { databaseNames } from "./credentials.ts";
 
 const inputs = z.object({
   cluster: required(
@@ -40,6 +41,18 @@ export const postgresExtension = defineResource({
   outputs,
   id: pathId("cluster", fixed("extension"), "database", "name"),
   within: { kind: "cluster", part: "cluster" },
+  list: {
+    objects: async (pass, cluster) => {
+      const lists = (await databaseNames(pass, cluster)).map(async (database) =>
+        (await pass.api.postgres.listExtensions({ postgresClusterId: cluster, database })).data
+          .filter(({ installed, system }) => installed != null && system !== true)
+          .map(({ name }) => ({ parts: { cluster, database, name } })),
+      );
+      return (await Promise.all(lists)).flat();
+    },
+    shownBy: "postgres.listExtensions",
+    deletedBy: "postgres.removeExtension",
+  },
   replaceOn: ["cluster", "database", "name", "schema"],
   uniqueBy: ["cluster", "database", "name"],
 

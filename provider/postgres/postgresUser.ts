@@ -12,6 +12,7 @@ import { behaviour, defineResource, type Call } from "../core/resource.ts";
 import { equal } from "../core/values.ts";
 import { credentialsIfTold, credentialsOf } from "./credentials.ts";
 import { triggers } from "../shared/triggers.ts";
+import { platformUsers } from "./credentials.ts";
 
 const inputs = z.object({
   cluster: required(
@@ -44,6 +45,14 @@ export const postgresUser = defineResource({
   outputs,
   id: pathId("cluster", fixed("user"), "username"),
   within: { kind: "cluster", part: "cluster" },
+  list: {
+    objects: async ({ api }, cluster) =>
+      (await api.postgres.listUsers({ postgresClusterId: cluster })).data
+        .filter(({ username }) => !platformUsers.includes(username))
+        .map(({ username }) => ({ parts: { cluster, username } })),
+    shownBy: "postgres.listUsers",
+    deletedBy: "postgres.deleteUser",
+  },
   replaceOn: ["cluster", "username"],
   uniqueBy: ["cluster", "username"],
   dependsOn: { password: ["rotationTriggers"] },

@@ -45,6 +45,7 @@ export const appSecrets = defineResource({
   inputs,
   outputs,
   id: pathId("app"),
+  unlisted: "each of its secrets is listed as a Secret",
   replaceOn: ["app"],
   uniqueBy: ["app"],
   claims: ({ app, values = {} }) =>

@@ -27,6 +27,7 @@ export const ciphertext = defineResource({
   inputs,
   outputs,
   id: pathId("app", "key", "serial"),
+  unlisted: "the service does not keep it",
   noImport: keyUseNoImport,
   replaceOn: ["app", "key"],
   dependsOn: { ciphertext: "any", madeWith: "any" },

@@ -49,6 +49,15 @@ export const secret = defineResource({
   inputs,
   outputs,
   id: pathId("app", "name"),
+  list: {
+    objects: async ({ api }, appName) =>
+      (await api.secrets.list({ appName })).secrets.map(({ name, createdAt }) => ({
+        parts: { app: appName, name },
+        createdAt,
+      })),
+    shownBy: "secrets.get",
+    deletedBy: "secrets.delete",
+  },
   replaceOn: ["app", "name"],
   uniqueBy: ["app", "name"],
   claims: ({ app, name, value }) => secretClaim(app, name, value),

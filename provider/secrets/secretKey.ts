@@ -50,6 +50,15 @@ export const secretKey = defineResource({
   inputs,
   outputs,
   id: pathId("app", "name"),
+  list: {
+    objects: async ({ api }, appName) =>
+      (await api.secretKeys.list({ appName })).secretKeys.map(({ name, createdAt }) => ({
+        parts: { app: appName, name },
+        createdAt,
+      })),
+    shownBy: "secretKeys.get",
+    deletedBy: "secretKeys.delete",
+  },
   namedAs: "key",
   replaceOn: ["app", "name", "type", "value"],
   uniqueBy: ["app", "name"],

@@ -18,6 +18,7 @@ export const signature = defineResource({
   inputs,
   outputs,
   id: pathId("app", "key", "serial"),
+  unlisted: "the service does not keep it",
   noImport: keyUseNoImport,
   replaceOn: ["app", "key"],
   dependsOn: { signature: "any", madeWith: "any" },

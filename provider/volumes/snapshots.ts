@@ -5,6 +5,9 @@ import { retryWhilePreconditionFails } from "../client/poll.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { isNotFound, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
+import type { Pass } from "../core/listing.ts";
+import type { Volume } from "../client/listCache.ts";
+import { isLeaving } from "../apps/app.ts";
 
 /** A snapshot as programs see it. */
 export type Snapshot = AnswerOf<"volumes", "listSnapshots">[number] & { readonly id: string };
@@ -92,3 +95,9 @@ export async function untilWritten(
   }
   return live;
 }
+
+/** The volumes of an App that are not being deleted. */
+export const liveVolumes = ({ api, once }: Pass, appName: string): Promise<readonly Volume[]> =>
+  once(`volumes/${appName}`, async () =>
+    (await api.volumes.list({ appName })).filter(({ state }) => !isLeaving(state)),
+  );

@@ -12,6 +12,8 @@ import { isLeaving } from "../apps/app.ts";
 import { guest } from "../machines/settings.ts";
 import { regionProblem } from "../shared/region.ts";
 import { begin, bringToSize, restart, takeFinalSnapshot, unseenGrowth, type Growth } from "./steps.ts";
+import { liveVolumes } from "./snapshots.ts";
+import { orUndefined } from "../client/existence.ts";
 
 const ofOrigin =
   "It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more.";
@@ -119,6 +121,20 @@ export const volume = defineResource({
   inputs,
   outputs,
   id: pathId("app", "volumeId"),
+  list: {
+    objects: async (pass, appName) =>
+      (await liveVolumes(pass, appName)).map(({ id, name, createdAt }) => ({
+        parts: { app: appName, volumeId: id },
+        name,
+        createdAt,
+      })),
+    exists: async (api, { app = "", volumeId = "" }) => {
+      const live = await orUndefined(() => api.volumes.get({ appName: app, volumeId }));
+      return live !== undefined && !isLeaving(live.state);
+    },
+    shownBy: "volumes.get",
+    deletedBy: "volumes.delete",
+  },
   replaceOn: replacing,
   dependsOn: { currentSizeGb: ["sizeGb"], needsRestart: "any", startBeforeGrowth: "any" },
   autoname: { property: "name", maxLength: 30, separator: "_", random: false },

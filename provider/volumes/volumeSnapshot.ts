@@ -8,6 +8,7 @@ import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
 import { snapshotIn, takeSnapshot, untilWritten, type Snapshot, type VolumeKey } from "./snapshots.ts";
 import { triggers } from "../shared/triggers.ts";
+import { liveVolumes } from "./snapshots.ts";
 
 const inputs = z.object({
   app: required(appName, "App of the volume: the `id` of an App. Changing it takes a new snapshot.", {
@@ -53,6 +54,19 @@ export const volumeSnapshot = defineResource({
   inputs,
   outputs,
   id: pathId("app", "volume", "snapshotId"),
+  list: {
+    objects: async (pass, appName) => {
+      const lists = (await liveVolumes(pass, appName)).map(async ({ id: volumeId }) =>
+        (await pass.api.volumes.listSnapshots({ appName, volumeId })).flatMap(({ id, createdAt }) =>
+          id === undefined ? [] : [{ parts: { app: appName, volume: volumeId, snapshotId: id }, createdAt }],
+        ),
+      );
+      return (await Promise.all(lists)).flat();
+    },
+    shownBy: "volumes.listSnapshots",
+    deletedBy: undefined,
+    isScheduled: true,
+  },
   replaceOn: ["app", "volume", "triggers"],
   dependsOn: { status: "any", size: "any", digest: "any" },
 

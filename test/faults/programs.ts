@@ -2,6 +2,7 @@
 // that a failure can be shrunk; what it means is said here.
 import fc from "fast-check";
 import type { Values } from "../../provider/core/resource.ts";
+import type { ResourceName } from "../../provider/registry.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import type { Declared, Reference } from "../support/modelStack.ts";
 import { onceIn } from "./ways.ts";
@@ -189,7 +190,7 @@ function takenOver({ slot, version, names }: Here): Record<string, string> {
 }
 
 /** How the inputs of each kind are made; undefined where it lacks a parent in this version. */
-const kinds: Readonly<Record<string, (here: Here) => Inputs>> = {
+const kinds: Readonly<Record<ResourceName, (here: Here) => Inputs>> = {
   App: ({ variant, index }) => [{}, { forceDestroy: true }, { name: `named-${index}` }, {}][variant % 4],
   Machine: machineInputs,
   Volume: ({ variant, version, grown, mayLose }) => ({
@@ -431,7 +432,7 @@ export function programOf({ slots, apps = [] }: Design, version: number, isAllow
     const renamed = so.filter((one) => one % 4 === 3).length;
     const gaps = past.length - so.length;
     const here = { slot, index, version, variant, grown, renamed, gaps, mayLose, others, names };
-    const inputs = kinds[slot.kind]?.(here);
+    const inputs = kinds[slot.kind as ResourceName]?.(here);
     if (inputs === undefined) continue;
     others.set(name, slot);
     const options = { ...optionsOf(slot, isAllowed, isStrict), ...(aliases.length > 0 ? { aliases } : {}) };

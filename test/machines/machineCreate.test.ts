@@ -45,7 +45,7 @@ describe("creating a Machine exactly once", () => {
     const { intents = restarted(), owner = "owner1", config = written, name, region, fallbackRegions } = options;
     const client = jumpingClient(service, intents);
     const say = (message: string) => void said.push(message);
-    const call = { api: client.api, progress: say, warn: say };
+    const call = { api: client.api, run: client.run, progress: say, warn: say };
     return { ...client, made: createOnce(call, owner, app, { config, name, region }, { config, fallbackRegions }) };
   };
   const machines = () =>
@@ -175,8 +175,8 @@ describe("creating a Machine exactly once", () => {
   test.each([{ skipServiceRegistration: true }, { skipLaunch: true }])(
     "so is one that was made with %j, which is not what is wanted now",
     async (otherwise) => {
-      const { api } = jumpingClient(service, restarted());
-      const call = { api, progress: () => undefined, warn: (message: string) => void said.push(message) };
+      const { api, run } = jumpingClient(service, restarted());
+      const call = { api, run, progress: () => undefined, warn: (message: string) => void said.push(message) };
       const { id } = await createOnce(call, "owner1", app, { config: written, ...otherwise }, { config: written });
       const second = (await (await create()).made).id;
       expect(second).not.toBe(id);

@@ -5,11 +5,12 @@ import { withLease } from "../../provider/client/lease.ts";
 import { waitForChecks, waitForMachine } from "../../provider/client/wait.ts";
 import { create, remove } from "../../provider/core/lifecycle.ts";
 import type { Resource, Values } from "../../provider/core/resource.ts";
+import { Run } from "../../provider/core/run.ts";
 import { resources } from "../../provider/registry.ts";
 import { ManualClock } from "../../service/index.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { drive, urnOf } from "../support/driver.ts";
-import { jumpingClient } from "../support/jumpingClient.ts";
+import { jumpingClient, noIntents } from "../support/jumpingClient.ts";
 import { startEngine, startPlugin } from "../support/plugin.ts";
 import { toStruct } from "../support/properties.ts";
 import { startService, type TestService } from "../support/startService.ts";
@@ -80,6 +81,7 @@ describe("progress", () => {
     };
     const caller = (api: ReturnType<typeof jumpingClient>["api"], progress: (message: string) => void) => ({
       api,
+      run: new Run(() => noIntents),
       progress,
       warn: () => undefined,
       timeoutSeconds: 60,

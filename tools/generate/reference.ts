@@ -109,14 +109,18 @@ function functionPage(
   ].join("\n");
 }
 
-/** How one that exists is taken over. */
+/** How an existing object is adopted, and whether one that no stack has is found. */
 function importSection(name: string): string[] {
-  const { id, noImport } = resources[name] ?? {};
+  const { id, noImport, unlisted } = resources[name] ?? {};
   const text =
     noImport === undefined
-      ? `Its id is \`${id?.form ?? ""}\`, and with the plugin \`pulumi import machines:index:${name} name id\` takes it over.`
+      ? `Its id is \`${id?.form ?? ""}\`, and with the plugin \`pulumi import machines:index:${name} name id\` adopts it.`
       : `It cannot be imported or looked up: ${noImport}.`;
-  return ["## Import\n", `${text}\n`];
+  const found =
+    unlisted === undefined
+      ? "`pulumi-machines orphans` finds objects that no stack has."
+      : `\`pulumi-machines orphans\` does not look for it: ${unlisted}.`;
+  return ["## Import\n", `${text} ${found}\n`];
 }
 
 function resourcePage(schema: PackageSpec, name: string, resource: ResourceSpec, example: Example | undefined): string {

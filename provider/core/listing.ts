@@ -1,0 +1,51 @@
+// How the objects of a type are found in the service, shown and deleted: orphans, promotion and the docs are derived from it.
+import type { OperationId } from "../../api/index.ts";
+import type { Api } from "../client/api.ts";
+
+/** An object as the service lists it. */
+export interface ListedObject {
+  /** Parts of its id. */
+  readonly parts: Readonly<Record<string, string>>;
+  /** Name, if it has one beside its id. */
+  readonly name?: string | undefined;
+  /** RFC 3339 time of creation, if the service reports one. */
+  readonly createdAt?: string | undefined;
+  /** Metadata of a Machine, which has our tags. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+}
+
+/** One pass over the service. */
+export interface Pass {
+  readonly api: Api;
+  /** The answer to a question that several types have; it is asked once. */
+  readonly once: <T>(question: string, ask: () => Promise<T>) => Promise<T>;
+}
+
+/** Begins a pass. */
+export function newPass(api: Api): Pass {
+  const answers = new Map<string, Promise<unknown>>();
+  return {
+    api,
+    once<T>(question: string, ask: () => Promise<T>) {
+      const answer = (answers.get(question) as Promise<T> | undefined) ?? ask();
+      answers.set(question, answer);
+      return answer;
+    },
+  };
+}
+
+/** How the objects of a type are listed. */
+export interface Listing {
+  /** The objects in an App or a cluster. Of a type that is an App or a cluster: the one of this name. */
+  readonly objects: (pass: Pass, place: string) => Promise<readonly ListedObject[]>;
+  /** Whether an object exists, if a list cannot tell. */
+  readonly exists?: (api: Api, parts: Readonly<Record<string, string>>) => Promise<boolean>;
+  /** The operation that shows one object, or the list that has it. */
+  readonly shownBy: OperationId;
+  /** The operation that deletes one object; undefined if none does. */
+  readonly deletedBy: OperationId | undefined;
+  /** True if the service creates most of them on a schedule. They are compared only on request. */
+  readonly isScheduled?: true;
+  /** True if they can be listed before their cluster is ready. */
+  readonly isListedEarly?: true;
+}
