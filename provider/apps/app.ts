@@ -3,7 +3,7 @@ import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { appName } from "../../api/names.ts";
 import type { AnswerOf, Api } from "../client/api.ts";
-import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { Pending, poll } from "../client/poll.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import { PartialStateError } from "../core/partialState.ts";
@@ -83,22 +83,21 @@ export const app = defineResource({
       },
       pick: ([found]) => found,
     });
-    const say = everyTenSeconds(api.clock, progress);
-    const pause = growingPause(50, longestPause);
-    const until = Math.min(api.deadline.at, api.clock.now() + visibleWithin);
-    for (;;) {
+    const until = api.clock.now() + visibleWithin;
+    const look = async (): Promise<Awaited<ReturnType<Api["apps"]["get"]>> | Pending> => {
       try {
-        return toLive(await api.apps.get({ appName }), organization);
+        return await api.apps.get({ appName });
       } catch (error) {
         // A new App may answer 404 and even 401 for a moment.
-        const late = isNotFound(error) || (error instanceof ApiError && error.status === 401);
-        if (!late || api.clock.now() >= until)
-          throw new PartialStateError({ name: appName, organization, network }, error);
-        say(`waiting for App ${appName} to show`);
-        await api.clock.sleep(pause(), api.deadline.signal).catch((cancelled: unknown) => {
-          throw new PartialStateError({ name: appName, organization, network }, cancelled);
-        });
+        const isLate = isNotFound(error) || (error instanceof ApiError && error.status === 401);
+        if (!isLate || api.clock.now() >= until) throw error;
+        return new Pending(`waiting for App ${appName} to be visible`, () => error);
       }
+    };
+    try {
+      return toLive(await poll({ api, progress }, look, { first: 50, longest: longestPause, margin: 0 }), organization);
+    } catch (error) {
+      throw new PartialStateError({ name: appName, organization, network }, error);
     }
   },
 
@@ -116,19 +115,19 @@ export const app = defineResource({
     if (state.forceDestroy !== true) await refuseWhileInUse(run, api, appName);
     await api.apps.delete({ appName, force: state.forceDestroy === true ? true : undefined });
     api.session.deleted.add(appName);
-    const say = everyTenSeconds(api.clock, progress);
-    const pause = growingPause(50, longestPause);
-    for (;;) {
+    const look = async (): Promise<Pending> => {
+      // A 404 ends it: core knows what it means.
       await api.apps.get({ appName });
-      if (api.clock.now() + longestPause >= api.deadline.at) {
-        throw new MachinesError(
-          "wait-timeout",
-          `App ${appName} was not gone within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,
-        );
-      }
-      say(`waiting for App ${appName} to be gone`);
-      await api.clock.sleep(pause(), api.deadline.signal);
-    }
+      return new Pending(
+        `waiting for App ${appName} to be deleted`,
+        () =>
+          new MachinesError(
+            "wait-timeout",
+            `App ${appName} was not deleted within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,
+          ),
+      );
+    };
+    await poll({ api, progress }, look, { first: 50, longest: longestPause });
   },
 });
 
@@ -147,21 +146,21 @@ async function visible(api: Api, appName: string): Promise<readonly { readonly n
  * Deleting an App takes everything in it along: what this deletion was not told to take stops it. What this run deletes
  * itself may be on its way only: programs that name the App by a plain string delete all of it at once.
  */
-async function refuseWhileInUse(run: RunInfo, api: Api, appName: string): Promise<void> {
-  const pause = growingPause(50, longestPause);
+function refuseWhileInUse(run: RunInfo, api: Api, appName: string): Promise<void> {
   let until = api.clock.now() + othersBeginWithin;
-  for (;;) {
+  const look = async (): Promise<void | Pending> => {
     const held = await heldBy(api, appName);
-    if (held.length === 0) return;
+    if (held.length === 0) return undefined;
     if (run.deletionsIn(api, appName) > 1) until = api.clock.now() + othersBeginWithin;
-    if (api.clock.now() >= Math.min(until, api.deadline.at - longestPause)) {
-      throw new MachinesError(
+    const refusal = (): MachinesError =>
+      new MachinesError(
         "refused",
         `App ${appName} still holds what this deletion would take along: ${held.join(", ")}. Delete or import these first, or set forceDestroy: true on the App and run up before the deletion.`,
       );
-    }
-    await api.clock.sleep(pause(), api.deadline.signal);
-  }
+    if (api.clock.now() >= until) throw refusal();
+    return new Pending(undefined, refusal);
+  };
+  return poll({ api }, look, { first: 50, longest: longestPause });
 }
 
 async function heldBy(api: Api, appName: string): Promise<string[]> {

@@ -3,7 +3,8 @@ import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
-import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { growingPause } from "../client/clock.ts";
+import { Pending, poll } from "../client/poll.ts";
 import { MachinesError } from "../client/errors.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource, type Call } from "../core/resource.ts";
@@ -78,24 +79,19 @@ const longestCheck = 20 * 60_000;
 /** Waits until the hostname is active: looks often, has it checked seldom, and never while the service asks for a pause. */
 export async function untilActive({ api, progress }: Pick<Call, "api" | "progress">, key: Key): Promise<Detail> {
   const { clock, deadline } = api;
-  const say = everyTenSeconds(clock, progress);
-  const look = growingPause(firstLook, longestLook);
-  const check = growingPause(firstCheck, longestCheck, 3);
-  let live: Detail = await api.certificates.check(key);
-  let due = clock.now() + check();
-  while (!isActive(live)) {
-    const limited = limitOf(live);
-    const left = deadline.at - toAnswer - clock.now();
-    if (left <= 0 || limited >= deadline.at) throw tooLate(api, key, live);
-    say(`waiting for ${key.hostname}: ${stateOf(live)}`);
-    await clock.sleep(Math.min(look(), left), deadline.signal);
-    if (clock.now() < due || clock.now() < limited) live = await api.certificates.get(key);
-    else {
-      live = await api.certificates.check(key);
-      due = clock.now() + check();
-    }
-  }
-  return live;
+  const nextCheck = growingPause(firstCheck, longestCheck, 3);
+  let due = 0;
+  let limited = 0;
+  const look = async (): Promise<Detail | Pending> => {
+    const isCheck = clock.now() >= due && clock.now() >= limited;
+    const live: Detail = isCheck ? await api.certificates.check(key) : await api.certificates.get(key);
+    if (isCheck) due = clock.now() + nextCheck();
+    limited = limitOf(live);
+    if (isActive(live)) return live;
+    if (limited >= deadline.at) throw tooLate(api, key, live);
+    return new Pending(`waiting for ${key.hostname}: ${stateOf(live)}`, () => tooLate(api, key, live));
+  };
+  return poll({ api, progress }, look, { first: firstLook, longest: longestLook, margin: toAnswer });
 }
 
 /** Until when the service wants not to be asked. */

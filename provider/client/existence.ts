@@ -5,6 +5,7 @@ import type { Handler } from "./handler.ts";
 import type { Session } from "./session.ts";
 import { cached } from "./cached.ts";
 import { everyApp } from "./pages.ts";
+import { pollUntil } from "./poll.ts";
 
 /** Milliseconds that a read with a missing App or cluster waits for another one of the run to answer. */
 const othersAnswerWithin = 3000;
@@ -52,13 +53,9 @@ export async function confirmDeleted(api: Api, place: Place): Promise<void> {
   }
   await confirmMissing(api, place);
   if (api.config.allowMissingApps) return;
-  const until = api.clock.now() + othersAnswerWithin;
-  while (api.session.seen.size === 0 && api.session.deleted.size === 0) {
-    if (api.clock.now() >= until) {
-      throw missing(api, place);
-    }
-    await api.clock.sleep(50, api.deadline.signal);
-  }
+  const { seen, deleted } = api.session;
+  const isSeen = () => Promise.resolve(seen.size > 0 || deleted.size > 0 || undefined);
+  if (!(await pollUntil(api, api.clock.now() + othersAnswerWithin, isSeen))) throw missing(api, place);
 }
 
 const missing = (api: Api, place: Place): MachinesError =>

@@ -2,7 +2,7 @@
 // expired.
 import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf } from "./errors.ts";
 import type { Api } from "./api.ts";
-import { everyTenSeconds } from "./clock.ts";
+import { Pending, poll } from "./poll.ts";
 import type { MachineKey } from "./wait.ts";
 
 /** Seconds a lease lasts when nobody renews it: how long a killed provider holds up the next run. */
@@ -96,9 +96,8 @@ async function acquire(
   { description, progress, ttl }: LeaseOptions & { readonly ttl: number },
   isAgain: boolean,
 ): Promise<HeldLease> {
-  const say = everyTenSeconds(api.clock, progress, 0);
   const since = api.clock.now();
-  for (;;) {
+  const look = async (): Promise<HeldLease | Pending> => {
     const asked = api.clock.now();
     try {
       const answer = await api.machines.acquireLease({ ...key, body: { ttl, description } });
@@ -107,20 +106,20 @@ async function acquire(
         throw new MachinesError("api", `the lease of Machine ${key.machineId} came without a nonce`);
       return hold(api, key, nonce, { ttl, asked, isAgain });
     } catch (error) {
-      // A lost answer may have left us a lease whose nonce we do not know; it runs out like anybody else's.
-      const occupied = (error instanceof ApiError && error.status === 409) || isAmbiguous(error);
-      // A lease of ours that got lost has run out by then: what still fails is the service.
-      const failing = isAmbiguous(error) && api.clock.now() - since > (ttl + 2) * 1000;
-      if (!occupied || failing) throw error;
+      // A lost answer may have left us a lease whose nonce we do not know; it expires like any other.
+      const isOccupied = (error instanceof ApiError && error.status === 409) || isAmbiguous(error);
+      // Such a lease has expired by then: what still fails is the service.
+      const isFailing = isAmbiguous(error) && api.clock.now() - since > (ttl + 2) * 1000;
+      if (!isOccupied || isFailing) throw error;
       const holder =
         error instanceof ApiError && !isAmbiguous(error) ? error.reason : "a request of ours whose answer was lost";
-      if (api.clock.now() + askAgainEvery >= api.deadline.at) throw notFree(api, key, holder, error);
-      say(
+      return new Pending(
         `waiting for the lease of Machine ${key.machineId}: ${holder}. One that a killed run left behind ends by itself within ${defaultTtl} s`,
+        () => notFree(api, key, holder, error),
       );
-      await api.clock.sleep(askAgainEvery, api.deadline.signal);
     }
-  }
+  };
+  return poll({ api, progress }, look, { first: askAgainEvery, longest: askAgainEvery, sayAfter: 0 });
 }
 
 const notFree = (api: Api, key: MachineKey, holder: string, cause: unknown): MachinesError =>

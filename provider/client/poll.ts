@@ -1,4 +1,4 @@
-// Waits that ask again and again: until something is visible, or until the service no longer refuses.
+// Waiting for something by looking again and again: every wait of the provider that is no held request is one of these.
 import { ApiError } from "./errors.ts";
 import type { Api } from "./api.ts";
 import { everyTenSeconds, growingPause } from "./clock.ts";
@@ -6,39 +6,76 @@ import { everyTenSeconds, growingPause } from "./clock.ts";
 /** Milliseconds within which a new object is visible in every list (docs/interface.md#organization-lists). */
 export const consistencyWindow = 10_000;
 
-/** Milliseconds. The last try is early enough for its answer to be the reported reason. */
-const longestPause = 1000;
+/** Who waits. */
+export interface Waiting {
+  readonly api: Api;
+  /** Gets a message every ten seconds. */
+  readonly progress?: ((message: string) => void) | undefined;
+}
 
-/** Looks until `look` finds something, or the time or the operation's deadline is over. It looks at least once. */
-export async function pollUntil<T>(api: Api, at: number, look: () => Promise<T | undefined>): Promise<T | undefined> {
-  const until = Math.min(api.deadline.at, at);
-  const pause = growingPause(100, 2000);
+/** What a look returns when it has to be repeated. */
+export class Pending {
+  /** What is waited for: `waiting for volume vol_1: it is creating`. */
+  readonly message: string | undefined;
+  /** The error when the time is over. Without one, the look itself decides when to end. */
+  readonly tooLate: (() => Error) | undefined;
+  constructor(message?: string, tooLate?: () => Error) {
+    this.message = message;
+    this.tooLate = tooLate;
+  }
+}
+
+/** When to look. */
+export interface PollOptions {
+  /** Milliseconds before the second look, 100 when left out. The pauses double up to `longest`. */
+  readonly first?: number;
+  /** Milliseconds, 1000 when left out. */
+  readonly longest?: number;
+  /** Milliseconds before the deadline at which the last look is made, so that its answer can still be reported; `longest` when left out. */
+  readonly margin?: number;
+  /** Milliseconds before the first message, 10,000 when left out. */
+  readonly sayAfter?: number;
+}
+
+/** Looks until there is a result. @throws the error of the last {@link Pending} when the operation's time is over */
+export async function poll<T>(
+  { api, progress }: Waiting,
+  look: () => Promise<T | Pending>,
+  { first = 100, longest = 1000, margin = longest, sayAfter }: PollOptions = {},
+): Promise<T> {
+  const { clock, deadline } = api;
+  const say = everyTenSeconds(clock, progress ?? (() => undefined), sayAfter);
+  const pause = growingPause(first, longest);
   for (;;) {
     const found = await look();
-    if (found !== undefined || api.clock.now() >= until) return found;
-    await api.clock.sleep(pause(), api.deadline.signal);
+    if (!(found instanceof Pending)) return found;
+    const left = deadline.at - margin - clock.now();
+    if (found.tooLate && left <= 0) throw found.tooLate();
+    if (found.message !== undefined) say(found.message);
+    await clock.sleep(found.tooLate ? Math.min(pause(), left) : pause(), deadline.signal);
   }
+}
+
+/** Looks until `look` finds something, or the time or the operation's deadline is over. It looks at least once. */
+export function pollUntil<T>(api: Api, at: number, look: () => Promise<T | undefined>): Promise<T | undefined> {
+  const until = Math.min(api.deadline.at, at);
+  const lookOnce = async (): Promise<T | undefined | Pending> => {
+    const found = await look();
+    return found === undefined && api.clock.now() < until ? new Pending() : found;
+  };
+  return poll({ api }, lookOnce, { longest: 2000 });
 }
 
 /**
  * Sends a request again while the service refuses it with a 412 (docs/interface.md#refusals). After the deadline, the
  * refusal is the error.
  */
-export async function retryWhilePreconditionFails<T>(
-  { api, progress }: { readonly api: Api; readonly progress: (message: string) => void },
-  awaited: string,
-  send: () => Promise<T>,
-): Promise<T> {
-  const say = everyTenSeconds(api.clock, progress);
-  const pause = growingPause(100, longestPause);
-  for (;;) {
+export const retryWhilePreconditionFails = <T>(waiting: Waiting, awaited: string, send: () => Promise<T>): Promise<T> =>
+  poll(waiting, async () => {
     try {
       return await send();
     } catch (error) {
-      const early = error instanceof ApiError && error.status === 412;
-      if (!early || api.clock.now() + longestPause >= api.deadline.at) throw error;
-      say(`waiting for ${awaited}: ${error.reason}`);
-      await api.clock.sleep(pause(), api.deadline.signal);
+      if (!(error instanceof ApiError) || error.status !== 412) throw error;
+      return new Pending(`waiting for ${awaited}: ${error.reason}`, () => error);
     }
-  }
-}
+  });

@@ -2,8 +2,8 @@
 import { ApiError, isNotFound, MachinesError, NetworkError } from "./errors.ts";
 import { quotable } from "./printable.ts";
 import type { Api, AnswerOf } from "./api.ts";
-import { everyTenSeconds, growingPause } from "./clock.ts";
-import { consistencyWindow } from "./poll.ts";
+import { growingPause } from "./clock.ts";
+import { consistencyWindow, Pending, poll } from "./poll.ts";
 
 /** A Machine as programs see it. */
 export type Machine = AnswerOf<"machines", "get">;
@@ -102,18 +102,17 @@ export async function reached(
   }
 }
 
-/** The Machine; one that was made just now may show up a little late, also when it was seen before (F13). */
-export async function getFresh(api: Api, key: MachineKey, { fresh }: Pick<WaitOptions, "fresh">): Promise<Machine> {
+/** The Machine. A new one may not be visible for a moment, even if an earlier read showed it (F13). */
+export function getFresh(api: Api, key: MachineKey, { fresh }: Pick<WaitOptions, "fresh">): Promise<Machine> {
   const until = api.clock.now() + consistencyWindow;
-  const pause = growingPause(100, 1000);
-  for (;;) {
+  return poll({ api }, async () => {
     try {
       return await api.machines.get(key);
     } catch (error) {
       if (fresh !== true || !isNotFound(error) || api.clock.now() >= until) throw error;
+      return new Pending();
     }
-    await api.clock.sleep(pause(), api.deadline.signal);
-  }
+  });
 }
 
 /** Whether something was made, by whichever run, so short a time ago that the service may not show it yet (F13). */
@@ -193,10 +192,9 @@ const everyCheck = 1000;
  * Waits until all checks of a Machine pass.
  * @throws MachinesError `machine-failed` when it stops running meanwhile, `wait-timeout` with the failing checks at the deadline.
  */
-export async function waitForChecks(api: Api, key: MachineKey, progress: (message: string) => void): Promise<Machine> {
-  const say = everyTenSeconds(api.clock, progress);
+export function waitForChecks(api: Api, key: MachineKey, progress: (message: string) => void): Promise<Machine> {
   const since = api.clock.now();
-  for (;;) {
+  const look = async (): Promise<Machine | Pending> => {
     const live = await api.machines.get(key);
     if (live.state !== "started")
       throw new MachinesError(
@@ -211,13 +209,14 @@ export async function waitForChecks(api: Api, key: MachineKey, progress: (messag
           `${name ?? "?"} is ${status ?? "unknown"}${output ? ` (${quotable(output, 200)})` : ""}`,
       )
       .join("; ");
-    if (api.clock.now() + everyCheck >= api.deadline.at) {
-      throw new MachinesError(
-        "wait-timeout",
-        `checks of Machine ${key.machineId} did not pass within ${api.deadline.allowed}: ${list || "none reported yet"}. The next up goes on from here.`,
-      );
-    }
-    say(`waiting for checks for ${Math.round((api.clock.now() - since) / 1000)} s: ${list}`);
-    await api.clock.sleep(everyCheck, api.deadline.signal);
-  }
+    return new Pending(
+      `waiting for checks for ${Math.round((api.clock.now() - since) / 1000)} s: ${list}`,
+      () =>
+        new MachinesError(
+          "wait-timeout",
+          `checks of Machine ${key.machineId} did not pass within ${api.deadline.allowed}: ${list || "none reported yet"}. The next up goes on from here.`,
+        ),
+    );
+  };
+  return poll({ api, progress }, look, { first: everyCheck, longest: everyCheck });
 }

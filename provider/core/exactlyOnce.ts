@@ -1,13 +1,13 @@
 // Creates an object exactly once where it cannot carry a tag. The interface has no idempotency key. After a lost answer or a
 // killed run, the new object is found by comparing the list with the list from before the request.
 import { randomBytes } from "node:crypto";
-import { ApiError, isAmbiguous, MachinesError } from "../client/errors.ts";
+import { MachinesError } from "../client/errors.ts";
+import { retryUnlessApplied } from "./retryUnlessApplied.ts";
 import type { Call } from "./resource.ts";
 import type { Api } from "../client/api.ts";
 import type { Intent } from "./journal.ts";
 import { pollUntil, consistencyWindow } from "../client/poll.ts";
 
-const attempts = 3;
 /** An interrupted request created its object within this time of the request. It includes the difference of the clocks. */
 const createdWithin = 5 * 60_000;
 
@@ -81,7 +81,7 @@ async function create<Item, Made>(
 ): Promise<Made> {
   const { api } = call;
   const { journal } = call.run;
-  const { owner, place, name, isUncertain = isAmbiguous } = thing;
+  const { owner, place, name } = thing;
   const left = journal.find(owner);
   if (left?.endpoint === api.config.endpoint) {
     const made = await adoptInterrupted(call, thing, left);
@@ -97,36 +97,16 @@ async function create<Item, Made>(
   const op = randomBytes(16).toString("hex");
   const { endpoint } = api.config;
   if (owner !== undefined) await journal.write({ owner, op, endpoint, place, name, before, at: api.clock.now() });
-  for (let attempt = 1; ; attempt++) {
-    let failure: Error | undefined;
-    try {
-      const made = await thing.send();
-      if (made !== undefined) return made;
-    } catch (error) {
-      // A second request is refused if the first one was applied after all.
-      const refusedAsDouble = attempt > 1 && error instanceof ApiError;
-      if (!isUncertain(error) && !refusedAsDouble) {
-        if (attempt === 1) journal.settle(owner);
-        throw error;
-      }
-      failure = error as Error;
-    }
-    const isLast = failure === undefined || !isUncertain(failure) || attempt === attempts;
+  return retryUnlessApplied(api, {
+    send: () => thing.send(),
     // Where the service refuses a duplicate, sending again is as good as waiting until the object is visible.
-    const made = await findCreated(
-      api,
-      thing,
-      before,
-      api.clock.now() + (thing.unique && !isLast ? 0 : consistencyWindow),
-    );
-    if (made !== undefined) return made;
-    if (failure === undefined)
-      throw new MachinesError(
-        "api",
-        `${thing.what} was created, but is not visible within ${consistencyWindow / 1000} s`,
-      );
-    if (isLast) throw failure;
-  }
+    look: (isLast) =>
+      findCreated(api, thing, before, api.clock.now() + (thing.unique && !isLast ? 0 : consistencyWindow)),
+    isUncertain: thing.isUncertain,
+    refused: () => journal.settle(owner),
+    invisible: () =>
+      new MachinesError("api", `${thing.what} was created, but is not visible within ${consistencyWindow / 1000} s`),
+  });
 }
 
 /** The object of an interrupted create, if it is what is wanted now. The user is warned of other objects that may exist. */

@@ -1,4 +1,5 @@
-// Retries a change only if it was not applied. After a lost answer, a read decides that.
+// Retries a change only if it was not applied. After a lost answer, a read decides that. Every create and change that the
+// service would repeat is sent by this loop.
 import { ApiError, isAmbiguous } from "../client/errors.ts";
 import type { Api } from "../client/api.ts";
 import { growingPause } from "../client/clock.ts";
@@ -7,25 +8,49 @@ const attempts = 3;
 
 /** A change, and a read that verifies it. */
 export interface VerifiableRequest<T> {
-  readonly send: () => Promise<T>;
-  /** The result of the change; undefined while it is not applied. */
-  readonly look: () => Promise<T | undefined>;
+  /** Sends the change. It returns undefined if the answer does not have the result. */
+  readonly send: () => Promise<T | undefined>;
+  /** The result of the change; undefined while it is not applied. `isLast`: the request is not sent again. */
+  readonly look: (isLast: boolean) => Promise<T | undefined>;
+  /** Failures after which it is unknown whether the change was applied; the ambiguous ones when left out. */
+  readonly isUncertain?: ((error: unknown) => boolean) | undefined;
+  /** Refusals of a repeated request that may mean that an earlier one was applied; all when left out. */
+  readonly isDuplicate?: (error: unknown) => boolean;
+  /** Called when the first request is refused, so that certainly nothing was applied. */
+  readonly refused?: () => void;
+  /** The error if the service reports success and the change does not become visible. */
+  readonly invisible?: () => Error;
 }
 
 /** Sends the change, and sends it again only after a read that does not show it (F19). */
-export async function retryUnlessApplied<T>(api: Api, { send, look }: VerifiableRequest<T>): Promise<T> {
+export async function retryUnlessApplied<T>(
+  api: Api,
+  {
+    send,
+    look,
+    isUncertain = isAmbiguous,
+    isDuplicate = (error) => error instanceof ApiError,
+    refused,
+    invisible,
+  }: VerifiableRequest<T>,
+): Promise<T> {
   const pause = growingPause(100, 2000);
   for (let attempt = 1; ; attempt++) {
+    let failure: unknown;
     try {
-      return await send();
+      const result = await send();
+      if (result !== undefined) return result;
     } catch (error) {
-      // A second request is refused if the first one was applied after all.
-      const refusedAsDouble = attempt > 1 && error instanceof ApiError;
-      if (!isAmbiguous(error) && !refusedAsDouble) throw error;
+      if (!isUncertain(error) && !(attempt > 1 && isDuplicate(error))) {
+        if (attempt === 1) refused?.();
+        throw error;
+      }
+      failure = error;
       await api.clock.sleep(pause(), api.deadline.signal);
-      const made = await look();
-      if (made !== undefined) return made;
-      if (!isAmbiguous(error) || attempt === attempts) throw error;
     }
+    const isLast = failure === undefined || !isUncertain(failure) || attempt === attempts;
+    const result = await look(isLast);
+    if (result !== undefined) return result;
+    if (isLast) throw failure ?? invisible?.();
   }
 }

@@ -3,12 +3,12 @@
 import { randomBytes } from "node:crypto";
 import type { Api } from "../client/api.ts";
 import { orUndefined } from "../client/existence.ts";
-import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import type { Intent } from "../core/journal.ts";
 import { withLease } from "../client/lease.ts";
-import { pollUntil, consistencyWindow } from "../client/poll.ts";
+import { consistencyWindow, Pending, poll, pollUntil } from "../client/poll.ts";
+import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
-import { ApiError, isAmbiguous, isNotFound, MachinesError } from "../client/errors.ts";
+import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { isJob } from "./power.ts";
 import { fromService, sameMetadata, sameVersion, type Config } from "./settings.ts";
@@ -21,7 +21,6 @@ export const opTag = "pulumi-op";
 export const ownerTag = "pulumi-owner";
 /** Tag with the state that the Machine was created for: two backends, or two organizations, can have the same owners. */
 export const stackTag = "pulumi-stack";
-const attempts = 3;
 
 /** What the program wants beside the request body. */
 export interface Wanted {
@@ -54,58 +53,53 @@ export async function createOnce(
       ...{ owner, op, endpoint: api.config.endpoint, place: appName, name: body.name ?? "" },
       at: api.clock.now(),
     });
-  const [region, ...others] = regionsOf(body, wanted);
-  for (let [attempt, place] = [1, region]; ; attempt++) {
+  const regions = regionsOf(body, wanted);
+  for (const [at, region] of regions.entries()) {
+    // While the result of a request is unknown, the entry stays and no other region is tried. The next run looks again.
+    let isRefused = false;
     try {
-      return await onceLetGo(call, appName, () => api.machines.create({ appName, body: { ...tagged, region: place } }));
+      return await retryUnlessApplied(api, {
+        send: () =>
+          retryWhileReleased(call, appName, () => api.machines.create({ appName, body: { ...tagged, region } })),
+        // A repeated request has the same tag, so that a late Machine is found too.
+        look: () => theOneWith(call, appName, op, api.clock.now()),
+        isDuplicate: (error) =>
+          claimant(error) !== undefined || (error instanceof ApiError && error.status === 409) || lacksRoom(error),
+        refused: () => (isRefused = true),
+      });
     } catch (error) {
-      // If the first request was applied after all, a second one is refused for its name, its volume or missing capacity.
-      const refusedAsDouble =
-        attempt > 1 &&
-        (claimant(error) !== undefined || (error instanceof ApiError && error.status === 409) || lacksRoom(error));
-      const made =
-        isAmbiguous(error) || refusedAsDouble ? await theOneWith(call, appName, op, api.clock.now()) : undefined;
-      if (made) return made;
-      if (!isAmbiguous(error)) {
-        // While the result of the first request is unknown, the entry stays and no other region is tried. The next run looks again.
-        if (attempt > 1) throw error;
-        const next = lacksRoom(error) ? others.shift() : undefined;
-        if (next === undefined) {
-          journal.settle(owner);
-          throw withRegions(error, regionsOf(body, wanted));
-        }
-        call.warn(`region ${place ?? "?"} has no room for Machine ${body.name ?? "?"}; trying ${next}`);
-        [attempt, place] = [0, next];
-        continue;
+      if (!isRefused) throw error;
+      const next = regions[at + 1];
+      if (!lacksRoom(error) || next === undefined) {
+        journal.settle(owner);
+        throw withRegions(error, regions);
       }
-      // The request was not applied. It is sent again with the same tag, so that a late Machine would be found too.
-      if (attempt === attempts) throw error;
+      call.warn(`region ${region ?? "?"} has no room for Machine ${body.name ?? "?"}; trying ${next}`);
     }
   }
+  throw new MachinesError("api", `no region was tried for Machine ${body.name ?? "?"}`);
 }
 
 /**
  * Retries while the service refuses a volume whose Machine is deleted: it is released a moment later
  * (docs/interface.md#refusals).
  */
-async function onceLetGo<T>({ api, progress }: Call, appName: string, send: () => Promise<T>): Promise<T> {
-  const say = everyTenSeconds(api.clock, progress);
-  const pause = growingPause(100, 1000);
-  for (;;) {
+const retryWhileReleased = <T>(call: Call, appName: string, send: () => Promise<T>): Promise<T> =>
+  poll(call, async () => {
     try {
       return await send();
     } catch (error) {
       const machineId = claimant(error);
       if (machineId === undefined) throw error;
-      const holder = await orUndefined(() => api.machines.get({ appName, machineId }));
+      const holder = await orUndefined(() => call.api.machines.get({ appName, machineId }));
       const isLeaving = holder === undefined || holder.state === "destroyed" || holder.state === "destroying";
-      const wait = pause();
-      if (!isLeaving || api.clock.now() + wait >= api.deadline.at) throw error;
-      say(`waiting for a volume to be let go by Machine ${machineId}, which is gone`);
-      await api.clock.sleep(wait, api.deadline.signal);
+      if (!isLeaving) throw error;
+      return new Pending(
+        `waiting for a volume to be released by Machine ${machineId}, which is gone`,
+        () => error as Error,
+      );
     }
-  }
-}
+  });
 
 /** The Machine that mounts the volume for which a request was refused. */
 const claimant = (error: unknown): string | undefined =>

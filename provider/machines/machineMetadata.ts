@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
-import { growingPause } from "../client/clock.ts";
+import { Pending, poll } from "../client/poll.ts";
 import { findMachine } from "../client/listCache.ts";
 import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, MachinesError } from "../client/errors.ts";
@@ -113,24 +113,24 @@ interface Wanted {
 }
 
 /** Sets the values and removes keys that are ours no longer, for the very version that was looked at; else it looks again. */
-async function write(call: Writing, key: MachineKey, wanted: Wanted): Promise<void> {
+function write(call: Writing, key: MachineKey, wanted: Wanted): Promise<unknown> {
   const { api } = call;
-  const pause = growingPause(100, 2000);
-  for (;;) {
+  const setOnce = async (): Promise<unknown> => {
     const live = await api.machines.get(key);
     // With the Machine its metadata is gone.
-    if (live.state === "destroyed" && Object.keys(wanted.values).length === 0) return;
+    if (live.state === "destroyed" && Object.keys(wanted.values).length === 0) return undefined;
     requireOurs(key, live, wanted);
     const metadata = changesTo(live.config?.metadata ?? {}, key, wanted, call);
-    if (Object.keys(metadata).length === 0) return;
+    if (Object.keys(metadata).length === 0) return undefined;
     try {
       return await api.machines.patchMetadata({ ...key, body: { metadata, machineVersion: versionOf(live) } });
     } catch (error) {
       // There is another version, and with it there may be other values.
       if (!(error instanceof ApiError) || error.status !== 412) throw error;
+      return new Pending();
     }
-    await api.clock.sleep(pause(), api.deadline.signal);
-  }
+  };
+  return poll({ api }, setOnce, { longest: 2000 });
 }
 
 type Writing = Pick<Call, "api" | "warn"> & Partial<GivingUp>;

@@ -3,16 +3,10 @@
 import { ApiError, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
 import type { Api, AnswerOf } from "../client/api.ts";
-import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { Pending, poll, type Waiting } from "../client/poll.ts";
 
 /** A cluster as programs see it. */
 export type Cluster = AnswerOf<"postgres", "get">["data"];
-
-/** Who waits, and who is told. */
-export interface Waiting {
-  readonly api: Api;
-  readonly progress: (message: string) => void;
-}
 
 /** A cluster could not be set up and never will be: what is in it can be neither asked for nor changed. */
 class ClusterFailed extends MachinesError {}
@@ -29,14 +23,12 @@ const hasFailed = (status: string | undefined): boolean => status === "failed" |
  * every answer on the way.
  * @throws MachinesError when it failed, is being deleted, or the operation's deadline comes first
  */
-export async function untilReady(
+export function untilReady(
   { api, progress }: Waiting,
   id: string,
   seen: (cluster: Cluster) => void = () => undefined,
 ): Promise<Cluster> {
-  const say = everyTenSeconds(api.clock, progress);
-  const pause = growingPause(100, longestPause);
-  for (;;) {
+  const look = async (): Promise<Cluster | Pending> => {
     const { data } = await api.postgres.get({ postgresClusterId: id });
     seen(data);
     const { name, status = "in no known state" } = data;
@@ -48,15 +40,16 @@ export async function untilReady(
       );
     }
     if (isLeaving(status)) throw new MachinesError("api", `cluster ${id} (${name}) is ${status} and cannot be used`);
-    if (api.clock.now() + longestPause >= api.deadline.at) {
-      throw new MachinesError(
-        "wait-timeout",
-        `cluster ${id} (${name}) was not ready within ${api.deadline.allowed}: it is ${status}. The next up goes on from here.`,
-      );
-    }
-    say(`waiting for cluster ${name} to be ready: it is ${status}`);
-    await api.clock.sleep(pause(), api.deadline.signal);
-  }
+    return new Pending(
+      `waiting for cluster ${name} to be ready: it is ${status}`,
+      () =>
+        new MachinesError(
+          "wait-timeout",
+          `cluster ${id} (${name}) was not ready within ${api.deadline.allowed}: it is ${status}. The next up goes on from here.`,
+        ),
+    );
+  };
+  return poll({ api, progress }, look, { longest: longestPause });
 }
 
 /** Does what needs a cluster that is ready; one that is not is waited for. */

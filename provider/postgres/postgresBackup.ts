@@ -3,7 +3,7 @@ import { z } from "zod";
 import { postgresBackupType } from "../../api/postgres.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { AnswerOf } from "../client/api.ts";
-import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { Pending, poll } from "../client/poll.ts";
 import { readWithin, whenReady } from "./clusters.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { ApiError, MachinesError } from "../client/errors.ts";
@@ -111,10 +111,9 @@ async function begun(
   type: z.output<typeof postgresBackupType>,
 ): Promise<Backup> {
   const { api } = call;
-  const pause = growingPause(100, longestPause);
   const isIdle = (all: readonly Backup[]): boolean => all.every(({ status }) => status !== "running");
   let unexplained = 0;
-  for (;;) {
+  const begin = async (): Promise<Backup | Pending> => {
     try {
       return await createExactlyOnce<Backup, Backup>(call, {
         what: `a ${type} backup of cluster ${cluster}`,
@@ -131,14 +130,14 @@ async function begun(
       });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 409) throw error;
-      // One that ran may have ended by the time it is looked for; one that was begun may be listed late.
+      // A backup that ran may have ended meanwhile; a new one may not be listed yet.
       unexplained = isIdle(await backupsOf(call, cluster)) ? unexplained + 1 : 0;
-      const isLate = api.clock.now() + longestPause >= api.deadline.at;
-      if (unexplained >= looks || (unexplained > 0 && isLate)) throw error;
-      await settled(call, cluster, isIdle, "the backup that runs");
+      if (unexplained >= looks) throw error;
+      if (unexplained === 0) await settled(call, cluster, isIdle, "the backup that runs");
+      return new Pending(undefined, () => error);
     }
-    await api.clock.sleep(pause(), api.deadline.signal);
-  }
+  };
+  return poll(call, begin, { longest: longestPause });
 }
 
 async function completed(call: Call, cluster: string, begun: Backup) {
@@ -168,17 +167,16 @@ async function settled(
   isDone: (backups: readonly Backup[]) => boolean,
   what: string,
 ): Promise<void> {
-  const { api, progress } = call;
-  const say = everyTenSeconds(api.clock, progress);
-  const pause = growingPause(50, longestPause);
-  while (!isDone(await backupsOf(call, cluster))) {
-    if (api.clock.now() + longestPause >= api.deadline.at) {
-      throw new MachinesError(
-        "wait-timeout",
-        `${what} of cluster ${cluster} was not done within ${api.deadline.allowed}; it goes on. The next up looks again.`,
-      );
-    }
-    say(`waiting for ${what} of cluster ${cluster}`);
-    await api.clock.sleep(pause(), api.deadline.signal);
-  }
+  const look = async (): Promise<boolean | Pending> => {
+    if (isDone(await backupsOf(call, cluster))) return true;
+    return new Pending(
+      `waiting for ${what} of cluster ${cluster}`,
+      () =>
+        new MachinesError(
+          "wait-timeout",
+          `${what} of cluster ${cluster} was not done within ${call.api.deadline.allowed}; it goes on. The next up looks again.`,
+        ),
+    );
+  };
+  await poll(call, look, { first: 50, longest: longestPause });
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { clusterName, regionCode } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
-import { everyTenSeconds, growingPause } from "../client/clock.ts";
+import { Pending, poll } from "../client/poll.ts";
 import { isLeaving, untilReady, type Cluster } from "./clusters.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { MachinesError } from "../client/errors.ts";
@@ -200,19 +200,19 @@ export const postgresCluster = defineResource({
     const key = { postgresClusterId: id.clusterId };
     await api.postgres.delete(key);
     api.session.deleted.add(id.clusterId);
-    const say = everyTenSeconds(api.clock, progress);
-    const pause = growingPause(100, longestPause);
-    // A 404 or a 410 ends it too: core knows what they mean.
-    while ((await api.postgres.get(key)).data.status !== "deleted") {
-      if (api.clock.now() + longestPause >= api.deadline.at) {
-        throw new MachinesError(
-          "wait-timeout",
-          `cluster ${id.clusterId} was not gone within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,
-        );
-      }
-      say(`waiting for cluster ${id.clusterId} to be gone`);
-      await api.clock.sleep(pause(), api.deadline.signal);
-    }
+    const look = async (): Promise<boolean | Pending> => {
+      // A 404 or a 410 ends it too: core knows what they mean.
+      if ((await api.postgres.get(key)).data.status === "deleted") return true;
+      return new Pending(
+        `waiting for cluster ${id.clusterId} to be deleted`,
+        () =>
+          new MachinesError(
+            "wait-timeout",
+            `cluster ${id.clusterId} was not deleted within ${api.deadline.allowed}; its deletion goes on. Run destroy again.`,
+          ),
+      );
+    };
+    await poll({ api, progress }, look, { longest: longestPause });
   },
 });
 

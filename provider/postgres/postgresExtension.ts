@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { databaseName, extensionParam } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
-import { deleteWithin, readWithin, whenReady, type Waiting } from "./clusters.ts";
+import { deleteWithin, readWithin, whenReady } from "./clusters.ts";
+import type { Waiting } from "../client/poll.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { ApiError, MachinesError } from "../client/errors.ts";
 import { fixed, idOrName, pathId } from "../core/ids.ts";

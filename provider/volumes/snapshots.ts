@@ -1,7 +1,6 @@
 // Taking a snapshot of a volume (docs/interface.md#snapshots): the service answers nothing and writes one at a time.
 import type { Api, AnswerOf } from "../client/api.ts";
-import { everyTenSeconds, growingPause } from "../client/clock.ts";
-import { retryWhilePreconditionFails } from "../client/poll.ts";
+import { Pending, poll, retryWhilePreconditionFails } from "../client/poll.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { isNotFound, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
@@ -18,7 +17,6 @@ export interface VolumeKey {
   readonly volumeId: string;
 }
 
-const longestPause = 1000;
 /** Milliseconds; a list that lacks a snapshot for longer is not late: the snapshot is gone. */
 const missingAtMost = 10_000;
 
@@ -67,33 +65,28 @@ export const takeSnapshot = (call: Call, owner: string | undefined, key: VolumeK
   );
 
 /** Waits until a snapshot is written. */
-export async function untilWritten(
+export function untilWritten(
   { api, progress }: Pick<Call, "api" | "progress">,
   key: VolumeKey,
   begun: Snapshot,
 ): Promise<Snapshot> {
-  const say = everyTenSeconds(api.clock, progress);
-  const pause = growingPause(50, longestPause);
-  let live = begun;
-  let shown = api.clock.now();
-  while (live.status !== "created") {
-    const is = `it is ${live.status ?? "in no known state"}`;
-    if (api.clock.now() + longestPause >= api.deadline.at)
-      throw new MachinesError(
-        "wait-timeout",
-        `snapshot ${live.id} of ${key.appName}/${key.volumeId} was not written within ${api.deadline.allowed}: ${is}`,
-      );
-    say(`waiting for snapshot ${live.id} to be written: ${is}`);
-    await api.clock.sleep(pause(), api.deadline.signal);
-    const found = (await list(api, key)).find(({ id }) => id === begun.id);
-    if (found) [live, shown] = [found, api.clock.now()];
-    else if (api.clock.now() - shown >= missingAtMost)
-      throw new MachinesError(
-        "api",
-        `snapshot ${live.id} of ${key.appName}/${key.volumeId} is gone: it was not written when the volume showed it last`,
-      );
-  }
-  return live;
+  const name = `snapshot ${begun.id} of ${key.appName}/${key.volumeId}`;
+  let live: Snapshot | undefined = begun;
+  let [status, shownAt] = [begun.status, api.clock.now()];
+  const look = async (): Promise<Snapshot | Pending> => {
+    const found = live ?? (await list(api, key)).find(({ id }) => id === begun.id);
+    live = undefined;
+    if (found) [status, shownAt] = [found.status, api.clock.now()];
+    else if (api.clock.now() - shownAt >= missingAtMost)
+      throw new MachinesError("api", `${name} is gone: it was not written when the volume showed it last`);
+    if (found?.status === "created") return found;
+    const is = `it is ${status ?? "in no known state"}`;
+    return new Pending(
+      `waiting for snapshot ${begun.id} to be written: ${is}`,
+      () => new MachinesError("wait-timeout", `${name} was not written within ${api.deadline.allowed}: ${is}`),
+    );
+  };
+  return poll({ api, progress }, look, { first: 50 });
 }
 
 /** The volumes of an App that are not being deleted. */

@@ -1,11 +1,10 @@
 // What takes more than one request to do to a volume (docs/interface.md#volumes).
 import type { Api } from "../client/api.ts";
-import { everyTenSeconds, growingPause } from "../client/clock.ts";
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import type { Volume } from "../client/listCache.ts";
 import { withLease } from "../client/lease.ts";
 import { orUndefined } from "../client/existence.ts";
-import { retryWhilePreconditionFails } from "../client/poll.ts";
+import { Pending, poll, retryWhilePreconditionFails } from "../client/poll.ts";
 import { createExactlyOnce } from "../core/exactlyOnce.ts";
 import { waitForMachine, type Machine } from "../client/wait.ts";
 import { isNotFound, MachinesError } from "../client/errors.ts";
@@ -15,8 +14,6 @@ import { takeSnapshot, untilWritten, type VolumeKey } from "./snapshots.ts";
 
 type Body = Parameters<Api["volumes"]["create"]>[0]["body"];
 
-/** Milliseconds; the last look is early enough for its answer to be the reason that is told. */
-const longestPause = 1000;
 const usable = ["created", "hydrating"];
 
 /**
@@ -88,24 +85,25 @@ const extend = (api: Api, key: VolumeKey, sizeGb: number): Promise<boolean> =>
     },
   });
 
-async function untilUsable(api: Api, key: VolumeKey, found: Volume, progress: Call["progress"]): Promise<Volume> {
-  let live = found;
-  const say = everyTenSeconds(api.clock, progress);
-  const pause = growingPause(50, longestPause);
-  while (!usable.includes(live.state ?? "")) {
-    if (isLeaving(live.state))
-      throw new MachinesError("api", `volume ${key.volumeId} is ${live.state ?? "gone"} and cannot be used`);
-    if (api.clock.now() + longestPause >= api.deadline.at) {
-      throw new MachinesError(
-        "wait-timeout",
-        `volume ${key.volumeId} was not usable within ${api.deadline.allowed}: it is ${live.state ?? "in no known state"}. The next up goes on from here.`,
-      );
-    }
-    say(`waiting for volume ${key.volumeId}: it is ${live.state ?? "in no known state"}`);
-    await api.clock.sleep(pause(), api.deadline.signal);
-    live = await api.volumes.get(key);
-  }
-  return live;
+/** Waits until a volume can be used. `found` is what the last request showed. */
+function untilUsable(api: Api, key: VolumeKey, found: Volume, progress: Call["progress"]): Promise<Volume> {
+  let shown: Volume | undefined = found;
+  const look = async (): Promise<Volume | Pending> => {
+    const live = shown ?? (await api.volumes.get(key));
+    shown = undefined;
+    const { state = "in no known state" } = live;
+    if (usable.includes(state)) return live;
+    if (isLeaving(live.state)) throw new MachinesError("api", `volume ${key.volumeId} is ${state} and cannot be used`);
+    return new Pending(
+      `waiting for volume ${key.volumeId}: it is ${state}`,
+      () =>
+        new MachinesError(
+          "wait-timeout",
+          `volume ${key.volumeId} was not usable within ${api.deadline.allowed}: it is ${state}. The next up goes on from here.`,
+        ),
+    );
+  };
+  return poll({ api, progress }, look, { first: 50 });
 }
 
 /** Whether the Machine that mounts a volume has yet to see its last growth. */
@@ -168,19 +166,18 @@ export async function takeFinalSnapshot(call: Call, key: VolumeKey): Promise<voi
   }
 }
 
-async function untilFree({ api, progress }: Call, key: VolumeKey): Promise<Volume> {
-  const say = everyTenSeconds(api.clock, progress);
-  const pause = growingPause(100, longestPause);
-  for (;;) {
-    const live = await api.volumes.get(key);
+/** Waits until no Machine mounts the volume. */
+const untilFree = (call: Call, key: VolumeKey): Promise<Volume> =>
+  poll(call, async () => {
+    const live = await call.api.volumes.get(key);
     const holder = live.attachedMachineId;
     if (!holder || isLeaving(live.state)) return live;
-    if (api.clock.now() + longestPause >= api.deadline.at)
-      throw new MachinesError(
-        "wait-timeout",
-        `volume ${key.appName}/${key.volumeId} was not deleted within ${api.deadline.allowed}: Machine ${holder} still mounts it`,
-      );
-    say(`waiting for volume ${key.volumeId} to be let go by Machine ${holder}`);
-    await api.clock.sleep(pause(), api.deadline.signal);
-  }
-}
+    return new Pending(
+      `waiting for volume ${key.volumeId} to be released by Machine ${holder}`,
+      () =>
+        new MachinesError(
+          "wait-timeout",
+          `volume ${key.appName}/${key.volumeId} was not deleted within ${call.api.deadline.allowed}: Machine ${holder} still mounts it`,
+        ),
+    );
+  });
