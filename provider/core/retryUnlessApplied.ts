@@ -1,6 +1,6 @@
 // Retries a change only if it was not applied. After a lost answer, a read decides that. Every create and change that the
 // service would repeat is sent by this loop.
-import { ApiError, isAmbiguous } from "../client/errors.ts";
+import { ApiError, isAmbiguous, MachinesError } from "../client/errors.ts";
 import type { Api } from "../client/api.ts";
 import { growingPause } from "../client/clock.ts";
 
@@ -31,12 +31,12 @@ export async function retryUnlessApplied<T>(
     isUncertain = isAmbiguous,
     isDuplicate = (error) => error instanceof ApiError,
     refused,
-    invisible,
+    invisible = () => new MachinesError("api", "the service reports success, and the result is not visible"),
   }: VerifiableRequest<T>,
 ): Promise<T> {
   const pause = growingPause(100, 2000);
   for (let attempt = 1; ; attempt++) {
-    let failure: unknown;
+    let failure: Error | undefined;
     try {
       const result = await send();
       if (result !== undefined) return result;
@@ -45,12 +45,12 @@ export async function retryUnlessApplied<T>(
         if (attempt === 1) refused?.();
         throw error;
       }
-      failure = error;
+      failure = error as Error;
       await api.clock.sleep(pause(), api.deadline.signal);
     }
     const isLast = failure === undefined || !isUncertain(failure) || attempt === attempts;
     const result = await look(isLast);
     if (result !== undefined) return result;
-    if (isLast) throw failure ?? invisible?.();
+    if (isLast) throw failure ?? invisible();
   }
 }

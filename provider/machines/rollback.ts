@@ -7,7 +7,8 @@ import { versionOf, type Machine, type MachineKey } from "../client/wait.ts";
 import { MachinesError, messageOf } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { keepMemory } from "./memory.ts";
-import { waitForTarget, type Power, type Wanted } from "./power.ts";
+import type { Plan } from "./plan.ts";
+import { waitForTarget, type Wanted } from "./power.ts";
 import { fromService, othersMetadata, sameVersion, toService, type Config } from "./settings.ts";
 
 /** A new version failed and the Machine is what it was before: nothing changed but its version. */
@@ -34,13 +35,18 @@ export interface Attempt {
 }
 
 /**
- * Waits for a new version, and goes back to the one before when that fails and the program asks for it.
- * @throws RolledBackError when the one before runs again
+ * Waits until the Machine is in the target state. If a new version fails and the program asks for it, the version before is
+ * restored.
+ * @throws RolledBackError when the version before runs again
  */
-export async function waitOrRollback(attempt: Attempt, made: Machine, target: Power): Promise<Machine> {
+export async function waitOrRollback(
+  attempt: Attempt,
+  made: Machine,
+  { target, version }: Pick<Plan, "target" | "version">,
+): Promise<Machine> {
   const { call, key, lease, wanted } = attempt;
   const wait = (api: Api) => waitForTarget({ ...call, api }, key, wanted, { target, version: versionOf(made), lease });
-  if (!mayGoBack(attempt)) return wait(call.api);
+  if (version === undefined || !mayGoBack(attempt)) return wait(call.api);
   try {
     return await wait(mostOf(call.api));
   } catch (error) {

@@ -2,7 +2,7 @@
 // may have failed.
 import { ApiError, MachinesError } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
-import type { Api, AnswerOf } from "../client/api.ts";
+import type { AnswerOf } from "../client/api.ts";
 import { Pending, poll, type Waiting } from "../client/poll.ts";
 
 /** A cluster as programs see it. */

@@ -393,7 +393,9 @@ describe("Machine", () => {
       const after = await machine.update(id, state, await checked({ ...inputs, config: { image: image2 } }, inputs));
       service.fail({ operation: "machines.list", when: "after", stale: 1, times: "always" });
       service.fail({ operation: "machines.get", when: "after", stale: 1, times: "always" });
-      await expect(machine.read(id, after)).rejects.toThrow(/shows version .* and not the later one this run has made/);
+      await expect(machine.read(id, after)).rejects.toThrow(
+        /shows version .* and not the later one that this run has written/,
+      );
       service.service.faults.clear();
     });
   });
