@@ -247,67 +247,11 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   ): Promise<void>;
 }
 
-/** A declared resource type as core and the bindings see it. */
-export interface Resource {
-  readonly name: string;
-  readonly summary: string;
-  readonly description: string | undefined;
-  readonly inputs: z.ZodObject;
-  readonly outputs: z.ZodObject;
-  readonly inputFields: Readonly<Record<string, Field>>;
-  readonly outputFields: Readonly<Record<string, Field>>;
-  readonly id: IdFormat;
-  readonly noImport: string | undefined;
-  readonly list: Listing | undefined;
-  readonly unlisted: string | undefined;
-  readonly within: { readonly kind: "app" | "cluster"; readonly part: string };
-  readonly replaceOn: readonly string[];
-  readonly replaceWhen: ((state: Values, next: Values) => string | undefined) | undefined;
-  readonly namedAs: string | undefined;
-  readonly claims: ((inputs: Values) => Claims) | undefined;
-  readonly uniqueBy: readonly string[];
-  readonly dependsOn: Readonly<Record<string, "any" | readonly string[]>>;
-  readonly derivedFrom: Readonly<Record<string, string | readonly string[]>>;
-  readonly sharesWith: ((old: Values, next: Values) => boolean) | undefined;
-  readonly autoname:
-    | { readonly property: string; readonly maxLength: number; readonly separator: string; readonly random: boolean }
-    | undefined;
-  readonly losesData: string | undefined;
-  readonly keepDataBy: ((input: string) => string | undefined) | undefined;
-  readonly refuseToReplace:
-    | ((id: Record<string, string>, next: Values, api: Api) => Promise<string | undefined>)
-    | undefined;
-  readonly validate: ((inputs: Values, isMade: boolean) => readonly Problem[]) | undefined;
-  readonly refuse: ((old: Values, next: Values) => Problem | undefined) | undefined;
-  readonly previewChecks: readonly PreviewCheck[];
-  readonly warnings: ((old: Values, next: Values) => readonly string[]) | undefined;
-  readonly minutes: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
-  create(args: Call & { inputs: Values; owner: string | undefined }): Promise<Values>;
-  read(args: Call & { id: Record<string, string>; state: Values | undefined }): Promise<Values | undefined>;
-  update(
-    args: Call &
-      GivingUp & {
-        id: Record<string, string>;
-        inputs: Values;
-        old: Values;
-        owner: string | undefined;
-        unfinished: boolean;
-      },
-  ): Promise<Values>;
-  delete(
-    args: Call & GivingUp & { id: Record<string, string>; state: Values; owner: string | undefined },
-  ): Promise<void>;
-}
-
-/** Whether objects of the type contain others. It holds for Apps and clusters, which are identified by themselves alone. */
-export const isParent = ({ id, within: { part }, inputFields }: Resource): boolean =>
-  id.form === `<${part}>` && inputFields[part]?.meta.format !== "reference";
-
-/** The fields of an object schema. */
-export function fieldsOf(schema: z.ZodType): Readonly<Record<string, Field>> {
-  const { shape } = fieldOf(schema);
-  return shape.kind === "object" ? shape.fields : {};
-}
+/** A definition without the types of its own inputs and outputs. */
+type Erased = Declaration<z.ZodObject, z.ZodObject, string> & {
+  readonly list?: Listing | undefined;
+  readonly unlisted?: string | undefined;
+};
 
 /** The members that a definition may leave out. */
 const defaults = {
@@ -332,7 +276,29 @@ const defaults = {
   previewChecks: [],
   warnings: undefined,
   minutes: {},
-} satisfies Partial<Resource>;
+} satisfies { readonly [Name in keyof Erased]?: Erased[Name] | undefined };
+
+type Defaults = typeof defaults;
+
+/** A declared resource type as core and the bindings see it: its definition with defaults, and the fields of its schemas. */
+export type Resource = Omit<Erased, keyof Defaults> & {
+  readonly [Name in keyof Defaults]: Defaults[Name] extends undefined
+    ? Erased[Name] | undefined
+    : NonNullable<Erased[Name]>;
+} & {
+  readonly inputFields: Readonly<Record<string, Field>>;
+  readonly outputFields: Readonly<Record<string, Field>>;
+};
+
+/** Whether objects of the type contain others. It holds for Apps and clusters, which are identified by themselves alone. */
+export const isParent = ({ id, within: { part }, inputFields }: Resource): boolean =>
+  id.form === `<${part}>` && inputFields[part]?.meta.format !== "reference";
+
+/** The fields of an object schema. */
+export function fieldsOf(schema: z.ZodType): Readonly<Record<string, Field>> {
+  const { shape } = fieldOf(schema);
+  return shape.kind === "object" ? shape.fields : {};
+}
 
 /** Declares a resource type. Its types are checked here; behind it, one type serves them all. */
 export function defineResource<I extends z.ZodObject, O extends z.ZodObject, Parts extends string>(

@@ -394,7 +394,7 @@ function encoded(resource: Resource, values: Values, marks: Marks | undefined): 
   const { owner, name: _name, ...others } = contextOf(values);
   const context = resource.losesData === undefined || owner === undefined ? others : { ...others, owner };
   const repeating = Object.entries(resource.derivedFrom).filter(([, paths]) =>
-    [paths].flat().some((path) => holdsSecretAt(marks, path.split("."))),
+    [paths ?? []].flat().some((path) => holdsSecretAt(marks, path.split("."))),
   );
   return encode(
     Object.keys(context).length > 0 ? { ...rest, [CONTEXT]: context } : rest,
