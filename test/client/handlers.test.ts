@@ -1,0 +1,229 @@
+// Each handler of a request alone: what it does around the next one.
+import { describe, expect, test } from "vitest";
+import { contract } from "../../api/index.ts";
+import type { Operation } from "../../api/operation.ts";
+import { noteOutcomes } from "../../provider/client/circuitBreaker.ts";
+import { readConfig } from "../../provider/client/config.ts";
+import { noteSeen } from "../../provider/client/existence.ts";
+import type { ClientParts, Handler, Request } from "../../provider/client/handler.ts";
+import { forgetLists } from "../../provider/client/listCache.ts";
+import { parsed } from "../../provider/client/parse.ts";
+import { rateLimited } from "../../provider/client/rateLimiter.ts";
+import { retried } from "../../provider/client/retry.ts";
+import { send } from "../../provider/client/send.ts";
+import { newSession } from "../../provider/client/session.ts";
+import { fresh } from "../../provider/client/staleReads.ts";
+import type { Answer, Outcome, Sent } from "../../provider/client/transport.ts";
+import { jumpingClock } from "../support/jumpingClient.ts";
+
+const config = readConfig((key) => ({ endpoint: "http://localhost:1", token: "t" })[key], {});
+const key = { appName: "shop", machineId: "m1" };
+
+function requestOf(operation: Operation, more: Partial<Request> = {}): Request {
+  return {
+    ...{ operation, args: key, path: "/v1/x", url: "http://localhost:1/v1/x", headers: {}, body: undefined },
+    ...{ deadline: { at: Number.POSITIVE_INFINITY, allowed: "1m" }, token: "t", attempt: 0, position: 0 },
+    count: () => undefined,
+    ...more,
+  };
+}
+const read = requestOf(contract.machines.get);
+const change = requestOf(contract.machines.update);
+const create = requestOf(contract.machines.create);
+
+const answer = (status: number, body: unknown = {}, headers: Record<string, string> = {}): Answer => ({
+  ...{ kind: "answer", status, headers, text: JSON.stringify(body) },
+});
+const lost = (lasting = false): Outcome => ({
+  ...{ kind: "lost", cause: new Error("reset"), lasting, proxied: false },
+});
+
+/** The next handler: returns one result after the other, the last one again and again, and counts. */
+function next<T>(...results: readonly T[]): Handler<T> & { readonly requests: Request[] } {
+  const requests: Request[] = [];
+  const handle: Handler<T> = (request) => {
+    requests.push(request);
+    return Promise.resolve(results[Math.min(requests.length, results.length) - 1] as T);
+  };
+  return Object.assign(handle, { requests });
+}
+
+describe("send", () => {
+  const sending = (outcome: Outcome = answer(200)) => {
+    const sent: Sent[] = [];
+    const order: string[] = [];
+    const transport: ClientParts["transport"] = Object.assign(
+      (one: Sent) => {
+        sent.push(one);
+        order.push("sent");
+        return Promise.resolve(outcome);
+      },
+      { close: () => Promise.resolve() },
+    );
+    const clock = jumpingClock();
+    const connect = () => Promise.resolve({ url: "", token: "t" });
+    const handle = send({ config, clock, transport, connect, onRequest: () => order.push("reported") });
+    return { handle, sent, order, clock };
+  };
+
+  test("counts the request before it is sent, and reports it afterwards", async () => {
+    const { handle, order } = sending();
+    await handle({ ...read, count: () => order.push("counted") });
+    expect(order).toEqual(["counted", "sent", "reported"]);
+  });
+
+  test("sends nothing after the deadline, and nothing that is cancelled", async () => {
+    const { handle, sent, clock } = sending();
+    await expect(handle({ ...read, deadline: { at: clock.now(), allowed: "5s" } })).rejects.toThrow(
+      /the 5s this operation may take were over before GET/,
+    );
+    const signal = AbortSignal.abort(new Error("cancelled"));
+    await expect(handle({ ...read, deadline: { ...read.deadline, signal } })).rejects.toThrow("cancelled");
+    expect(sent).toEqual([]);
+  });
+
+  test("lets only reads be ended while they are under way", async () => {
+    const { handle, sent } = sending();
+    const { signal } = new AbortController();
+    await handle({ ...read, deadline: { ...read.deadline, signal } });
+    await handle({ ...change, deadline: { ...change.deadline, signal } });
+    expect(sent.map((one) => one.signal)).toEqual([signal, undefined]);
+  });
+
+  test("gives a held request longer than the service holds it", async () => {
+    const { handle, sent } = sending();
+    await handle(requestOf(contract.machines.wait));
+    expect(sent[0]).toMatchObject({ held: true, timeout: 75_000 });
+  });
+});
+
+describe("the rate limiter", () => {
+  test("keeps requests in a queue only after a 429, and refuses those that cannot be sent in time", async () => {
+    const clock = jumpingClock();
+    const { rateLimiter } = newSession(clock);
+    const handle = rateLimited(rateLimiter, clock, next<Outcome>(answer(200)));
+    await handle(change);
+    expect(clock.slept).toEqual([]);
+    rateLimiter.limit(change, 3000);
+    await handle(change);
+    expect(clock.slept).toEqual([3000]);
+    rateLimiter.limit(change, 3000);
+    const deadline = { at: clock.now() + 1000, allowed: "1s" };
+    await expect(handle({ ...change, deadline })).rejects.toThrow(/rate limit for machines.update m1.*Nothing was sent/);
+  });
+});
+
+describe("the circuit breaker", () => {
+  test("counts failures that say something about the service, and forgets them after an answer", async () => {
+    const clock = jumpingClock();
+    const { circuitBreaker } = newSession(clock);
+    const failing = noteOutcomes(circuitBreaker, next<Outcome>(answer(503)));
+    for (let i = 0; i < 10; i++) await failing(read);
+    const deadline = { at: clock.now() + 1000, allowed: "1s" };
+    expect(await circuitBreaker.mayRepeat({}, 10, deadline)).toBe(false);
+    await noteOutcomes(circuitBreaker, next<Outcome>(answer(404)))(read);
+    expect(await circuitBreaker.mayRepeat({}, 10, deadline)).toBe(true);
+    const held = noteOutcomes(circuitBreaker, next<Outcome>(lost()));
+    for (let i = 0; i < 10; i++) await held(requestOf(contract.machines.wait));
+    expect(await circuitBreaker.mayRepeat({}, 10, deadline)).toBe(true);
+  });
+});
+
+describe("retries", () => {
+  const retrying = (...outcomes: readonly Outcome[]) => {
+    const clock = jumpingClock();
+    const inner = next(...outcomes);
+    return { inner, clock, handle: retried({ config, clock }, newSession(clock), inner) };
+  };
+
+  test("a read is sent again after a failure, and a create is not", async () => {
+    const reading = retrying(lost(), answer(503), answer(200));
+    expect(await reading.handle(read)).toMatchObject({ status: 200 });
+    expect(reading.inner.requests.map(({ attempt }) => attempt)).toEqual([0, 1, 2]);
+    const creating = retrying(lost(), answer(200));
+    await expect(creating.handle(create)).rejects.toMatchObject({ code: "ambiguous" });
+    expect(creating.inner.requests).toHaveLength(1);
+  });
+
+  test("a 429 is sent again, whatever it was, at the time that the service names", async () => {
+    const { handle, inner, clock } = retrying(answer(429, {}, { "retry-after": "7" }), answer(200));
+    const limits = newSession(clock);
+    const through = retried({ config, clock }, limits, rateLimited(limits.rateLimiter, clock, inner));
+    await through(create);
+    expect(inner.requests).toHaveLength(2);
+    expect(clock.slept).toEqual([7000]);
+    await handle(create);
+  });
+
+  test("nothing is sent again when there is no time for it", async () => {
+    const { handle, inner, clock } = retrying(answer(503, {}, { "retry-after": "60" }));
+    const deadline = { at: clock.now() + 5000, allowed: "5s" };
+    await expect(handle({ ...read, deadline })).rejects.toMatchObject({ status: 503 });
+    expect(inner.requests).toHaveLength(1);
+  });
+});
+
+describe("lists and places", () => {
+  test("a change forgets the lists of its App before and after it, and a read does not", async () => {
+    const session = newSession(jumpingClock());
+    const list = { asked: 0, served: 0, list: Promise.resolve([]) };
+    const fill = () => ["machines/shop", "machines/other"].forEach((name) => session.lists.set(name, list));
+    fill();
+    await forgetLists(session, next(answer(200)))(read);
+    expect([...session.lists.keys()]).toHaveLength(2);
+    const seenByNext: string[][] = [];
+    const changed = forgetLists<Answer>(session, () => {
+      seenByNext.push([...session.lists.keys()]);
+      fill();
+      return Promise.reject(new Error("lost"));
+    });
+    await expect(changed(change)).rejects.toThrow("lost");
+    expect(seenByNext).toEqual([["machines/other"]]);
+    expect([...session.lists.keys()]).toEqual(["machines/other"]);
+  });
+
+  test("an answer proves that its App exists, and the deletion of the App does not", async () => {
+    const session = newSession(jumpingClock());
+    await noteSeen(session, next(answer(200)))(requestOf(contract.apps.delete));
+    expect([...session.seen]).toEqual([]);
+    await noteSeen(session, next(answer(200)))(read);
+    expect([...session.seen]).toEqual(["shop"]);
+  });
+});
+
+describe("parsing", () => {
+  const machine = { id: "m1", state: "started" };
+  const page: Answer = { ...answer(200), text: "<html>" };
+
+  test("an unreadable read is sent once more, and a change is not (F24)", async () => {
+    const reading = next(page, answer(200, machine));
+    expect(await parsed(config, reading)(read)).toMatchObject({ id: "m1" });
+    const changing = next(page, answer(200, machine));
+    await expect(parsed(config, changing)(change)).rejects.toThrow(/not JSON/);
+    expect([reading.requests.length, changing.requests.length]).toEqual([2, 1]);
+    await expect(parsed(config, next(page))(read)).rejects.toThrow(/not JSON/);
+  });
+});
+
+describe("stale reads", () => {
+  const [older, newer] = ["01AAAAAAAAAAAAAAAAAAAAAAAA", "01BBBBBBBBBBBBBBBBBBBBBBBB"];
+  const machine = (version: string) => ({ id: "m1", version });
+
+  test("a read that is older than a write is repeated, for five seconds at most (F15)", async () => {
+    const clock = jumpingClock();
+    const { staleReads } = newSession(clock);
+    await fresh(staleReads, clock, next<unknown>(machine(newer)))(change);
+    const late = next<unknown>(machine(older), machine(older), machine(newer));
+    expect(await fresh(staleReads, clock, late)(read)).toEqual(machine(newer));
+    expect(late.requests).toHaveLength(3);
+    await expect(fresh(staleReads, clock, next<unknown>(machine(older)))(read)).rejects.toThrow(/not the later one/);
+  });
+
+  test("a version that is requested by name is never stale", async () => {
+    const clock = jumpingClock();
+    const { staleReads } = newSession(clock);
+    staleReads.note("m1", newer);
+    const named = { ...read, args: { ...key, version: older } };
+    expect(await fresh(staleReads, clock, next<unknown>(machine(older)))(named)).toEqual(machine(older));
+  });
+});
