@@ -109,7 +109,9 @@ describe("the rate limiter", () => {
     expect(clock.slept).toEqual([3000]);
     rateLimiter.limit(change, 3000);
     const deadline = { at: clock.now() + 1000, allowed: "1s" };
-    await expect(handle({ ...change, deadline })).rejects.toThrow(/rate limit for machines.update m1.*Nothing was sent/);
+    await expect(handle({ ...change, deadline })).rejects.toThrow(
+      /rate limit for machines.update m1.*Nothing was sent/,
+    );
   });
 });
 
