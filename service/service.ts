@@ -204,12 +204,12 @@ function createWorld(
       return machine && subjectOf(world, machine);
     },
   };
-  // A runtime tells what happened inside a transaction (the simulated one, by its timers) or at any other time.
+  // A runtime reports what happened from inside a change (the simulated one does, by its timers) or at any other time.
   const tell = (change: () => void): void => {
-    const lost = (error: unknown): void => log.error({ err: error }, "what a runtime told was lost");
+    if (store.isInPart) return change();
+    const lost = (error: unknown): void => log.error({ err: error }, "the report of a runtime is lost");
     try {
-      if (store.db.isTransaction) store.attempt(change);
-      else store.write(change).catch(lost);
+      store.write(change).catch(lost);
     } catch (error) {
       lost(error);
     }
@@ -242,10 +242,14 @@ function createWorld(
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
     regions: new Map(roomy),
     nearest: options.nearest ?? nearest,
-    machineTexts: new Kept((text) => text.length, 32 * mi),
-    configs: new Kept(({ weight }) => weight, 16 * mi),
-    appRows: new KeptRows((app) => rowWeight + app.network.length + (app.role?.length ?? 0), 8 * mi),
-    machineRows: new Kept((machine) => rowWeight + machine.image_ref.length + (machine.metadata?.length ?? 0), 16 * mi),
+    machineTexts: new Kept(store, (text) => text.length, 32 * mi),
+    configs: new Kept(store, ({ weight }) => weight, 16 * mi),
+    appRows: new KeptRows(store, (app) => rowWeight + app.network.length + (app.role?.length ?? 0), 8 * mi),
+    machineRows: new Kept(
+      store,
+      (machine) => rowWeight + machine.image_ref.length + (machine.metadata?.length ?? 0),
+      16 * mi,
+    ),
     log,
   };
   store.hooks = {
@@ -257,13 +261,6 @@ function createWorld(
       mark?.write();
       timers.arm();
       waits.wake(touched);
-    },
-    undone() {
-      mark?.undo();
-      world.machineTexts.clear();
-      world.configs.clear();
-      world.appRows.clear();
-      world.machineRows.clear();
     },
   };
   return world;

@@ -114,26 +114,38 @@ export class Timers {
 
   /** Lets what is due happen, in order of time, and writes down what has changed; part of the transaction that is about to be committed. */
   runDue(): void {
-    for (let done = 0; done < mostAtOnce; done++) {
-      const timer = this.#first();
-      if (!timer || timer.due > this.#clock.now()) break;
-      this.#run(timer);
+    try {
+      // Hardly any timer fails, and a savepoint for each would cost more than the timer.
+      this.#store.attempt(() => this.#runAll((timer) => this.#run(timer)));
+    } catch (error) {
+      if (!this.#store.db.isTransaction) throw error;
+      this.#runAll((timer) => this.#runAlone(timer));
     }
-    for (let done = 0; done < Math.min(this.#setOff.length, mostSetOff); done++) {
-      const timer = this.#setOff[done];
-      if (timer && this.#isSet(timer)) this.#run(timer);
-    }
-    this.#setOff = [];
     this.#save();
   }
 
-  #run(timer: Timer): void {
-    const { kind, subject, data } = timer;
+  #runAll(run: (timer: Timer) => void): void {
+    for (let done = 0; done < mostAtOnce; done++) {
+      const timer = this.#first();
+      if (!timer || timer.due > this.#clock.now()) break;
+      run(timer);
+    }
+    for (let done = 0; done < Math.min(this.#setOff.length, mostSetOff); done++) {
+      const timer = this.#setOff[done];
+      if (timer && this.#isSet(timer)) run(timer);
+    }
+    this.#setOff = [];
+  }
+
+  #run({ kind, subject, data }: Timer): void {
+    this.#set(subject, kind, undefined);
+    this.#fire(kind, subject, data);
+  }
+
+  #runAlone(timer: Timer): void {
+    const { kind, subject } = timer;
     try {
-      this.#store.attempt(() => {
-        this.#set(subject, kind, undefined);
-        this.#fire(kind, subject, data);
-      });
+      this.#store.attempt(() => this.#run(timer));
     } catch (error) {
       if (!this.#store.db.isTransaction) throw error;
       // A mistake of ours must not come back at every commit, nor must what was due be forgotten.

@@ -16,7 +16,7 @@ const missing = () => refuse(404, "secret not found");
 /** The next version of an App's secrets, as every write answers it. */
 export function nextVersion(world: World, app: AppRow): { version: number; Version: number } {
   const { secrets_version: version = 0 } =
-    world.store.get<Pick<AppRow, "secrets_version">>(
+    world.store.change<Pick<AppRow, "secrets_version">>(
       "UPDATE apps SET secrets_version = secrets_version + 1 WHERE id = ? RETURNING secrets_version",
       app.id,
     ) ?? {};

@@ -44,9 +44,10 @@ export interface CommitHooks {
   beforeCommit(): void;
   /** After it is durable: whom it concerns. */
   afterCommit(touched: ReadonlySet<string>): void;
-  /** After something was undone. */
-  undone(): void;
 }
+
+/** Whether a part of a transaction has a savepoint: none yet, one that was taken for it, or that of the part around it. */
+type Savepoint = "none" | "own" | "shared";
 
 /**
  * A write is durable before its answer leaves. Syncing the disk once per request would let the disk set the pace, so all
@@ -54,10 +55,12 @@ export interface CommitHooks {
  */
 export class Store {
   readonly db: DatabaseSync;
-  hooks: CommitHooks = { beforeCommit() {}, afterCommit() {}, undone() {} };
+  hooks: CommitHooks = { beforeCommit() {}, afterCommit() {} };
   readonly #statements = new Map<string, StatementSync>();
   readonly #shapes = new Map<string, Shape[]>();
   #group: Group | undefined;
+  /** The parts of the transaction that run now, each inside the one before. */
+  readonly #parts: Savepoint[] = [];
 
   constructor(file: string) {
     this.db = open(file);
@@ -87,13 +90,21 @@ export class Store {
 
   /** Runs a statement; only inside {@link write}. */
   run(sql: string, ...values: SQLInputValue[]): void {
+    this.#protect();
     this.prepare(sql).run(...values);
+  }
+
+  /** Runs a statement that changes one row and returns it; only inside {@link write}. */
+  change<Row>(sql: string, ...values: SQLInputValue[]): Row | undefined {
+    this.#protect();
+    return this.get<Row>(sql, ...values);
   }
 
   /** Adds a row. */
   insert(table: string, row: object): void {
     const sqlFor = (names: readonly string[]): string =>
       `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`;
+    this.#protect();
     this.#shaped(table, row, sqlFor).run(...(Object.values(row) as SQLInputValue[]));
   }
 
@@ -101,6 +112,7 @@ export class Store {
   update(table: string, key: string, id: string, changes: object): void {
     const sqlFor = (names: readonly string[]): string =>
       `UPDATE ${table} SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE ${key} = ?`;
+    this.#protect();
     this.#shaped(`${table} ${key}`, changes, sqlFor).run(...(Object.values(changes) as SQLInputValue[]), id);
   }
 
@@ -135,19 +147,24 @@ export class Store {
     this.#group?.undo.push(undo);
   }
 
+  /** True while a part of a transaction runs, which undoes what it calls when it fails. */
+  get isInPart(): boolean {
+    return this.#parts.length > 0;
+  }
+
   /** Runs a part of a transaction that can be undone by itself. */
   attempt<T>(change: () => T): T {
     const mark = this.#group?.undo.length ?? 0;
-    this.run("SAVEPOINT part");
+    const depth = this.#parts.push("none") - 1;
     try {
       const result = change();
-      this.run("RELEASE part");
+      if (this.#parts[depth] === "own") this.#exec("RELEASE part");
       return result;
     } catch (error) {
       if (this.db.isTransaction) {
         this.#undo(mark);
-        this.run("ROLLBACK TO part");
-        this.run("RELEASE part");
+        if (this.#parts[depth] !== "none") this.#exec("ROLLBACK TO part");
+        if (this.#parts[depth] === "own") this.#exec("RELEASE part");
       } else {
         // A full disk undoes the whole transaction, and with it the requests that share it.
         this.#undo(0);
@@ -155,13 +172,30 @@ export class Store {
         this.#group = undefined;
       }
       throw error;
+    } finally {
+      this.#parts.length = depth;
     }
+  }
+
+  /**
+   * Takes the savepoint of the part that runs, before its first write: to take and release one costs as much as many statements.
+   * Parts around it that have written nothing either share it, because it undoes the same for them.
+   */
+  #protect(): void {
+    let at = this.#parts.length;
+    if (at === 0 || this.#parts[at - 1] !== "none") return;
+    this.#exec("SAVEPOINT part");
+    while (at > 0 && this.#parts[at - 1] === "none") this.#parts[--at] = "shared";
+    this.#parts[at] = "own";
+  }
+
+  #exec(sql: string): void {
+    this.prepare(sql).run();
   }
 
   /** Takes back what was changed in memory since the group had so many changes. */
   #undo(mark: number): void {
     for (const undo of this.#group?.undo.splice(mark).toReversed() ?? []) undo();
-    this.hooks.undone();
   }
 
   /** Resolves when everything a reader may have seen is durable; undefined when it is already. */
@@ -175,11 +209,11 @@ export class Store {
     if (!group) return;
     try {
       this.hooks.beforeCommit();
-      this.run("COMMIT");
+      this.#exec("COMMIT");
     } catch (error) {
       this.#undo(0);
       this.#group = undefined;
-      if (this.db.isTransaction) this.run("ROLLBACK");
+      if (this.db.isTransaction) this.#exec("ROLLBACK");
       group.reject(error);
       return;
     }
@@ -197,7 +231,7 @@ export class Store {
 
   #open(): Group {
     if (this.#group) return this.#group;
-    this.run("BEGIN IMMEDIATE");
+    this.#exec("BEGIN IMMEDIATE");
     const { promise, resolve, reject } = withResolvers();
     promise.catch(() => {}); // a group without requests has nobody to tell
     const group: Group = { committed: promise, resolve, reject, touched: new Set(), undo: [], changes: 0 };

@@ -1,15 +1,20 @@
 // What was read lately. Nearly every request asks for the same App and Machine, and reading them again would be a third of
 // its work. How much is kept is counted in characters: what clients send is as large as they like.
+import type { Store } from "./database.ts";
+
+type Undoing = Pick<Store, "onUndo">;
 
 /** Values by a key, each until something about it changes; when there are too many, all of them go. */
 export class Kept<Value> {
   readonly #values = new Map<string, Value>();
   readonly #weigh: (value: Value) => number;
   readonly #most: number;
+  readonly #store: Undoing;
   #weight = 0;
 
   /** `weigh` says about how many characters a value has, `most` how many all of them may have. */
-  constructor(weigh: (value: Value) => number, most: number) {
+  constructor(store: Undoing, weigh: (value: Value) => number, most: number) {
+    this.#store = store;
     this.#weigh = weigh;
     this.#most = most;
   }
@@ -31,6 +36,8 @@ export class Kept<Value> {
     if (this.#weight + weight > this.#most) this.clear();
     this.#values.set(key, value);
     this.#weight += weight;
+    // A value that was found while a transaction is open may come from what is undone later.
+    this.#store.onUndo(() => this.forget(key));
   }
 
   /** Something about that key changes. */
@@ -54,8 +61,8 @@ export class KeptRows<Row extends { readonly id: string }> {
   readonly #rows: Kept<Row>;
   readonly #keys = new Map<string, string>();
 
-  constructor(weigh: (row: Row) => number, most: number) {
-    this.#rows = new Kept(weigh, most);
+  constructor(store: Undoing, weigh: (row: Row) => number, most: number) {
+    this.#rows = new Kept(store, weigh, most);
   }
 
   /** The row of a key: the one that is kept, or the one that is found now. */

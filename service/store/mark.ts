@@ -41,9 +41,10 @@ export class Mark {
   /** Part of a transaction that is about to be committed. */
   count(now: number): void {
     if (now - this.#counted < between) return;
-    const row = this.#store.get<{ count: number }>("UPDATE written SET count = count + 1 RETURNING count");
+    const row = this.#store.change<{ count: number }>("UPDATE written SET count = count + 1 RETURNING count");
     this.#next = row?.count;
     this.#counted = now;
+    this.#store.onUndo(() => this.#discard());
   }
 
   /** That transaction is on the disk. */
@@ -59,9 +60,7 @@ export class Mark {
     }
   }
 
-  /** That transaction is undone. */
-  undo(): void {
-    if (this.#next === undefined) return;
+  #discard(): void {
     this.#next = undefined;
     this.#counted = Number.NEGATIVE_INFINITY;
   }
