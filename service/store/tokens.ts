@@ -115,15 +115,15 @@ export class Tokens {
 
   /** The bearer of a token, unless it is unknown or has expired. */
   find(token: string, now: number): Bearer | undefined {
-    const hashed = hashOf(token);
-    const known = this.#known.get(hashed);
+    // By the token itself: to hash it for every request would take longer than to find its App.
+    const known = this.#known.get(token);
     let bearer = known && now - known.at < rememberedMs && now >= known.at ? known.bearer : undefined;
     if (!bearer) {
-      this.#known.delete(hashed);
-      bearer = this.#look(hashed);
+      this.#known.delete(token);
+      bearer = this.#look(hashOf(token));
       if (!bearer) return undefined;
       if (this.#known.size >= 1000) this.#known.clear();
-      this.#known.set(hashed, { bearer, at: now });
+      this.#known.set(token, { bearer, at: now });
     }
     return bearer.expiresAt === null || bearer.expiresAt > now ? bearer : undefined;
   }
