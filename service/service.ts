@@ -1,22 +1,22 @@
-// The service, put together. In a test it lives in the test's process; the command (main.ts) lets it listen.
+// Assembles the service. A test runs it inside its own process; the command (main.ts) makes it listen.
 import { chmodSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
-import { addRoutes, createServer, type LogStream, type Seen } from "./app.ts";
-import { Audit } from "./audit.ts";
-import { connectionLimits, mostHeld, type ConnectionLimits, type Tls } from "./connections.ts";
-import { Faults } from "./faults.ts";
+import { addRoutes, createServer, type LogStream, type Seen } from "./http/app.ts";
+import { Audit } from "./http/audit.ts";
+import { connectionLimits, mostHeld, type ConnectionLimits, type Tls } from "./http/connections.ts";
+import { Faults } from "./faults/faults.ts";
 import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
-import { MovableClock, systemClock, type Clock } from "./lifecycle/clock.ts";
+import { MovableClock, systemClock, type Clock } from "./time/clock.ts";
 import * as clusters from "./lifecycle/clusters.ts";
-import { delayProfiles, type DelayProfile, type Delays } from "./lifecycle/delays.ts";
-import { happenings } from "./lifecycle/index.ts";
-import { Timers } from "./lifecycle/timers.ts";
-import { checked, exited, findMachine, happened, subjectOf } from "./lifecycle/machines.ts";
-import { Waits } from "./lifecycle/waits.ts";
-import { Metrics } from "./metrics.ts";
-import { addOwnRoutes } from "./ownRoutes.ts";
-import { RateLimits, type RateLimitProfile } from "./rateLimits.ts";
+import { delayProfiles, type DelayProfile, type Delays } from "./time/delays.ts";
+import { timerHandlers } from "./lifecycle/timerHandlers.ts";
+import { Timers } from "./time/timers.ts";
+import { checked, exited, findMachine, runtimeEvent, subjectOf } from "./lifecycle/machines.ts";
+import { Waits } from "./time/waits.ts";
+import { Metrics } from "./http/metrics.ts";
+import { addMetaRoutes } from "./http/metaRoutes.ts";
+import { RateLimits, type RateLimitProfile } from "./http/rateLimits.ts";
 import type { EngineFactory, EngineHost } from "./runtime/postgresEngine.ts";
 import { SimulatedPostgres } from "./runtime/simulatedPostgres.ts";
 import { capacityOf, nearest, regions, type Capacity, type Region } from "./runtime/regions.ts";
@@ -25,81 +25,81 @@ import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { lockData } from "./store/lock.ts";
 import { Mark } from "./store/mark.ts";
-import { Kept, KeptRows } from "./store/kept.ts";
-import { ownToken } from "./store/tokenFile.ts";
+import { BoundedCache, RowCache } from "./store/rowCache.ts";
+import { firstToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
-import { Turns } from "./turns.ts";
-import type { World } from "./world.ts";
+import { FairTurns } from "./time/fairTurns.ts";
+import type { Context } from "./context.ts";
 
-/** What a service is made from; everything may be left out. */
+/** Options of a service; all are optional. */
 export interface ServiceOptions {
   /** Folder of the data, or `":memory:"`, which is the default. */
   readonly data?: string;
   readonly clock?: Clock;
   /** Randomness behind every identifier, nonce and token. */
   readonly random?: RandomBytes;
-  /** Name of a set of delays, or one of its own. `believable` when left out. */
+  /** Name of a set of delays, or the delays themselves. Default: `believable`. */
   readonly delays?: DelayProfile | Delays;
   /** Refuses unknown fields, and checks the service's own answers. */
   readonly strict?: boolean;
-  /** Whether requests are limited as the platform documents; `off` when left out. */
+  /** Whether requests are limited as the platform documents. Default: `off`. */
   readonly rateLimits?: RateLimitProfile;
-  /** What to speak HTTPS with; plain HTTP when left out. */
+  /** Certificate and key for HTTPS. Default: plain HTTP. */
   readonly tls?: Tls;
-  /** How many connections there may be, and how long each may take, where it differs from the usual. */
+  /** Limits of connections that differ from the defaults. */
   readonly connections?: Partial<ConnectionLimits>;
-  /** Runs the Machines; simulated when left out. */
+  /** Runs the Machines. Default: a simulation. */
   readonly runtime?: RuntimeFactory;
-  /** Runs the Postgres clusters; simulated when left out. */
+  /** Runs the Postgres clusters. Default: a simulation. */
   readonly postgres?: EngineFactory;
-  /** Room in regions, by code, where it differs from the usual: for Machines of all kinds together, or of each. */
+  /** Capacities of regions, by code, that differ from the defaults: for all kinds of Machines together, or for each. */
   readonly capacity?: Readonly<Record<string, number | Partial<Capacity>>>;
-  /** The regions there are; those of the platform when left out. */
+  /** The regions. Default: those of the platform. */
   readonly regions?: readonly Region[];
-  /** Code of the region nearest to every caller; `ams` when left out. */
+  /** Code of the region nearest to every caller. Default: `ams`. */
   readonly nearest?: string;
-  /** Host names allowed beside those of this computer; `"any"` when it listens to others. */
+  /** Host names allowed in addition to those of this computer; `"any"` allows all. */
   readonly allowHosts?: readonly string[] | "any";
-  /** Where log lines go; nowhere when left out. */
+  /** Receives the log lines. Default: none are written. */
   readonly log?: LogStream;
-  /** Keeps what was asked and what became of it; without this, only from when there is an admin listener. */
+  /** Records every request from the start. Default: recording starts with an admin listener. */
   readonly audit?: boolean;
-  /** Told of every request that was answered. */
+  /** Called after every answered request. */
   readonly onRequest?: (request: Seen) => void;
 }
 
-/** A service that runs in this process. */
+/** A service that runs inside this process. */
 export interface Service {
-  /** Listens by `app.listen`, or answers `app.inject` without. */
+  /** Call `app.listen` to accept connections, or `app.inject` to send a request without one. */
   readonly app: FastifyInstance;
   /** Token of the organization `personal`. */
   readonly token: string;
   readonly faults: Faults;
-  /** What was asked and what became of it, where that is kept. */
+  /** The recorded requests. */
   readonly audit: Audit;
-  /** Counts requests; `limited` of them were refused. */
+  /** Counts requests; `limited` is the number of refused ones. */
   readonly rateLimits: RateLimits;
-  readonly world: World;
+  readonly context: Context;
   /** Folder of the data; undefined in memory. */
   readonly folder: string | undefined;
-  /** Ends held requests, gives the others three seconds to finish, and gives the data folder back. */
+  /** Ends held requests, gives the others three seconds to finish, and releases the data folder. */
   close(): Promise<void>;
 }
 
-// ASSUMED: requests that have begun may take three more seconds once the service closes.
+// ASSUMED: requests that have begun may take three more seconds after the service begins to close.
 const closingMs = 3000;
 
-/** Makes a service. Throws a StoreError when the data folder cannot be used. */
+/** Creates a service. Throws a StoreError when the data folder cannot be used. */
 export function createService(options: ServiceOptions = {}): Service {
   const {
     data = ":memory:",
-    clock: handedIn = systemClock(),
+    clock: baseClock = systemClock(),
     random = systemRandom(),
     delays = "believable",
     allowHosts = [],
   } = options;
-  const clock = new MovableClock(handedIn);
+  const clock = new MovableClock(baseClock);
   const folder = data === ":memory:" ? undefined : prepareFolder(data);
   const lock = folder === undefined ? undefined : lockData(folder);
   try {
@@ -112,16 +112,16 @@ export function createService(options: ServiceOptions = {}): Service {
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     const mark = folder === undefined ? undefined : new Mark(store, storeFile(folder));
-    const world = createWorld(store, folder, clock, random, delays, options, app.log, waits, mark);
-    const token = ownToken(store, folder, world.ids, clock.now());
+    const context = createContext(store, folder, clock, random, delays, options, app.log, waits, mark);
+    const token = firstToken(store, folder, context.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();
     if (options.audit) audit.keep();
     const rateLimits = new RateLimits(clock, options.rateLimits ?? "off");
-    const metrics = new Metrics(world, { faults: () => faults.met, limited: () => rateLimits.limited });
+    const metrics = new Metrics(context, { faults: () => faults.met, limited: () => rateLimits.limited });
     const strict = options.strict ?? false;
     addRoutes(app, {
-      world,
+      context,
       tokens: new Tokens(store),
       faults,
       rateLimits,
@@ -131,20 +131,20 @@ export function createService(options: ServiceOptions = {}): Service {
       allowedHosts: allowHosts === "any" ? undefined : new Set(allowHosts.map((host) => host.toLowerCase())),
       seen: options.onRequest ?? (() => {}),
     });
-    addOwnRoutes(app, { world, metrics, strict, closing: () => closing !== undefined });
-    world.timers.arm();
+    addMetaRoutes(app, { context, metrics, strict, closing: () => closing !== undefined });
+    context.timers.arm();
     let closing: Promise<void> | undefined;
     const end = async (): Promise<void> => {
-      world.waits.close();
-      const cut = setTimeout(() => app.server.closeAllConnections(), closingMs);
+      context.waits.close();
+      const giveUp = setTimeout(() => app.server.closeAllConnections(), closingMs);
       await app.close();
-      clearTimeout(cut);
-      world.timers.disarm();
+      clearTimeout(giveUp);
+      context.timers.disarm();
       store.close();
       mark?.close();
       lock?.release();
     };
-    return { app, token, faults, rateLimits, audit, world, folder, close: () => (closing ??= end()) };
+    return { app, token, faults, rateLimits, audit, context, folder, close: () => (closing ??= end()) };
   } catch (error) {
     lock?.release();
     throw error;
@@ -155,15 +155,15 @@ const simulated: RuntimeFactory = (host): Runtime => new SimulatedRuntime(host);
 const simulatedPostgres: EngineFactory = (host) => new SimulatedPostgres(host);
 
 const mi = 2 ** 20;
-/** Characters that a row counts for in what is kept, without its texts. */
+/** Weight of a cached row in characters, without its texts. */
 const rowWeight = 600;
 
-// Whether there is anything that only the vault's key opens.
+// Finds a value that only the vault's key can decrypt.
 const sealedAnything = `SELECT 1 FROM secrets UNION ALL SELECT 1 FROM secret_keys UNION ALL SELECT 1 FROM database_users
   UNION ALL SELECT 1 FROM hostnames WHERE custom_key IS NOT NULL
   UNION ALL SELECT 1 FROM secret_sets LIMIT 1`;
 
-function createWorld(
+function createContext(
   store: Store,
   folder: string | undefined,
   clock: MovableClock,
@@ -173,17 +173,17 @@ function createWorld(
   log: FastifyBaseLogger,
   waits: Waits,
   mark: Mark | undefined,
-): World {
+): Context {
   const lastEvent = store.get<{ id: string | null }>("SELECT max(id) AS id FROM events")?.id ?? undefined;
   const lastVersion =
     store.get<{ id: string | null }>("SELECT max(version) AS id FROM machine_versions")?.id ?? undefined;
   const timers = new Timers(
     store,
     clock,
-    (kind, subject, data) => happenings[kind](world, subject, data),
-    (error, kind) => log.error({ err: error, kind }, "something that was due did not happen"),
+    (kind, subject, data) => timerHandlers[kind](context, subject, data),
+    (error, kind) => log.error({ err: error, kind }, "a timer failed"),
   );
-  const roomy = (options.regions ?? regions).map((region): [string, Region] => [
+  const withCapacity = (options.regions ?? regions).map((region): [string, Region] => [
     region.code,
     { ...region, capacity: capacityOf(options.capacity?.[region.code] ?? region.capacity) },
   ]);
@@ -192,43 +192,43 @@ function createWorld(
     delays: typeof delays === "string" ? delayProfiles[delays] : delays,
     timers,
     events: {
-      prepared: (machine) => tell(() => happened(world, machine, "prepared")),
-      started: (machine) => tell(() => happened(world, machine, "started")),
-      suspended: (machine) => tell(() => happened(world, machine, "suspended")),
-      destroyed: (machine) => tell(() => happened(world, machine, "destroyed")),
-      exited: (machine, exit) => tell(() => exited(world, machine, exit)),
-      checked: (machine, status) => tell(() => checked(world, machine, status)),
+      prepared: (machine) => report(() => runtimeEvent(context, machine, "prepared")),
+      started: (machine) => report(() => runtimeEvent(context, machine, "started")),
+      suspended: (machine) => report(() => runtimeEvent(context, machine, "suspended")),
+      destroyed: (machine) => report(() => runtimeEvent(context, machine, "destroyed")),
+      exited: (machine, exit) => report(() => exited(context, machine, exit)),
+      checked: (machine, status) => report(() => checked(context, machine, status)),
     },
     subject: (id) => {
-      const machine = findMachine(world, id);
-      return machine && subjectOf(world, machine);
+      const machine = findMachine(context, id);
+      return machine && subjectOf(context, machine);
     },
   };
-  // A runtime tells what happened inside a transaction (the simulated one, by its timers) or at any other time.
-  const tell = (change: () => void): void => {
-    const lost = (error: unknown): void => log.error({ err: error }, "what a runtime told was lost");
+  // A runtime reports what happened from inside a change (the simulated one does, by its timers) or at any other time.
+  const report = (change: () => void): void => {
+    if (store.isInPart) return change();
+    const logLost = (error: unknown): void => log.error({ err: error }, "the report of a runtime is lost");
     try {
-      if (store.db.isTransaction) store.attempt(change);
-      else store.write(change).catch(lost);
+      store.write(change).catch(logLost);
     } catch (error) {
-      lost(error);
+      logLost(error);
     }
   };
   const engineHost: EngineHost = {
     delays: host.delays,
     timers,
     events: {
-      initializing: (id) => tell(() => clusters.initializing(world, id)),
-      ready: (id, endpoints) => tell(() => clusters.ready(world, id, endpoints)),
-      failed: (id) => tell(() => clusters.failed(world, id)),
-      destroyed: (id) => tell(() => clusters.destroyed(world, id)),
+      initializing: (id) => report(() => clusters.initializing(context, id)),
+      ready: (id, endpoints) => report(() => clusters.ready(context, id, endpoints)),
+      failed: (id) => report(() => clusters.failed(context, id)),
+      destroyed: (id) => report(() => clusters.destroyed(context, id)),
     },
     cluster: (id) => {
-      const row = clusters.findCluster(world, id);
+      const row = clusters.findCluster(context, id);
       return row && clusters.clusterOf(row);
     },
   };
-  const world: World = {
+  const context: Context = {
     store,
     clock,
     random,
@@ -236,16 +236,20 @@ function createWorld(
     delays: host.delays,
     timers,
     waits,
-    turns: new Turns(),
+    turns: new FairTurns(),
     runtime: (options.runtime ?? simulated)(host),
     postgres: (options.postgres ?? simulatedPostgres)(engineHost),
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
-    regions: new Map(roomy),
+    regions: new Map(withCapacity),
     nearest: options.nearest ?? nearest,
-    machineTexts: new Kept((text) => text.length, 32 * mi),
-    configs: new Kept(({ weight }) => weight, 16 * mi),
-    appRows: new KeptRows((app) => rowWeight + app.network.length + (app.role?.length ?? 0), 8 * mi),
-    machineRows: new Kept((machine) => rowWeight + machine.image_ref.length + (machine.metadata?.length ?? 0), 16 * mi),
+    machineTexts: new BoundedCache(store, (text) => text.length, 32 * mi),
+    configs: new BoundedCache(store, ({ weight }) => weight, 16 * mi),
+    appRows: new RowCache(store, (app) => rowWeight + app.network.length + (app.role?.length ?? 0), 8 * mi),
+    machineRows: new BoundedCache(
+      store,
+      (machine) => rowWeight + machine.image_ref.length + (machine.metadata?.length ?? 0),
+      16 * mi,
+    ),
     log,
   };
   store.hooks = {
@@ -258,15 +262,8 @@ function createWorld(
       timers.arm();
       waits.wake(touched);
     },
-    undone() {
-      mark?.undo();
-      world.machineTexts.clear();
-      world.configs.clear();
-      world.appRows.clear();
-      world.machineRows.clear();
-    },
   };
-  return world;
+  return context;
 }
 
 function prepareFolder(data: string): string {

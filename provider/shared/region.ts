@@ -1,11 +1,12 @@
 // Whether regions exist, have what is wanted and have room, asked of the service once per run.
-import { sizeOf } from "../../api/machineConfig.ts";
+import type { z } from "zod";
+import type { Camel } from "../../api/case.ts";
+import { sizeOf, type machineConfig } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
 import { cached } from "../client/cached.ts";
 import { ApiError } from "../client/errors.ts";
 import { didYouMean } from "../core/didYouMean.ts";
 import type { Warning } from "../core/resource.ts";
-import type { Config } from "../machines/settings.ts";
 
 /** Why a region cannot be used, with the nearest that can; undefined when it can. */
 export async function regionProblem(
@@ -39,7 +40,7 @@ export async function regionsProblem(api: Api, regions: readonly string[] = []):
 export async function roomWarning(
   api: Api,
   regions: readonly string[],
-  { guest, size }: Pick<Config, "guest" | "size">,
+  { guest, size }: Pick<Camel<z.infer<typeof machineConfig>>, "guest" | "size">,
 ): Promise<Warning | undefined> {
   const { kind, cpus, memoryMb } = sizeOf({
     size,

@@ -1,29 +1,29 @@
-// What happens to certificates: validated against the DNS, issued, renewed (docs/interface.md#certificate-checks).
+// The lifecycle of certificates: validated against the DNS, issued, renewed (docs/interface.md#certificate-checks).
 import { lookUp, type DnsAnswer } from "../runtime/dns.ts";
 import type { HostnameRow, IpRow } from "../store/rows.ts";
-import { touch, type World } from "../world.ts";
-import { rfc3339 } from "./clock.ts";
-import { periods } from "./delays.ts";
+import { touch, type Context } from "../context.ts";
+import { rfc3339 } from "../time/clock.ts";
+import { periods } from "../time/delays.ts";
 
-/** Timers name a hostname like this. */
+/** The subject of the timers of a hostname. */
 export const subjectOfHostname = ({ app, hostname }: Pick<HostnameRow, "app" | "hostname">): string =>
   `${app}/${hostname}`;
 
 /** A hostname of an App. */
-export const findHostname = (world: World, app: string, hostname: string): HostnameRow | undefined =>
-  world.store.get<HostnameRow>("SELECT * FROM hostnames WHERE app = ? AND hostname = ?", app, hostname.toLowerCase());
+export const findHostname = (context: Context, app: string, hostname: string): HostnameRow | undefined =>
+  context.store.get<HostnameRow>("SELECT * FROM hostnames WHERE app = ? AND hostname = ?", app, hostname.toLowerCase());
 
 /** Changes a hostname's row. */
-export function changeHostname(world: World, row: HostnameRow, changes: Partial<HostnameRow>): HostnameRow {
-  const all = { ...changes, updated_at: world.clock.now() };
+export function changeHostname(context: Context, row: HostnameRow, changes: Partial<HostnameRow>): HostnameRow {
+  const all = { ...changes, updated_at: context.clock.now() };
   const names = Object.keys(all);
   const sql = `UPDATE hostnames SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE app = ? AND hostname = ?`;
-  world.store.run(sql, ...Object.values<string | number | null | Uint8Array>(all), row.app, row.hostname);
-  touch(world, row.app);
+  context.store.run(sql, ...Object.values<string | number | null | Uint8Array>(all), row.app, row.hostname);
+  touch(context, row.app);
   return { ...row, ...all };
 }
 
-/** What must be in the DNS for a hostname. */
+/** The DNS records that a hostname needs. */
 export interface Requirements {
   readonly a: readonly string[];
   readonly aaaa: readonly string[];
@@ -32,15 +32,15 @@ export interface Requirements {
   readonly ownership: { readonly name: string; readonly app_value: string; readonly org_value: string };
 }
 
-// ASSUMED: the platform's domains are `machines.test` and `acme.machines.test`, where nothing is anybody's (RFC 2606).
+// ASSUMED: the platform's domains are `machines.test` and `acme.machines.test`, which are reserved (RFC 2606).
 const appsDomain = "machines.test";
 const challengeDomain = "acme.machines.test";
 
-/** Records a hostname needs. Those of a wildcard are set at the name without `*.`. */
-export function requirementsOf(world: World, row: HostnameRow): Requirements {
+/** The records that a hostname needs. Those of a wildcard belong to the name without `*.`. */
+export function requirementsOf(context: Context, row: HostnameRow): Requirements {
   const bare = row.hostname.replace(/^\*\./, "");
-  const app = world.store.get<{ name: string; org: number }>("SELECT name, org FROM apps WHERE id = ?", row.app);
-  const ips = world.store.all<IpRow>("SELECT * FROM ips WHERE app = ? ORDER BY number", row.app);
+  const app = context.store.get<{ name: string; org: number }>("SELECT name, org FROM apps WHERE id = ?", row.app);
+  const ips = context.store.all<IpRow>("SELECT * FROM ips WHERE app = ? ORDER BY number", row.app);
   const of = (types: readonly string[]): string[] => ips.filter(({ type }) => types.includes(type)).map(({ ip }) => ip);
   return {
     a: of(["v4", "shared_v4"]),
@@ -62,7 +62,7 @@ interface Problem {
   readonly timestamp: string;
 }
 
-/** What the DNS answer leads to. */
+/** The result of a DNS check. */
 export interface Findings {
   readonly needs: Requirements;
   readonly records: DnsAnswer;
@@ -71,10 +71,10 @@ export interface Findings {
   readonly ownership: boolean;
 }
 
-/** Compares what is in the DNS with what must be. */
-export function findingsOf(world: World, row: HostnameRow): Findings {
-  const needs = requirementsOf(world, row);
-  const records = lookUp(world.store, row.hostname, {
+/** Compares the DNS with the needed records. */
+export function findingsOf(context: Context, row: HostnameRow): Findings {
+  const needs = requirementsOf(context, row);
+  const records = lookUp(context.store, row.hostname, {
     a: needs.a,
     aaaa: needs.aaaa,
     challenge: needs.acme_challenge.target,
@@ -95,11 +95,11 @@ export function findingsOf(world: World, row: HostnameRow): Findings {
 }
 
 const hour = 60 * 60 * 1000;
-// ASSUMED: five failed validations of a hostname in an hour bring it a pause, as Let's Encrypt counts.
+// ASSUMED: after five failed validations in an hour a hostname has to wait, as with Let's Encrypt.
 const mostAttempts = 5;
 
-function problemsOf(world: World, row: HostnameRow, { needs, dns, address, ownership }: Findings): Problem[] {
-  const timestamp = rfc3339(world.clock.now());
+function problemsOf(context: Context, row: HostnameRow, { needs, dns, address, ownership }: Findings): Problem[] {
+  const timestamp = rfc3339(context.clock.now());
   const wildcard = row.hostname.startsWith("*.");
   const problems: Problem[] = [];
   if (row.acme_requested === 1 && !dns && (wildcard || !address))
@@ -120,7 +120,7 @@ function problemsOf(world: World, row: HostnameRow, { needs, dns, address, owner
       remediation: `Create a TXT record ${needs.ownership.name} with the value ${needs.ownership.app_value}.`,
       timestamp,
     });
-  if (isExpired(world, row))
+  if (isExpired(context, row))
     problems.push({
       code: "CERTIFICATE_EXPIRED",
       message: `the uploaded certificate expired at ${rfc3339(row.custom_expires_at ?? 0)}`,
@@ -130,19 +130,19 @@ function problemsOf(world: World, row: HostnameRow, { needs, dns, address, owner
   return problems;
 }
 
-/** Whether the uploaded certificate is of no use any more. ASSUMED: an uploaded certificate that has expired has the status `expired` and wins no longer. */
-export const isExpired = (world: World, { custom_expires_at }: HostnameRow): boolean =>
-  custom_expires_at !== null && custom_expires_at <= world.clock.now();
+/** Whether the uploaded certificate has expired. ASSUMED: it then has the status `expired` and no longer takes precedence over an issued one. */
+export const isExpired = (context: Context, { custom_expires_at }: HostnameRow): boolean =>
+  custom_expires_at !== null && custom_expires_at <= context.clock.now();
 
-/** Whether a certificate can be issued; for a wildcard the challenge in the DNS is the only way. */
+/** Whether a certificate can be issued; a wildcard needs the DNS challenge. */
 const isReady = ({ hostname }: HostnameRow, { dns, address }: Findings): boolean =>
   dns || (address && !hostname.startsWith("*."));
 
-/** Looks at the DNS, and lets follow what may follow: a certificate is issued, an uploaded one becomes active. */
-export function validateHostname(world: World, row: HostnameRow): HostnameRow {
-  const now = world.clock.now();
-  const findings = findingsOf(world, row);
-  const problems = problemsOf(world, row, findings);
+/** Checks the DNS; if it is right, a certificate is issued, or an uploaded one becomes active. */
+export function validateHostname(context: Context, row: HostnameRow): HostnameRow {
+  const now = context.clock.now();
+  const findings = findingsOf(context, row);
+  const problems = problemsOf(context, row, findings);
   const ready = isReady(row, findings);
   const limited = row.rate_limited_until !== null && row.rate_limited_until > now;
   const changes: Partial<HostnameRow> = {
@@ -152,55 +152,55 @@ export function validateHostname(world: World, row: HostnameRow): HostnameRow {
     rate_limited_until: limited ? row.rate_limited_until : null,
     ...(row.custom_status === null ? {} : { custom_status: findings.ownership ? "active" : "pending_ownership" }),
   };
-  if (row.acme_status === null || row.acme_status === "active" || limited) return changeHostname(world, row, changes);
+  if (row.acme_status === null || row.acme_status === "active" || limited) return changeHostname(context, row, changes);
   if (ready) {
-    issueLater(world, row);
-    return changeHostname(world, row, { ...changes, attempts: "[]" });
+    issueLater(context, row);
+    return changeHostname(context, row, { ...changes, attempts: "[]" });
   }
   const attempts = [...(JSON.parse(row.attempts) as number[]).filter((at) => at > now - hour), now];
   if (attempts.length < mostAttempts)
-    return changeHostname(world, row, { ...changes, attempts: JSON.stringify(attempts) });
-  return changeHostname(world, row, { ...changes, attempts: "[]", rate_limited_until: now + hour });
+    return changeHostname(context, row, { ...changes, attempts: JSON.stringify(attempts) });
+  return changeHostname(context, row, { ...changes, attempts: "[]", rate_limited_until: now + hour });
 }
 
-function issueLater(world: World, row: HostnameRow): void {
+function issueLater(context: Context, row: HostnameRow): void {
   const subject = subjectOfHostname(row);
-  if (!world.timers.pending(subject, "certificate.issue"))
-    world.timers.after(world.delays.certificate, "certificate.issue", subject);
+  if (!context.timers.pending(subject, "certificate.issue"))
+    context.timers.after(context.delays.certificate, "certificate.issue", subject);
 }
 
-function atSubject(world: World, subject: string): HostnameRow | undefined {
+function atSubject(context: Context, subject: string): HostnameRow | undefined {
   const slash = subject.indexOf("/");
-  return findHostname(world, subject.slice(0, slash), subject.slice(slash + 1));
+  return findHostname(context, subject.slice(0, slash), subject.slice(slash + 1));
 }
 
-/** The certificate authority has issued. */
-export function issue(world: World, subject: string): void {
-  const row = atSubject(world, subject);
+/** The certificate authority has issued the certificate. */
+export function issue(context: Context, subject: string): void {
+  const row = atSubject(context, subject);
   if (!row || row.acme_status === null) return;
-  const now = world.clock.now();
-  changeHostname(world, row, {
+  const now = context.clock.now();
+  changeHostname(context, row, {
     acme_status: "active",
     acme_created_at: row.acme_created_at ?? now,
     issued_at: now,
     expires_at: now + periods.certificate,
     problems: "[]",
   });
-  world.timers.cancel(subject, "certificate.renew");
-  world.timers.after(periods.renewal, "certificate.renew", subject);
+  context.timers.cancel(subject, "certificate.renew");
+  context.timers.after(periods.renewal, "certificate.renew", subject);
 }
 
-/** It is time for the next certificate; without the DNS it is tried every day, and the old one stays until it expires. */
-export function renew(world: World, subject: string): void {
-  const row = atSubject(world, subject);
+/** Renews a certificate. While the DNS is wrong it retries every day, and the old certificate stays until it expires. */
+export function renew(context: Context, subject: string): void {
+  const row = atSubject(context, subject);
   if (!row || row.acme_status === null) return;
-  const findings = findingsOf(world, row);
-  if (isReady(row, findings)) return issue(world, subject);
-  const expired = row.expires_at !== null && row.expires_at <= world.clock.now();
-  changeHostname(world, row, {
+  const findings = findingsOf(context, row);
+  if (isReady(row, findings)) return issue(context, subject);
+  const expired = row.expires_at !== null && row.expires_at <= context.clock.now();
+  changeHostname(context, row, {
     dns_seen: 0,
-    problems: JSON.stringify(problemsOf(world, row, findings)),
+    problems: JSON.stringify(problemsOf(context, row, findings)),
     ...(expired ? { acme_status: "pending_validation", issued_at: null, expires_at: null } : {}),
   });
-  world.timers.after(periods.day, "certificate.renew", subject);
+  context.timers.after(periods.day, "certificate.renew", subject);
 }

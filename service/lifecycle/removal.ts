@@ -1,24 +1,24 @@
-// Deleting what may have very many parts: some of them at a time, each time in a transaction of its own, so that nobody waits
-// for all of them. What is being removed is found by nobody any more, and the timer in the store goes on after a kill.
+// Deletes Apps and clusters with very many parts in batches, each in a separate transaction, so that no request waits long.
+// What is being removed is hidden at once, and the timer in the store resumes the removal after a kill.
 import { releaseSet } from "../store/secretValues.ts";
-import { touch, type World } from "../world.ts";
+import { touch, type Context } from "../context.ts";
 import { findMachine, subjectOf } from "./machines.ts";
 
-/** Rows and pages of the store that are given up in one transaction: some 5 ms. */
+/** Rows and pages of the store that are freed in one transaction: about 5 ms. */
 export const unitsAtOnce = 500;
 
 const rowsAtOnce = 200;
 
 interface Part {
   readonly table: string;
-  /** The column that tells those of one owner apart. */
+  /** The column with the owner. */
   readonly key: string;
-  /** What its timers are for, in SQL; none when left out. */
+  /** The subject of its timers, in SQL; undefined if it has none. */
   readonly subject?: string;
-  /** Rows and pages that go with it, in SQL. */
+  /** Rows and pages that are deleted with it, in SQL. */
   readonly units: string;
-  /** What else goes with it. */
-  readonly with?: (world: World, key: string) => void;
+  /** Further effects of its removal. */
+  readonly with?: (context: Context, key: string) => void;
 }
 
 interface Found {
@@ -27,11 +27,11 @@ interface Found {
   readonly units: number;
 }
 
-/** Ends what runs: its timers are deleted after this, those that it makes now too. */
-function endMachine(world: World, id: string): void {
-  const machine = findMachine(world, id);
-  if (machine?.destroyed_at === null) world.runtime.destroy(subjectOf(world, machine));
-  touch(world, id);
+/** Stops the running Machine. Its timers are deleted afterwards, including those that this sets. */
+function endMachine(context: Context, id: string): void {
+  const machine = findMachine(context, id);
+  if (machine?.destroyed_at === null) context.runtime.destroy(subjectOf(context, machine));
+  touch(context, id);
 }
 
 const partsOfApp: readonly Part[] = [
@@ -70,9 +70,9 @@ const partsOfCluster: readonly Part[] = [
   { table: "backups", key: "id", subject: "id", units: "1 + octet_length(contents) / 4096" },
 ];
 
-/** Removes parts until there are none, or until it is enough for once. True when there are none. */
-function removeSome(world: World, owner: "app" | "cluster", id: string, parts: readonly Part[]): boolean {
-  const { store } = world;
+/** Removes parts up to the size of a batch. True when none are left. */
+function removeSome(context: Context, owner: "app" | "cluster", id: string, parts: readonly Part[]): boolean {
+  const { store } = context;
   let units = 0;
   for (const { table, key, subject = "NULL", units: size, with: more } of parts) {
     const sql = `SELECT ${key} AS key, ${subject} AS subject, ${size} AS units FROM ${table} t WHERE ${owner} = ? LIMIT ${rowsAtOnce}`;
@@ -80,8 +80,8 @@ function removeSome(world: World, owner: "app" | "cluster", id: string, parts: r
       for (const found of some) {
         if (units >= unitsAtOnce) return false;
         units += found.units;
-        more?.(world, found.key);
-        if (found.subject !== null) world.timers.cancel(found.subject);
+        more?.(context, found.key);
+        if (found.subject !== null) context.timers.cancel(found.subject);
         store.run(`DELETE FROM ${table} WHERE ${owner} = ? AND ${key} = ?`, id, found.key);
       }
   }
@@ -89,28 +89,27 @@ function removeSome(world: World, owner: "app" | "cluster", id: string, parts: r
 }
 
 /**
- * An App goes with everything in it (docs/interface.md#apps). From the beginning on nobody finds it, and its name is
- * free.
+ * Removes an App with all its parts (docs/interface.md#apps). The App is hidden and its name is free from the beginning.
  */
-export function removeApp(world: World, id: string): void {
-  const { store, timers } = world;
+export function removeApp(context: Context, id: string): void {
+  const { store, timers } = context;
   const app = store.get<{ name: string; deleting: number }>("SELECT name, deleting FROM apps WHERE id = ?", id);
   if (!app) return;
   if (app.deleting < 2) store.update("apps", "id", id, { deleting: 2, name: `${app.name}/${id}` });
-  touch(world, id);
-  if (removeSome(world, "app", id, partsOfApp)) store.run("DELETE FROM apps WHERE id = ?", id);
-  else timers.goOn("app.remove", id);
+  touch(context, id);
+  if (removeSome(context, "app", id, partsOfApp)) store.run("DELETE FROM apps WHERE id = ?", id);
+  else timers.resume("app.remove", id);
 }
 
-/** What was in a cluster that is gone goes too. */
-export function clearCluster(world: World, id: string): void {
-  if (!removeSome(world, "cluster", id, partsOfCluster)) world.timers.goOn("cluster.clear", id);
+/** Removes the contents of a deleted cluster. */
+export function clearCluster(context: Context, id: string): void {
+  if (!removeSome(context, "cluster", id, partsOfCluster)) context.timers.resume("cluster.clear", id);
 }
 
-/** A Machine that was destroyed is no longer shown to anybody. */
-export function forgetMachine(world: World, id: string): void {
-  const set = findMachine(world, id)?.secret_set ?? null;
-  world.store.run("DELETE FROM machines WHERE id = ?", id);
-  releaseSet(world.store, set);
-  touch(world, id);
+/** Removes a destroyed Machine that is no longer shown. */
+export function forgetMachine(context: Context, id: string): void {
+  const set = findMachine(context, id)?.secret_set ?? null;
+  context.store.run("DELETE FROM machines WHERE id = ?", id);
+  releaseSet(context.store, set);
+  touch(context, id);
 }

@@ -1,57 +1,56 @@
-// How a Machine is answered (docs/interface.md#machine). Written as JSON text: the parts are in the store as text
-// already.
-import { createHash } from "node:crypto";
+// Answers with Machines (docs/interface.md#machine), built as JSON text because the store has their parts as text.
+import { hash } from "node:crypto";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { findMachine, storedConfig } from "../lifecycle/machines.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import type { EventRow, LeaseRow, MachineRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { parseImage, referenceOf } from "./images.ts";
 import type { Chunk } from "./rule.ts";
 
-// ASSUMED: Machines have no host of their own here: `host_status` is always `ok`, and `lsvd` has no effect.
-// ASSUMED: a Machine shows its latest ten events; all that are kept are at …/events.
+// ASSUMED: Machines have no host here: `host_status` is always `ok`, and `lsvd` has no effect.
+// ASSUMED: a Machine shows its latest ten events; …/events has all kept ones.
 const eventsShown = 10;
 
-/** A Machine that is there as JSON text. */
-export const machineText = (world: World, id: string): string =>
-  world.machineTexts.get(id, () => newText(world, id)) ?? "null";
+/** An existing Machine as JSON text. */
+export const machineText = (context: Context, id: string): string =>
+  context.machineTexts.get(id, () => newText(context, id)) ?? "null";
 
-function newText(world: World, id: string): string | undefined {
-  const machine = findMachine(world, id);
+function newText(context: Context, id: string): string | undefined {
+  const machine = findMachine(context, id);
   if (!machine) return undefined;
-  const config = withMetadata(storedConfig(world, machine).text, machine.metadata);
-  return `${beforeConfig(machine)}${config}${afterConfig(world, machine, checksText(config, machine))}`;
+  const config = withMetadata(storedConfig(context, machine).text, machine.metadata);
+  return `${beforeConfig(machine)}${config}${afterConfig(context, machine, checksText(config, machine))}`;
 }
 
 const beforeConfig = (machine: MachineRow): string => `${head(machine)},"config":`;
 
-function afterConfig(world: World, { id }: MachineRow, checks: string): string {
-  const events = latestEvents(world, id, eventsShown).map(eventText).join(",");
+function afterConfig(context: Context, { id }: MachineRow, checks: string): string {
+  const events = latestEvents(context, id, eventsShown).map(eventText).join(",");
   return `,"events":[${events}],"checks":${checks},"host_status":"ok"}`;
 }
 
-// A configuration beyond this is passed on as the bytes it is in the store.
+// A longer configuration is sent as the bytes in the store.
 const longestConfigText = 2 ** 14;
 
 /** A Machine as JSON text, in chunks when its configuration is long; undefined when there is none. */
-export function findMachineChunks(world: World, id: string): readonly Chunk[] | undefined {
-  const text = world.machineTexts.get(id, () => {
-    const machine = findMachine(world, id);
-    return machine && sizeOfVersion(world, machine) > longestConfigText ? undefined : newText(world, id);
+export function findMachineChunks(context: Context, id: string): readonly Chunk[] | undefined {
+  const text = context.machineTexts.get(id, () => {
+    const machine = findMachine(context, id);
+    return machine && sizeOfVersion(context, machine) > longestConfigText ? undefined : newText(context, id);
   });
   if (text !== undefined) return [text];
-  const machine = findMachine(world, id);
+  const machine = findMachine(context, id);
   if (!machine) return undefined;
   const sql = "SELECT CAST(config AS BLOB) AS config FROM machine_versions WHERE machine = ? AND version = ?";
-  const config = world.store.get<{ config: Uint8Array }>(sql, id, machine.version)?.config ?? new Uint8Array();
+  const config = context.store.get<{ config: Uint8Array }>(sql, id, machine.version)?.config ?? new Uint8Array();
   if (Buffer.from(config.buffer, config.byteOffset, config.length).includes(namesChecks))
-    return [machineText(world, id)];
+    return [machineText(context, id)];
   const end = withMetadata("}", machine.metadata);
-  return [beforeConfig(machine), config.subarray(0, -1), `${end}${afterConfig(world, machine, "[]")}`];
+  return [beforeConfig(machine), config.subarray(0, -1), `${end}${afterConfig(context, machine, "[]")}`];
 }
 
-const sizeOfVersion = ({ store }: World, { id, version }: MachineRow): number =>
+const sizeOfVersion = ({ store }: Context, { id, version }: MachineRow): number =>
   store.get<{ size: number }>("SELECT size FROM machine_versions WHERE machine = ? AND version = ?", id, version)
     ?.size ?? 0;
 
@@ -79,7 +78,7 @@ export const withMembers = (text: string, members: object): string => {
   return more === "" ? text : `${text.slice(0, -1)},${more}}`;
 };
 
-/** What others may see of a lease. */
+/** The public part of a lease. */
 export const leaseMember = (lease: LeaseRow | undefined): object =>
   lease
     ? { lease: { description: lease.description, expires_at: Math.ceil(lease.expires_at / 1000), owner: lease.owner } }
@@ -87,9 +86,9 @@ export const leaseMember = (lease: LeaseRow | undefined): object =>
 
 type ShownEvent = Pick<EventRow, "id" | "type" | "status" | "source" | "timestamp" | "request">;
 
-/** The latest events, newest first. A plain `LIMIT ?` would have SQLite compile the statement again for every call. */
-export const latestEvents = (world: World, id: string, limit: number): ShownEvent[] =>
-  world.store.all<ShownEvent>(
+/** The latest events, newest first. With a plain `LIMIT ?` SQLite would compile the statement for every call. */
+export const latestEvents = (context: Context, id: string, limit: number): ShownEvent[] =>
+  context.store.all<ShownEvent>(
     "SELECT id, type, status, source, timestamp, request FROM events WHERE machine = ? ORDER BY id DESC LIMIT ? + 0",
     id,
     limit,
@@ -105,7 +104,7 @@ const findings = { warning: "the check has not run yet", passing: "Success", cri
 const namesChecks = '"checks":';
 
 function checksText(text: string, machine: MachineRow): string {
-  if (!text.includes(namesChecks)) return "[]"; // taking a long configuration apart takes long
+  if (!text.includes(namesChecks)) return "[]"; // parsing a long configuration is slow
   const config = JSON.parse(text) as MachineConfig;
   const services = (config.services ?? []).flatMap(({ internal_port, checks }) =>
     (checks ?? []).map(({ type, port }) => `${type ?? "tcp"}-${port ?? internal_port}`),
@@ -119,10 +118,10 @@ function checksText(text: string, machine: MachineRow): string {
 }
 
 /**
- * What an image reference names. Nothing here asks a registry: the table of images says what a tag stands for now.
- * ASSUMED: an image that is not in the table and has no digest of its own gets a hash of its reference.
+ * The resolved image of a reference. No registry is contacted: the table of images has the digests of tags.
+ * ASSUMED: an image that is not in the table and whose reference has no digest gets a hash of its reference.
  */
-export function imageRef({ store }: Pick<World, "store">, image: string): object {
+export function imageRef({ store }: Pick<Context, "store">, image: string): object {
   const { registry, repository, tag, digest } = parseImage(image);
   const listed = store.get<{ digest: string; labels: string }>(
     "SELECT digest, labels FROM images WHERE reference = ?",
@@ -133,7 +132,7 @@ export function imageRef({ store }: Pick<World, "store">, image: string): object
     registry,
     repository,
     ...(tag === undefined ? {} : { tag }),
-    digest: digest ?? listed?.digest ?? `sha256:${createHash("sha256").update(image).digest("hex")}`,
+    digest: digest ?? listed?.digest ?? `sha256:${hash("sha256", image)}`,
     ...(Object.keys(labels).length > 0 ? { labels } : {}),
   };
 }
@@ -141,8 +140,8 @@ export function imageRef({ store }: Pick<World, "store">, image: string): object
 const spelled = { off: false, stop: true, suspend: "suspend" } as const;
 
 /**
- * A configuration as answers show it: `autostop` is false, true or `"suspend"`
- * (docs/interface.md#machine-configuration), all else as it was sent.
+ * A configuration as in answers: `autostop` is false, true or `"suspend"`
+ * (docs/interface.md#machine-configuration), all else is as sent.
  */
 export function spelledConfig(config: MachineConfig): MachineConfig {
   if (!config.services) return config;

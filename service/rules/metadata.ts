@@ -1,10 +1,10 @@
-// Metadata of a Machine (docs/interface.md#metadata): part of its running state, so changing it makes no new version.
+// Metadata of a Machine (docs/interface.md#metadata): part of its running state, so a change creates no new version.
 // ASSUMED: a lease does not guard metadata.
 import type { machines } from "../../api/machines.ts";
 import { changeMachine } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
 import type { MachineRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import { metadataTextOf } from "./placement.ts";
 import type { Input, Rules } from "./rule.ts";
@@ -14,33 +14,36 @@ type MetadataRules = Pick<
   "getMetadata" | "patchMetadata" | "putMetadata" | "getMetadataKey" | "setMetadataKey" | "deleteMetadataKey"
 >;
 
-const read = ({ metadata }: MachineRow): Record<string, string> =>
+const read = ({ metadata }: Pick<MachineRow, "metadata">): Record<string, string> =>
   metadata === null ? {} : (JSON.parse(metadata) as Record<string, string>);
 
 /** Whether a Machine has all of these values. */
-export function hasMetadata(machine: MachineRow, wanted: readonly (readonly [string, string])[]): boolean {
+export function hasMetadata(
+  machine: Pick<MachineRow, "metadata">,
+  wanted: readonly (readonly [string, string])[],
+): boolean {
   const values = read(machine);
   return wanted.every(([key, value]) => Object.hasOwn(values, key) && values[key] === value);
 }
 
-/** Merges: null and the empty string remove a key, keys not named stay. */
-function merge(world: World, machine: MachineRow, changes: Iterable<readonly [string, string | null]>): void {
+/** Merges: null and the empty string remove a key, other keys stay. */
+function merge(context: Context, machine: MachineRow, changes: Iterable<readonly [string, string | null]>): void {
   const merged = new Map(Object.entries(read(machine)));
   for (const [key, value] of changes) {
     if (value === null || value === "") merged.delete(key);
     else merged.set(key, value);
   }
   const metadata = metadataTextOf(Object.fromEntries(merged));
-  if (metadata !== machine.metadata) changeMachine(world, machine, { metadata });
+  if (metadata !== machine.metadata) changeMachine(context, machine, { metadata });
 }
 
-function update(input: Pick<Input<typeof machines.patchMetadata>, "world" | "caller" | "params" | "body">): void {
-  const { world, body } = input;
+function update(input: Pick<Input<typeof machines.patchMetadata>, "context" | "caller" | "params" | "body">): void {
+  const { context, body } = input;
   const machine = liveMachineOf(input);
   if (body.machine_version !== undefined && body.machine_version !== machine.version) {
     throw refuse(412, "failed_precondition: machine version mismatch");
   }
-  merge(world, machine, Object.entries(body.metadata ?? {}));
+  merge(context, machine, Object.entries(body.metadata ?? {}));
 }
 
 /** The rules of the metadata operations. */
@@ -56,10 +59,10 @@ export const metadata: MetadataRules = {
   },
 
   setMetadataKey(input) {
-    merge(input.world, liveMachineOf(input), [[input.params.key, input.body.value]]);
+    merge(input.context, liveMachineOf(input), [[input.params.key, input.body.value]]);
   },
 
   deleteMetadataKey(input) {
-    merge(input.world, liveMachineOf(input), [[input.params.key, null]]);
+    merge(input.context, liveMachineOf(input), [[input.params.key, null]]);
   },
 };

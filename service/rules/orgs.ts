@@ -1,9 +1,9 @@
-// Everything of an organization, page by page (docs/interface.md#organization-lists).
+// Lists of an organization, page by page (docs/interface.md#organization-lists).
 import type { contract } from "../../api/index.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
-import { deletePath } from "../lifecycle/volumeStates.ts";
+import { rfc3339 } from "../time/clock.ts";
+import { deletePath } from "../states/volumeStates.ts";
 import type { VolumeRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { orgOf } from "./find.ts";
 import { withMembers } from "./machineAnswer.ts";
 import { cursorOf, placeOf } from "./pages.ts";
@@ -14,25 +14,25 @@ type Group = typeof contract.orgs;
 type Query = Input<Group["machines"]>["query"];
 
 const mostInPage = 1000;
-// ASSUMED: a page of the organization ends early once it has 4 Mi characters: its limit is advice.
+// ASSUMED: a page of an organization's list ends once it has 4 Mi characters, because its limit is only advice.
 const longestPage = 4 * 2 ** 20;
 const stays = `t.state NOT IN (${deletePath.map((state) => `'${state}'`).join(", ")})`;
 
 type Filters = Omit<Query, "state" | "summary"> & { readonly state?: string | undefined };
 
-/** Where a row stands in its list. */
+/** The position of a row in its list. */
 interface Standing {
   readonly id: string;
   readonly updated_at: number;
 }
 
 /**
- * A page of what changed after the cursor, or else after `updated_after` (rule 3: the cursor takes precedence), longest ago
- * first (rule 1). Filtered by the store: an organization may hold a hundred thousand Machines. The cross join keeps SQLite
- * on the index of times, where it would sort all of them for every page.
+ * A page of the rows that changed after the cursor, or else after `updated_after` (rule 3: the cursor takes precedence), the oldest
+ * change first (rule 1). The store filters, because an organization may hold a hundred thousand Machines. The cross join makes
+ * SQLite use the index of times; otherwise it would sort all rows for every page.
  */
 function page<Row extends Standing>(
-  world: World,
+  context: Context,
   table: "machines" | "volumes",
   columns: string,
   there: string,
@@ -48,7 +48,7 @@ function page<Row extends Standing>(
   const states = state === undefined ? null : JSON.stringify([...new Set(state.split(","))]);
   const rows: Row[] = [];
   let [length, more] = [0, false];
-  for (const row of world.store.each<Row>(sql, org, time, id, region ?? null, states, limit + 1)) {
+  for (const row of context.store.each<Row>(sql, org, time, id, region ?? null, states, limit + 1)) {
     more = rows.length >= limit || length > longestPage;
     if (more) break;
     rows.push(row);
@@ -67,36 +67,37 @@ interface ListedVolume extends VolumeRow {
   readonly app_name: string;
 }
 
-const member = (name: string): string => `',"${name}":' || json_quote(t.${name})`;
 /** A time as {@link rfc3339} writes it. */
-const time = (name: string): string => `',"${name}":"' || strftime('%FT%TZ', t.${name} / 1000, 'unixepoch') || '"'`;
+const time = (name: string): string => `strftime('%FT%TZ', t.${name} / 1000, 'unixepoch')`;
 
-// The store writes the text: to read the columns and write it here would take several times as long.
-const summary = `'{"id":' || json_quote(t.id) || ${member("name")} || ',"app_name":' || json_quote(a.name) || ${member("region")}
-  || ${member("state")} || ${member("private_ip")} || ${member("version")} || ',"instance_id":' || json_quote(t.version)
-  || ${time("created_at")} || ${time("updated_at")}`;
-const config = `',"config":' || iif(t.metadata IS NULL, t.brief, substr(t.brief, 1, length(t.brief) - 1) || ',"metadata":' || t.metadata || '}')`;
-const machineColumns = (text: string): string => `t.id, t.updated_at, ${text} || '}' AS text`;
-const [summaryColumns, wholeColumns] = [machineColumns(summary), machineColumns(`${summary} || ${config}`)];
+// The store builds the text: reading the columns and building it here would take several times as long. Identifiers of the
+// service need no escapes. One `concat` copies the text once, but each `||` would copy all text before it.
+const summary = `'{"id":"', t.id, '","name":', json_quote(t.name), ',"app_name":', json_quote(a.name),
+  ',"region":', json_quote(t.region), ',"state":"', t.state, '","private_ip":"', t.private_ip,
+  '","version":"', t.version, '","instance_id":"', t.version,
+  '","created_at":"', ${time("created_at")}, '","updated_at":"', ${time("updated_at")}, '"'`;
+const config = `',"config":', iif(t.metadata IS NULL, t.brief, substr(t.brief, 1, length(t.brief) - 1) || ',"metadata":' || t.metadata || '}')`;
+const machineColumns = (text: string): string => `t.id, t.updated_at, concat(${text}, '}') AS text`;
+const [summaryColumns, wholeColumns] = [machineColumns(summary), machineColumns(`${summary}, ${config}`)];
 
 /** The rules of the organization lists. */
 export const orgs: Rules<Group> = {
   machines(input) {
-    const { world, params, query } = input;
+    const { context, params, query } = input;
     const org = orgOf(input, params.org_slug);
     const shown = query.summary ? summaryColumns : wholeColumns;
     const lengthOf = ({ text }: ListedMachine): number => text.length;
-    const found = page<ListedMachine>(world, "machines", shown, "t.destroyed_at IS NULL", org.id, query, lengthOf);
+    const found = page<ListedMachine>(context, "machines", shown, "t.destroyed_at IS NULL", org.id, query, lengthOf);
     const { rows, last, next_cursor } = found;
     const rest = { next_cursor, ...(last && { last_machine_id: last.id, last_updated_at: rfc3339(last.updated_at) }) };
     return new Text(withMembers(`{"machines":[${rows.map(({ text }) => text).join(",")}]}`, rest));
   },
 
   volumes(input) {
-    const { world, params, query } = input;
+    const { context, params, query } = input;
     const org = orgOf(input, params.org_slug);
     const { rows, last, next_cursor } = page<ListedVolume>(
-      ...([world, "volumes", "t.*, a.name AS app_name", stays, org.id, query, () => 0] as const),
+      ...([context, "volumes", "t.*, a.name AS app_name", stays, org.id, query, () => 0] as const),
     );
     return {
       volumes: rows.map((volume) => ({

@@ -1,10 +1,10 @@
 // Secret keys of an App (docs/interface.md#secret-keys). The cryptography is in service/crypto.
 import type { contract } from "../../api/index.ts";
 import { ciphers, keyKinds, signers, type KeyType } from "../crypto/index.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SecretKeyRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { count } from "./counts.ts";
 import { appOf, openAppOf } from "./find.ts";
 import type { Input, Rules } from "./rule.ts";
@@ -16,11 +16,10 @@ const sealedName = (app: string, name: string): string => `secretkey/${app}/${na
 const bytes = (text: string | undefined): Uint8Array => Buffer.from(text ?? "", "base64");
 const text = (value: Uint8Array): string => Buffer.from(value).toString("base64");
 
-// ASSUMED: what a key encrypts or signs has at most 1 MiB: some of the ciphers are computed here, on the one thread
-// that answers everybody.
+// ASSUMED: a key encrypts or signs at most 1 MiB, because some ciphers run on the thread that serves all clients.
 const longestPlaintext = 2 ** 20;
 
-// ASSUMED: an App has at most 500 secret keys: a list shows all of them.
+// ASSUMED: an App has at most 500 secret keys, because a list shows all of them.
 const mostKeys = 500;
 
 function plaintextOf(text: string): Uint8Array {
@@ -40,32 +39,32 @@ function shown({ name, type, public_key, created_at, updated_at }: SecretKeyRow)
 }
 
 function keyOf(input: Input): { readonly row: SecretKeyRow; readonly value: Uint8Array } {
-  const { world, params } = input;
+  const { context, params } = input;
   const name = String(params["secret_name"]);
   const sql = "SELECT * FROM secret_keys WHERE app = ? AND name = ?";
-  const row = world.store.get<SecretKeyRow>(sql, appOf(input).id, name);
+  const row = context.store.get<SecretKeyRow>(sql, appOf(input).id, name);
   if (!row) throw refuse(404, "secret key not found");
-  return { row, value: world.vault.open(sealedName(row.app, name), row.value) };
+  return { row, value: context.vault.open(sealedName(row.app, name), row.value) };
 }
 
-function write(world: World, app: AppRow, name: string, type: KeyType, value: Uint8Array) {
+function write(context: Context, app: AppRow, name: string, type: KeyType, value: Uint8Array) {
   const kind = keyKinds[type];
-  const before = world.store.get<SecretKeyRow>("SELECT * FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
-  if (!before && count(world, "SELECT count(*) AS n FROM secret_keys WHERE app = ?", app.id) >= mostKeys)
+  const before = context.store.get<SecretKeyRow>("SELECT * FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
+  if (!before && count(context, "SELECT count(*) AS n FROM secret_keys WHERE app = ?", app.id) >= mostKeys)
     throw refuse(400, `an app has at most ${mostKeys} secret keys, delete one first`);
-  const now = world.clock.now();
+  const now = context.clock.now();
   const row: SecretKeyRow = {
     app: app.id,
     name,
     type,
-    value: world.vault.seal(sealedName(app.id, name), value),
+    value: context.vault.seal(sealedName(app.id, name), value),
     public_key: kind.publicKey?.(value) ?? null,
     created_at: before?.created_at ?? now,
     updated_at: now,
   };
-  world.store.run("DELETE FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
-  world.store.insert("secret_keys", row);
-  return { ...shown(row), ...nextVersion(world, app) };
+  context.store.run("DELETE FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
+  context.store.insert("secret_keys", row);
+  return { ...shown(row), ...nextVersion(context, app) };
 }
 
 const signerOf = ({ type }: SecretKeyRow) => {
@@ -83,9 +82,9 @@ const cipherOf = ({ type }: SecretKeyRow) => {
 /** The rules of the secret key operations. */
 export const secretKeys: Rules<Group> = {
   list(input) {
-    const { world, query } = input;
+    const { context, query } = input;
     const sql = "SELECT * FROM secret_keys WHERE app = ? ORDER BY name";
-    const found = world.store.all<SecretKeyRow>(sql, appOf(input).id);
+    const found = context.store.all<SecretKeyRow>(sql, appOf(input).id);
     const types: readonly string[] | undefined = query.types;
     return { secret_keys: found.filter(({ type }) => types === undefined || types.includes(type)).map(shown) };
   },
@@ -93,34 +92,34 @@ export const secretKeys: Rules<Group> = {
   get: (input) => shown(keyOf(input).row),
 
   set(input) {
-    const { world, params, body } = input;
+    const { context, params, body } = input;
     const app = openAppOf(input);
     const value = bytes(body.value);
     const problem = keyKinds[body.type].problem(value);
     if (problem !== undefined) throw refuse(400, `invalid value, ${problem}`);
-    return write(world, app, params.secret_name, body.type, value);
+    return write(context, app, params.secret_name, body.type, value);
   },
 
   delete(input) {
-    const { world } = input;
+    const { context } = input;
     const app = appOf(input);
     const { row } = keyOf(input);
-    world.store.run("DELETE FROM secret_keys WHERE app = ? AND name = ?", app.id, row.name);
-    return nextVersion(world, app);
+    context.store.run("DELETE FROM secret_keys WHERE app = ? AND name = ?", app.id, row.name);
+    return nextVersion(context, app);
   },
 
   generate(input) {
-    const { world, params, body } = input;
+    const { context, params, body } = input;
     const app = openAppOf(input);
     if (body.value !== undefined) throw refuse(400, "invalid value, must be left out, a random one is drawn");
-    return write(world, app, params.secret_name, body.type, keyKinds[body.type].generate(world.random));
+    return write(context, app, params.secret_name, body.type, keyKinds[body.type].generate(context.random));
   },
 
   encrypt(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const { row, value } = keyOf(input);
     const cipher = cipherOf(row);
-    const ciphertext = cipher.encrypt(value, plaintextOf(body.plaintext), bytes(body.associated_data), world.random);
+    const ciphertext = cipher.encrypt(value, plaintextOf(body.plaintext), bytes(body.associated_data), context.random);
     return { ciphertext: text(ciphertext) };
   },
 
@@ -128,7 +127,7 @@ export const secretKeys: Rules<Group> = {
     const { body } = input;
     const { row, value } = keyOf(input);
     const plaintext = cipherOf(row).decrypt(value, bytes(body.ciphertext), bytes(body.associated_data));
-    // One text for every cause: which part did not fit is nobody's business.
+    // The same message for every cause, so that it reveals nothing about the key.
     if (!plaintext) throw refuse(400, "invalid ciphertext, it was not encrypted with this key and associated data");
     return { plaintext: text(plaintext) };
   },

@@ -207,11 +207,11 @@ const seen: Readonly<Record<string, (scene: Scene, plan: Plan) => Promise<void>>
     const { id } = (await create(scene)).body;
     const path = `${scene.machines}/${id}`;
     const { nonce } = (await scene.call("POST", `${path}/lease`, { ttl: 30 })).body.data;
-    const before = scene.service.world.clock.now();
+    const before = scene.service.context.clock.now();
     await plan();
     const late = await scene.call("POST", path, { config: { image: "nginx" } }, { "svc-machine-lease-nonce": nonce });
     expect([late.status, late.body.error]).toEqual([409, expect.stringContaining("it expired or was released")]);
-    expect(scene.service.world.clock.now() - before).toBe(60_000);
+    expect(scene.service.context.clock.now() - before).toBe(60_000);
   },
   async "lost delete"(scene, plan) {
     const { id } = (await create(scene)).body;
@@ -285,11 +285,7 @@ test.each([
   ["a status that is none", { status: 99 }, "invalid status"],
   ["a body without a status", { body: "x" }, "invalid body"],
   ["a wrong moment", { operation: "machines.create", capacity: true, when: "after" }, "must be before with capacity"],
-  [
-    "an operation it means nothing to",
-    { operation: "apps.get", stale: 1 },
-    "must be one that stale means something to",
-  ],
+  ["an operation it means nothing to", { operation: "apps.get", stale: 1 }, "must be one that stale applies to"],
   ["an answer that is cut and never given", { status: "reset", truncate: 1 }, "needs an answer"],
   ["a header that would end the headers", { status: 500, headers: { a: "b\r\nc: d" } }, "invalid headers.a"],
   ["a negative delay", { delayMs: -1 }, "invalid delayMs, got -1, must be at least 0"],
@@ -344,10 +340,10 @@ test("the DNS of a hostname is set and brought back", async () => {
   expect((await ask("PUT", "/dns/not..a..name", {})).body.error).toContain("invalid hostname");
 });
 
-test("time passes when it is told to, and what falls due happens", async () => {
+test("time passes on request, and due timers run", async () => {
   const { ask, machine, state, service } = await withAdmin({ delays: "believable" });
   const { id } = await machine();
-  const before = service.world.clock.now();
+  const before = service.context.clock.now();
   expect(await state(id)).toBe("created");
   expect(await ask("POST", "/clock", { advanceMs: 10_000 })).toEqual({ status: 200, body: { now: before + 10_000 } });
   expect(await state(id)).toBe("started");
@@ -399,6 +395,6 @@ test("its token lies in the data folder, for the user alone, while it listens", 
 test("it listens to this computer alone", async () => {
   const { service } = await withApp();
   await expect(startAdmin({ service, listen: { host: "0.0.0.0", port: 0 } })).rejects.toThrow(
-    /address of this computer alone/,
+    /an address that only this computer can reach/,
   );
 });

@@ -1,4 +1,4 @@
-// What the tests of the service talk to it with: plain requests, written out, and nothing of the provider's client.
+// The client of the service's tests: plain requests, without the provider's client.
 import { afterEach } from "vitest";
 import { ManualClock, type Clock, type ServiceOptions } from "../../service/index.ts";
 import { addToken, type Grant } from "../../service/store/tokens.ts";
@@ -82,7 +82,7 @@ export function callerWith(
   token: string,
   grant: Partial<Grant> = {},
 ): Call {
-  addToken(service.world.store, token, { slug: "personal", expiresAt: null, ...grant }, service.world.clock.now());
+  addToken(service.context.store, token, { slug: "personal", expiresAt: null, ...grant }, service.context.clock.now());
   return caller(url, token);
 }
 

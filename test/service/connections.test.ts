@@ -1,10 +1,10 @@
-// Connections nobody needs a token for (F47): how many there may be, how long each may take, and that all are given back.
+// Connections, which need no token (F47): their number, their duration, and that all are released.
 import { connect, type Server, type Socket } from "node:net";
 import { connect as connectSecurely } from "node:tls";
 import { promisify } from "node:util";
 import { afterEach, expect, test } from "vitest";
 import type { ServiceOptions } from "../../service/index.ts";
-import { inSlices } from "../../service/connections.ts";
+import { inSlices } from "../../service/http/connections.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { startService } from "../support/startService.ts";
 import { caller, withApp } from "./client.ts";
@@ -66,7 +66,7 @@ test.each(unfinished)(
   },
 );
 
-test("F27, F47: half of a body with a token is given up too, and nothing is made of it", async () => {
+test("F27, F47: an incomplete body with a token is abandoned too, and has no effect", async () => {
   const { url, token, call, service } = await withApp({ connections: { checkMs: 10 } });
   const { server } = service.app;
   const head = `POST /v1/apps HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Length: 1000\r\n\r\n`;
@@ -98,7 +98,7 @@ test("F47 over HTTPS, connections without a request are given back", async () =>
   await expect.poll(() => held(server)).toBe(0);
 });
 
-test("F47 answers that nobody reads are given up", async () => {
+test("F47 unread answers are abandoned", async () => {
   const { url, service } = await withApp();
   const { server } = service.app;
   expect(server.timeout).toBe(60_000);
@@ -111,7 +111,7 @@ test("F47 answers that nobody reads are given up", async () => {
   await expect.poll(() => socket.destroyed).toBe(true);
 });
 
-test("F27, F47: whoever opens connections up to the limit closes their own oldest ones, and keeps nobody out", async () => {
+test("F27, F47: a client that opens connections up to the limit loses its oldest ones and locks nobody out", async () => {
   const { url, token, service } = await withApp({ connections: { most: 200, waiting: 100 } });
   const silent = await stubbornOnes(1, url);
   const closed = new Set<Socket>();
@@ -153,13 +153,13 @@ test("F47 a request that is held outlives the limits, and is answered", async ()
   const { server } = service.app;
   const { id } = await machine();
   const waiting = call("GET", `${machines}/${id}/wait?state=stopped&timeout=60`);
-  await expect.poll(() => service.world.waits.size).toBe(1);
+  await expect.poll(() => service.context.waits.size).toBe(1);
   await stubbornOnes(30, url, "GET / HTTP/1.1\r\nHost: local");
   server.headersTimeout = server.requestTimeout = 1;
   // All but the held one, and the other of the tests' own client.
   await expect.poll(() => held(server)).toBeLessThanOrEqual(2);
   server.headersTimeout = server.requestTimeout = 0;
-  expect(service.world.waits.size).toBe(1);
+  expect(service.context.waits.size).toBe(1);
   await call("POST", `${machines}/${id}/stop`, {});
   expect((await waiting).body).toMatchObject({ ok: true, state: "stopped" });
 });
@@ -169,7 +169,7 @@ test("F47 requests are held on a part of the connections alone", async () => {
   const { id } = await machine();
   const path = `${machines}/${id}/wait?state=stopped&timeout=60`;
   const waiting = Array.from({ length: 3 }, () => call("GET", path));
-  await expect.poll(() => service.world.waits.size).toBe(3);
+  await expect.poll(() => service.context.waits.size).toBe(3);
   const more = await call("GET", path);
   expect([more.status, more.headers.get("retry-after")]).toEqual([503, "5"]);
   expect(more.body.error).toBe("too many requests are held, at most 3 may be");
@@ -177,7 +177,7 @@ test("F47 requests are held on a part of the connections alone", async () => {
   expect((await call("GET", `${machines}/${id}/wait?state=started`)).status).toBe(200);
   await call("POST", `${machines}/${id}/stop`, {});
   expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200, 200]);
-  expect(service.world.waits.size).toBe(0);
+  expect(service.context.waits.size).toBe(0);
 });
 
 test("F47 connections that expire together are closed in slices, and each of them once", async () => {

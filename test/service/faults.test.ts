@@ -1,7 +1,7 @@
 // Faults on purpose (F01–F05, F13–F15, F24), which other tests lean on.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
-import { MovableClock } from "../../service/lifecycle/clock.ts";
+import { MovableClock } from "../../service/time/clock.ts";
 import { gate } from "../support/gate.ts";
 import { withApp } from "./client.ts";
 
@@ -25,7 +25,7 @@ test("a fault before the change leaves nothing behind, one after it leaves every
   expect((await create()).status).toBe(200);
 });
 
-test.each(["before", "after"] as const)("a connection is cut %s the change", async (when) => {
+test.each(["before", "after"] as const)("a connection is closed %s the change", async (when) => {
   const { call, fail, machines } = await withApp();
   fail({ operation: "machines.create", when, status: "reset" });
   await expect(call("POST", machines, { config: { image: "nginx" } })).rejects.toThrow(/fetch failed/);
@@ -74,13 +74,13 @@ test("every request that was answered is counted, refusals included", async () =
 
 test("a strict service refuses to give an answer its row does not describe", async () => {
   const { call, service } = await withApp();
-  const ams = service.world.regions.get("ams");
+  const ams = service.context.regions.get("ams");
   if (ams) Object.assign(ams, { latitude: "north" });
   const answer = await call("GET", "/platform/regions");
   expect([answer.status, answer.body.error]).toEqual([
     500,
     expect.stringContaining(
-      "platform.regions made an answer (200) that its row does not describe: invalid regions[0].latitude",
+      "platform.regions built an answer (200) that its row does not describe: invalid regions[0].latitude",
     ),
   ]);
 });

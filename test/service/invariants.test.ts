@@ -1,7 +1,7 @@
 // A long random life under a random clock: whatever is done in whatever order, nothing contradicts itself.
 import { expect, test } from "vitest";
 import { createService, ManualClock, seededRandom } from "../../service/index.ts";
-import { effects, machineStates, restingStates, steps } from "../../service/lifecycle/machineStates.ts";
+import { effects, machineStates, restingStates, steps } from "../../service/states/machineStates.ts";
 
 const seeds = ["one", "two", "three", "four"];
 const operations = 500;
@@ -105,7 +105,7 @@ test.each(seeds)("nothing contradicts itself in the life %s", async (seed) => {
   for (let i = 0; i < operations; i++) {
     await pick(acts)?.();
     for (const [name, sql] of Object.entries(contradictions))
-      expect([i, name, service.world.store.all(sql)]).toEqual([i, name, []]);
+      expect([i, name, service.context.store.all(sql)]).toEqual([i, name, []]);
   }
   expect(machines.length).toBeGreaterThan(10);
   await service.close();

@@ -2,9 +2,9 @@
 import SwaggerParser from "@apidevtools/swagger-parser";
 import { describe, expect, test } from "vitest";
 import type { Operation } from "../../api/operation.ts";
-import { docsPage } from "../../service/docsPage.ts";
+import { docsPage } from "../../service/openapi/docsPage.ts";
 import { ManualClock } from "../../service/index.ts";
-import { openapi } from "../../service/openapi.ts";
+import { openapi } from "../../service/openapi/openapi.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { withApp } from "./client.ts";
 import { answerOf, at, bodyOf, document, operationOf, rows, schemasOf, validator } from "./description.ts";
@@ -14,7 +14,7 @@ test.each([false, true])("it is valid OpenAPI 3.1 (strict: %s)", async (strict) 
   await expect(SwaggerParser.validate(described as never)).resolves.toMatchObject({ openapi: "3.1.0" });
 });
 
-test("every operation is described once, with a name of its own, all its parameters and every answer", () => {
+test("every operation is described once, with a unique name, all its parameters and every answer", () => {
   const all = Object.values(document.paths).flatMap((methods) => Object.values(methods));
   const ids = all.map(({ operationId }) => operationId);
   expect(new Set(ids).size).toBe(ids.length);
@@ -50,7 +50,7 @@ test("errors have the body of their family", () => {
   }
 });
 
-test("links lead from what is made to operations on it, and name all their parameters", () => {
+test("links lead from a created object to its operations, and name all their parameters", () => {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const linked = rows.flatMap((row) =>
     Object.values(operationOf(row).responses).flatMap(({ links }) =>
@@ -224,7 +224,7 @@ test("every operation answers as described, done or refused", async () => {
     await told("GET", `${path}${more}`);
   await told("POST", `${path}/cordon`);
   await told("POST", `${path}/lease`, { ttl: 60 });
-  service.world.clock.advance(30_000);
+  service.context.clock.advance(30_000);
   const lease = (await told("POST", `${path}/lease`, example("machines.acquireLease"))).data.nonce;
   const holder = { "svc-machine-lease-nonce": lease };
   await told("POST", `${path}/stop`);
@@ -262,14 +262,14 @@ test("every operation answers as described, done or refused", async () => {
   await told("DELETE", path);
   await told("DELETE", `${path}?force=true`);
   await told("GET", path);
-  service.world.clock.advance(1000);
+  service.context.clock.advance(1000);
   await told("DELETE", `${volumes}/${disk}`);
 
   const certificates = "/apps/web/certificates";
   await told("POST", `${certificates}/acme`, example("certificates.createAcme"));
   await told("POST", `${certificates}/acme`, { hostname: "nothing.invalid" });
   await told("POST", `${certificates}/custom`, example("certificates.createCustom"));
-  service.world.clock.advance(60_000);
+  service.context.clock.advance(60_000);
   await told("POST", `${certificates}/custom`, {
     ...makeCertificate({ hosts: ["up.example.com"] }),
     hostname: "up.example.com",
@@ -323,7 +323,7 @@ test("every operation answers as described, done or refused", async () => {
     "",
   ])
     await told("GET", `${one}${more}`);
-  service.world.clock.advance(60_000);
+  service.context.clock.advance(60_000);
   await told("GET", `${one}/backups`);
   await told("POST", `${one}/restore`, { backup_id: saved, name: "restored" });
   await told("POST", `${one}/fork`, example("postgres.fork"));
@@ -342,7 +342,7 @@ test("every operation answers as described, done or refused", async () => {
   expect(rows.map((row) => row.id).filter((row) => !done.has(row))).toEqual([]);
 });
 
-test("it is served to whoever asks, as one text", async () => {
+test("it is served without a token, as one text", async () => {
   const { url } = await withApp();
   const ask = async () => {
     const response = await fetch(`${url}/openapi.json`);

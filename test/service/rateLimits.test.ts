@@ -1,7 +1,7 @@
 // How often a client may ask (docs/interface.md#rate-limits).
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
-import { RateLimits } from "../../service/rateLimits.ts";
+import { RateLimits } from "../../service/http/rateLimits.ts";
 import { addToken } from "../../service/store/tokens.ts";
 import { contract } from "../../api/index.ts";
 import { caller, withApp, type Answer, type Call } from "./client.ts";
@@ -75,7 +75,7 @@ test("what is refused changes nothing", async () => {
 
 test("strangers and requests without a token take nothing away", async () => {
   const { call, url, service } = await limited();
-  addToken(service.world.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
+  addToken(service.context.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
   expect(await statuses(5, show(caller(url, "stranger")))).toEqual([403, 403, 403, 429, 429]);
   expect(await statuses(5, show(caller(url, "nobody")))).toEqual(times(5, 401));
   expect(await statuses(3, show(call))).toEqual([200, 200, 200]);

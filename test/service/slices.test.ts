@@ -1,10 +1,10 @@
-// What is due or woken for very many at once goes in slices, so that others are served in between (F46).
+// Timers and waits of very many objects are handled in slices, so that others are served in between (F46).
 import { expect, test, vi } from "vitest";
 import { createService, ManualClock, seededRandom } from "../../service/index.ts";
-import { DueQueue } from "../../service/lifecycle/dueQueue.ts";
-import { Waits, type Hold } from "../../service/lifecycle/waits.ts";
+import { DueQueue } from "../../service/time/dueQueue.ts";
+import { Waits, type Hold } from "../../service/time/waits.ts";
 import { refuse } from "../../service/refusal.ts";
-import { Turns } from "../../service/turns.ts";
+import { FairTurns } from "../../service/time/fairTurns.ts";
 
 const many = 1000;
 
@@ -50,7 +50,7 @@ test("F46 those of a crowd who have nothing to see yet are not asked twice", asy
   scene.waits.close();
 });
 
-test("F28 a later slice tells nothing that is not durable yet", async () => {
+test("F28 a later slice shows nothing that is not durable yet", async () => {
   let commit = (): void => {};
   const committed = new Promise<void>((resolve) => (commit = resolve));
   let open = false;
@@ -67,7 +67,7 @@ test("F28 a later slice tells nothing that is not durable yet", async () => {
   expect(scene.looks).toBe(many);
 });
 
-test("a crowd whose time is over is told so", async () => {
+test("many requests that time out together are all answered", async () => {
   const { scene, held } = crowd();
   scene.clock.advance(59_999);
   expect(scene.waits.size).toBe(many);
@@ -79,7 +79,7 @@ test("a crowd whose time is over is told so", async () => {
 test("F46 timers that are due together are run in slices, in order of time, and each of them once", async () => {
   const clock = new ManualClock();
   const service = createService({ clock, random: seededRandom("slices") });
-  const { store, timers } = service.world;
+  const { store, timers } = service.context;
   await store.write(() => {
     for (let i = 0; i < many; i++) timers.after(1000, "snapshot.expire", `vs_${i}`);
     for (let i = 0; i < many; i++) timers.after(9e9, "snapshot.expire", `later_${i}`);
@@ -103,7 +103,7 @@ test("F46 timers that are due together are run in slices, in order of time, and 
 
 test("a timer that is set and cancelled in a request that is refused is as it was", async () => {
   const service = createService({ clock: new ManualClock() });
-  const { store, timers } = service.world;
+  const { store, timers } = service.context;
   await store.write(() => timers.after(1000, "volume.backup", "vol_1"));
   await expect(
     (async () =>
@@ -115,7 +115,7 @@ test("a timer that is set and cancelled in a request that is refused is as it wa
   ).rejects.toThrow("refused");
   expect([timers.pending("vol_1", "volume.backup"), timers.pending("vol_1", "volume.remove")]).toEqual([true, false]);
   await store.write(() => {});
-  expect(store.all("SELECT kind, due - ? AS due FROM timers", service.world.clock.now())).toEqual([
+  expect(store.all("SELECT kind, due - ? AS due FROM timers", service.context.clock.now())).toEqual([
     { kind: "volume.backup", due: 1000 },
   ]);
   await service.close();
@@ -133,8 +133,8 @@ test("a queue gives what is due first, and of the same time what was put in firs
   expect(found).toEqual(entries.toSorted((a, b) => a.due - b.due || a.id - b.id));
 });
 
-test("F46 however many long answers there are, one piece of them is made in a turn", async () => {
-  const turns = new Turns();
+test("F46 all long answers together get one piece per turn", async () => {
+  const turns = new FairTurns();
   const made = { pieces: 0 };
   const answers = Array.from({ length: 20 }, async () => {
     for (let piece = 0; piece < 5; piece++) {

@@ -1,4 +1,4 @@
-// What a token is told about itself (the platform's published description, CurrentTokenResponse).
+// A token shows itself (the platform's published description, CurrentTokenResponse).
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
 import { ensureOrg, listTokens } from "../../../service/store/tokens.ts";
@@ -10,9 +10,9 @@ const current = async (call: Call) => {
   return body;
 };
 
-test("a token of an organization tells its slug and name, and no Apps", async () => {
+test("a token of an organization shows its slug and name, and no Apps", async () => {
   const app = await withApp();
-  ensureOrg(app.service.world.store, "acme", "The Acme Company");
+  ensureOrg(app.service.context.store, "acme", "The Acme Company");
   const acme = callerWith(app, "acme-token", { slug: "acme" });
   expect(await current(app.call)).toEqual({
     tokens: [{ token_id: expect.stringMatching(/^[0-9a-f]{12}$/), org_slug: "personal", organization: "Personal" }],
@@ -22,7 +22,7 @@ test("a token of an organization tells its slug and name, and no Apps", async ()
   });
 });
 
-test("a deploy token tells its App alone, and can ask no other way which it is", async () => {
+test("a deploy token shows only its App, and cannot find it in any other way", async () => {
   const { call, url } = await withApp();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
   const { token } = (await call("POST", "/apps/web/deploy_token", {})).body;
@@ -33,7 +33,7 @@ test("a deploy token tells its App alone, and can ask no other way which it is",
   expect((await deploy("GET", "/apps?org_slug=personal")).status).toBe(403);
 });
 
-test("a token that only reads is told the same, of an organization or of one App", async () => {
+test("a read-only token gets the same answer, for an organization or one App", async () => {
   const app = await withApp();
   const { id } = (await app.call("GET", "/apps/web")).body;
   expect(await current(callerWith(app, "reader", { readOnly: true }))).toMatchObject({
@@ -44,9 +44,9 @@ test("a token that only reads is told the same, of an organization or of one App
   });
 });
 
-test("the id is the one the token is listed under, and the token itself is never told", async () => {
+test("the id is the one in the list, and the token itself is never shown", async () => {
   const app = await withApp();
-  const { store, clock } = app.service.world;
+  const { store, clock } = app.service.context;
   const named = callerWith(app, "canary-token", { name: "for the canary" });
   const answer = await named("GET", "/tokens/current");
   const listed = listTokens(store, clock.now()).find(({ name }) => name === "for the canary");
@@ -57,7 +57,7 @@ test("the id is the one the token is listed under, and the token itself is never
 
 test("without a token, with one that is not known, and with one that has ended it is 401", async () => {
   const app = await withApp({ clock: new ManualClock() });
-  const brief = callerWith(app, "brief", { expiresAt: app.service.world.clock.now() + 60_000 });
+  const brief = callerWith(app, "brief", { expiresAt: app.service.context.clock.now() + 60_000 });
   await current(brief);
   app.clock.advance(60_000);
   for (const call of [brief, caller(app.url, "nobody"), caller(app.url, "")]) {
@@ -66,7 +66,7 @@ test("without a token, with one that is not known, and with one that has ended i
   }
 });
 
-test("a deploy token is told nothing more once its App is gone", async () => {
+test("a deploy token is refused once its App is gone", async () => {
   const { call, url, clock } = await withApp({ clock: new ManualClock() });
   const { token } = (await call("POST", "/apps/web/deploy_token", {})).body;
   const deploy = caller(url, token);

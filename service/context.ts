@@ -1,0 +1,58 @@
+// The dependencies of the rules. Rules get the clock, randomness and the store from here, so that a test can replace them.
+import type { FastifyBaseLogger } from "fastify";
+import type { MovableClock } from "./time/clock.ts";
+import type { Delays } from "./time/delays.ts";
+import type { StoredConfig } from "./store/storedConfig.ts";
+import type { Timers } from "./time/timers.ts";
+import type { Waits } from "./time/waits.ts";
+import type { Ids, RandomBytes } from "./ids.ts";
+import type { Region } from "./runtime/regions.ts";
+import type { PostgresEngine } from "./runtime/postgresEngine.ts";
+import type { Runtime } from "./runtime/runtime.ts";
+import type { Store } from "./store/database.ts";
+import type { BoundedCache, RowCache } from "./store/rowCache.ts";
+import type { AppRow, MachineRow } from "./store/rows.ts";
+import type { FairTurns } from "./time/fairTurns.ts";
+import type { Vault } from "./store/vault.ts";
+
+/** The service as a rule sees it. */
+export interface Context {
+  readonly store: Store;
+  readonly clock: MovableClock;
+  readonly ids: Ids;
+  /** Randomness of keys and nonces. */
+  readonly random: RandomBytes;
+  readonly delays: Delays;
+  readonly timers: Timers;
+  readonly waits: Waits;
+  /** Turns of the event loop for long work. */
+  readonly turns: FairTurns;
+  readonly runtime: Runtime;
+  readonly postgres: PostgresEngine;
+  /** Encrypts the values that the store must not hold in clear text. */
+  readonly vault: Vault;
+  readonly regions: ReadonlyMap<string, Region>;
+  readonly nearest: string;
+  /** Answers for Machines as JSON text. An entry is removed when its Machine changes. */
+  readonly machineTexts: BoundedCache<string>;
+  /** Configurations, by Machine and version. */
+  readonly configs: BoundedCache<StoredConfig>;
+  /** Apps by name. */
+  readonly appRows: RowCache<AppRow>;
+  /** Machines by id. */
+  readonly machineRows: BoundedCache<MachineRow>;
+  readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
+}
+
+/** Invalidates the answer for a Machine whose row stays the same, and wakes requests that wait for it. */
+export function touchAnswer(context: Context, id: string): void {
+  context.machineTexts.forget(id);
+  context.store.touch(id);
+}
+
+/** Invalidates the caches for a Machine, volume or App that changes, and wakes requests that wait for it. */
+export function touch(context: Context, id: string): void {
+  touchAnswer(context, id);
+  context.appRows.forget(id);
+  context.machineRows.forget(id);
+}

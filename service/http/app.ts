@@ -1,0 +1,373 @@
+// The HTTP server: one route per row of the contract. This file authenticates, validates and answers every request; the
+// rules decide what it does.
+import type { Socket } from "node:net";
+import { Readable } from "node:stream";
+import Fastify, {
+  LogController,
+  type ConnectionError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from "fastify";
+import { contract } from "../../api/index.ts";
+import type { Operation } from "../../api/operation.ts";
+import type { Audit } from "./audit.ts";
+import { connectionLimits, endWith, inSlices, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
+import type { Fault, Faults, Moment } from "../faults/faults.ts";
+import { authenticate } from "./authenticate.ts";
+import { injectAfter, injectBefore, type Outgoing, type FaultedRequest } from "../faults/faultInjection.ts";
+import { namesOf, readBody } from "../validation/bodyLimits.ts";
+import type { Metrics } from "./metrics.ts";
+import { noSuchRoute } from "./noSuchRoute.ts";
+import type { RateLimits } from "./rateLimits.ts";
+import { Refusal, refuse } from "../refusal.ts";
+import { machineOf } from "../rules/find.ts";
+import { rules } from "../rules/index.ts";
+import { guard, leaseStanding, type LeaseStanding } from "../rules/leases.ts";
+import { Deferred, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "../rules/rule.ts";
+import { badStatus } from "../validation/validationMessages.ts";
+import { sqliteCode } from "../store/database.ts";
+import type { Tokens } from "../store/tokens.ts";
+import { checkAnswer, validate } from "../validation/validate.ts";
+import type { Context } from "../context.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Undefined until the token is checked. */
+    caller: Caller;
+    /** Whether a guarded request holds the lease of its Machine. */
+    lease: LeaseStanding | null;
+    /** Ids of the faults injected into it; null when there are none. */
+    faults: readonly string[] | null;
+  }
+  interface FastifyContextConfig {
+    /** `machines.create` and the like. */
+    operation?: string;
+    /** True for routes that need no token. */
+    open?: true;
+  }
+}
+
+/** An answered request, for logs and for tests that count requests. */
+export interface Seen {
+  readonly id: string;
+  readonly operation: string | undefined;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  readonly ms: number;
+}
+
+/** Dependencies of the routes. */
+export interface AppOptions {
+  readonly context: Context;
+  readonly tokens: Tokens;
+  readonly faults: Faults;
+  readonly rateLimits: RateLimits;
+  readonly audit: Audit;
+  readonly metrics: Metrics;
+  readonly strict: boolean;
+  /** Host names allowed in addition to those of this computer; undefined allows all. */
+  readonly allowedHosts: ReadonlySet<string> | undefined;
+  readonly seen: (request: Seen) => void;
+}
+
+type AnyRule = (input: Input) => unknown;
+
+interface Route {
+  readonly row: Operation;
+  readonly rule: AnyRule;
+}
+
+// ASSUMED: a body may have 4 MiB, because files are sent inside the configuration; more is 413.
+const bodyLimit = 4 * 2 ** 20;
+
+/** Every row with the rule behind it. */
+const routes: readonly Route[] = Object.entries(contract).flatMap(([group, rows]) => {
+  const ofGroup = rules[group as keyof typeof rules] as unknown as Readonly<Record<string, AnyRule | undefined>>;
+  return Object.entries(rows as Readonly<Record<string, Operation>>).flatMap(([name, row]) => {
+    const rule = ofGroup[name];
+    return rule ? [{ row, rule }] : [];
+  });
+});
+
+/** Receives log lines: one JSON object each. */
+export interface LogStream {
+  write(line: string): void;
+}
+
+/** Options of a server. */
+export interface ServerOptions {
+  readonly log?: LogStream | undefined;
+  readonly requestId: () => string;
+  /** Plain HTTP when left out. */
+  readonly tls?: Tls | undefined;
+  readonly limits?: ConnectionLimits;
+}
+
+/** The server without its routes. */
+export function createServer({ log, requestId, tls, limits = connectionLimits() }: ServerOptions): FastifyInstance {
+  const app: FastifyInstance = Fastify({
+    logger: log
+      ? { level: "info", base: null, timestamp: () => `,"time":"${new Date().toISOString()}"`, stream: log }
+      : false,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: requestId,
+    bodyLimit,
+    routerOptions: { maxParamLength: 2048 },
+    serverFactory: (handler) => limitedServer(handler, limits, tls),
+    // Fastify reads the scheme of its address from this. The cast keeps the type of the server the same.
+    ...(tls ? { https: tls as unknown as null } : {}),
+    forceCloseConnections: "idle",
+    frameworkErrors: (error, request, reply) => sendError(error, request, reply),
+    clientErrorHandler: refuseConnections(),
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body: Buffer, done) => {
+    // ASSUMED: a body is JSON whatever its content type is. Real clients send many types, and bodies where none is expected
+    // (docs/interface.md#starting-and-stopping).
+    if (body.length === 0) return done(null, undefined);
+    try {
+      done(null, readBody(body));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  return app;
+}
+
+/** Adds the routes to a server. It can then listen, or answer `inject`. */
+export function addRoutes(app: FastifyInstance, options: AppOptions): void {
+  app.decorateRequest("caller", null as unknown as Caller);
+  app.decorateRequest("lease", null);
+  app.decorateRequest("faults", null);
+  app.addHook("onRequest", authenticate(options));
+  app.addHook("onRequest", (request, _reply, done) => done(request.is404 ? noSuchRoute(request) : undefined));
+  app.addHook("onResponse", (request, reply, done) => {
+    const ms = Math.round(reply.elapsedTime * 100) / 100;
+    const { id, method, routeOptions } = request;
+    const status = reply.statusCode;
+    const path = pathOf(request);
+    note(options, request, path, status, reply.elapsedTime);
+    options.seen({ id, operation: routeOptions.config.operation, method, path, status, ms });
+    done();
+  });
+  app.setErrorHandler(sendError);
+  for (const { row, rule } of routes) {
+    app.route({
+      method: row.method,
+      url: row.path.replace(/\{(\w+)\}/g, ":$1"),
+      config: { operation: row.id },
+      exposeHeadRoute: false,
+      handler: (request, reply) => handle(options, row, rule, request, reply),
+    });
+  }
+}
+
+// ASSUMED: the log and the audit record the first 200 characters of a path.
+const longestPath = 200;
+
+/** The path without the query, shortened for the log. */
+function pathOf({ url }: FastifyRequest): string {
+  const query = url.indexOf("?");
+  return copyOf(url.slice(0, query < 0 ? longestPath : Math.min(query, longestPath)));
+}
+
+/** A copy of a text: a slice would keep the whole text in memory, which may be 16 KB. */
+const copyOf = (text: string): string => Buffer.from(text).toString();
+
+const noFaults: readonly string[] = [];
+
+/** Records that a request was answered, or that its connection was closed. */
+function note(
+  { context, audit, metrics }: AppOptions,
+  request: FastifyRequest,
+  path: string,
+  status: number | null,
+  ms: number,
+): void {
+  const { id, method, routeOptions, caller, lease, faults } = request;
+  const operation = routeOptions.config.operation ?? null;
+  audit.add({
+    at: context.clock.now(),
+    id,
+    operation,
+    method,
+    path,
+    status,
+    org: caller?.slug ?? null,
+    owner: caller?.owner ?? null,
+    nonce: nonceOf(request) !== undefined,
+    lease,
+    faults: faults ?? noFaults,
+  });
+  metrics.observe(operation ?? "none", status, ms / 1000);
+}
+
+/** The fault to inject into a request now, if any. */
+function met({ faults }: AppOptions, row: Operation, request: FastifyRequest, moment: Moment): Fault | undefined {
+  if (faults.none) return undefined;
+  const planned = faults.take({ row, org: request.caller.slug, path: pathOf(request) }, moment);
+  if (planned) request.faults = [...(request.faults ?? []), planned.id];
+  return planned?.fault;
+}
+
+async function handle(
+  options: AppOptions,
+  row: Operation,
+  rule: AnyRule,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const { context } = options;
+  const { store } = context;
+  options.rateLimits.take(row, request.params, request.caller);
+  const valid = validate(row, request.params, request.query, request.body);
+  if (valid.unknown.length > 0) unknownFields(options, row, request, valid.unknown);
+  const faulted = (): FaultedRequest => ({
+    context,
+    row,
+    params: valid.params as FaultedRequest["params"],
+    body: valid.body,
+    reply,
+    onDisconnect: () => note(options, request, pathOf(request), null, reply.elapsedTime),
+  });
+  const early = met(options, row, request, "before");
+  if (early && (await injectBefore(early, faulted()))) return reply;
+  const input = {
+    context,
+    caller: request.caller,
+    params: valid.params,
+    query: valid.query,
+    body: valid.body,
+    nonce: nonceOf(request),
+    onGone: (leave: () => void) => void reply.raw.once("close", leave),
+  } as Input;
+  if (input.caller.readOnly && row.method !== "GET" && !mayRead.has(row.id)) throw refuse(403, "unauthorized");
+  let answer: unknown;
+  if (row.method === "GET") {
+    answer = rule(input);
+    // It may have read changes of other requests that are not durable yet.
+    if (store.unsettled) await store.unsettled;
+  } else {
+    answer = await store.write(() => {
+      if (row.lease === "guarded") {
+        const machine = machineOf(input);
+        request.lease = leaseStanding(context, machine, input.nonce);
+        guard(context, machine, input.nonce);
+      }
+      return rule(input);
+    });
+  }
+  if (answer instanceof Deferred) answer = await answer.find();
+  const { status = row.status, headers, body } = answer instanceof Reply ? answer : { headers: {}, body: answer };
+  const late = met(options, row, request, "after");
+  if (body instanceof Pieces && !late && !options.strict) {
+    reply.status(status).headers(headers).header("content-type", json);
+    return reply.send(Readable.from(inPieces(context, body), { objectMode: false }));
+  }
+  const whole: Outgoing = { status, headers, text: textOf(body) };
+  if (options.strict) checkAnswer(row, status, whole.text);
+  const outgoing = late ? await injectAfter(late, faulted(), whole) : whole;
+  if (outgoing === true) return reply;
+  reply.status(outgoing.status).headers(outgoing.headers);
+  if (outgoing.text === undefined) return reply.send();
+  return reply.header("content-type", json).send(outgoing.text);
+}
+
+/** Operations that use POST but only read. */
+const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
+
+const json = "application/json; charset=utf-8";
+
+/** The pieces of an answer. Other requests are served between two of them, and no piece shows a change before it is durable. */
+async function* inPieces({ store, turns }: Context, { pieces }: Pieces): AsyncGenerator<Chunk> {
+  await turns.next();
+  for (const piece of pieces) {
+    if (store.unsettled) await store.unsettled;
+    yield* piece;
+    await turns.next();
+  }
+}
+
+const textOf = (answer: unknown): string | undefined =>
+  answer instanceof Text
+    ? answer.text
+    : answer instanceof Pieces
+      ? textOfChunks([...answer.pieces].flat())
+      : answer === undefined
+        ? undefined
+        : JSON.stringify(answer);
+
+// Both spellings of the header mean the same; an empty one is none (docs/interface.md#leases).
+function nonceOf({ headers }: FastifyRequest): string | undefined {
+  const nonce = headers["svc-machine-lease-nonce"] || headers["fly-machine-lease-nonce"];
+  return typeof nonce === "string" && nonce !== "" ? nonce : undefined;
+}
+
+/** ASSUMED: unknown fields are ignored, kept inside `config`, and named in the log; a strict service refuses them with 400, for databases with 422. */
+function unknownFields(
+  { strict }: AppOptions,
+  row: Operation,
+  request: FastifyRequest,
+  fields: readonly string[],
+): void {
+  const named = namesOf(fields);
+  if (strict) throw refuse(badStatus(row.id), `unknown ${named.join(", ")}`);
+  request.log.info({ operation: row.id, fields: named }, "unknown fields were ignored");
+}
+
+// SQLite codes for a failing computer: disk full, read-only, I/O error, out of memory, busy. ASSUMED: when the disk is full,
+// changes are 503 with `Retry-After: 5`; reads continue.
+const diskCodes: readonly (number | undefined)[] = [13, 8, 10, 7, 5];
+
+/** Turns a thrown error into an answer: a refusal as it says, a full disk as 503, anything else as an internal error. */
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  if (error instanceof Refusal) {
+    void reply.status(error.status).headers(error.headers).send(error.body);
+    return;
+  }
+  if (diskCodes.includes(sqliteCode(error))) {
+    request.log.error({ sqlite: sqliteCode(error) }, "the store cannot be written");
+    void reply
+      .status(503)
+      .header("retry-after", "5")
+      .send({ error: "the service cannot write its store (is the disk full?); nothing was changed" });
+    return;
+  }
+  const status =
+    error instanceof Error && "statusCode" in error && typeof error.statusCode === "number" ? error.statusCode : 500;
+  if (status < 500) {
+    void reply.status(status).send({ error: error instanceof Error ? error.message : "bad request" });
+    return;
+  }
+  request.log.error({ err: error }, "internal error");
+  void reply.status(status).send({ error: `internal error, see the log for request ${request.id}` });
+}
+
+// Malformed or oversized input never becomes a request. ASSUMED: a path longer than 16 KiB is 414, longer headers are 431.
+function refuseConnections(): (error: ConnectionError, socket: Socket) => void {
+  const expire = inSlices<() => void>((end) => end());
+  return (error, socket) => {
+    // A client whose TLS handshake failed cannot read an answer.
+    const isLate = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+    const isHttp = isLate || error.code?.startsWith("HPE_");
+    if (!isHttp || !socket.writable) return void socket.destroy();
+    const status = connectionStatus(error);
+    const body = JSON.stringify({ error: status.slice(4).toLowerCase() });
+    const head = `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close`;
+    const end = (): void => {
+      if (socket.writable) endWith(socket, `${head}\r\n\r\n${body}`);
+    };
+    if (isLate) expire(end);
+    else end();
+  };
+}
+
+function connectionStatus({ code, rawPacket }: ConnectionError): string {
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return "408 Request Timeout";
+  if (code !== "HPE_HEADER_OVERFLOW") return "400 Bad Request";
+  return Buffer.isBuffer(rawPacket) && rawPacket.includes("\r\n")
+    ? "431 Request Header Fields Too Large"
+    : "414 URI Too Long";
+}

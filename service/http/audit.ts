@@ -1,0 +1,132 @@
+// Records answered requests in memory, for tests and for clients of the admin listener. A record has no body, no query
+// value, no nonce and no token.
+import type { LeaseStanding } from "../rules/leases.ts";
+
+/** A request that was answered, or whose connection a fault closed. */
+export interface Audited {
+  /** Starts at 1 and has no gaps. */
+  readonly seq: number;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** Id of the request, as in the header `svc-request-id`. */
+  readonly id: string;
+  /** `machines.create` and the like; null when the path is not part of the interface. */
+  readonly operation: string | null;
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  /** Null when the connection was closed before the whole answer was sent. */
+  readonly status: number | null;
+  /** Slug of the caller's organization; null when the token is unknown. */
+  readonly org: string | null;
+  /** Owner of the leases that the caller takes. */
+  readonly owner: string | null;
+  /** Whether a lease nonce was sent. */
+  readonly nonce: boolean;
+  /** Null for operations that leases do not guard, and for requests refused before the check. */
+  readonly lease: LeaseStanding | null;
+  /** Ids of the faults injected into it. */
+  readonly faults: readonly string[];
+}
+
+/** Number of entries kept. */
+export const auditKept = 100_000;
+
+// Long-lived objects take several times the memory of their text, partly because the garbage collector grows its heap for
+// them. Entries are therefore stored as text outside of the heap.
+const packBytes = 2 ** 18;
+
+const fields = [
+  "seq",
+  "at",
+  "id",
+  "operation",
+  "method",
+  "path",
+  "status",
+  "org",
+  "owner",
+  "nonce",
+  "lease",
+  "faults",
+] as const satisfies (keyof Audited)[];
+
+/** Consecutive entries, one line each: the values as JSON in the order of `fields`. */
+class Pack {
+  /** Number of its first entry. */
+  readonly first: number;
+  readonly #bytes: Buffer;
+  #used = 0;
+
+  constructor(first: number, bytes: number) {
+    this.first = first;
+    this.#bytes = Buffer.allocUnsafeSlow(bytes);
+  }
+
+  /** Adds a line, unless it does not fit. */
+  add(line: string): boolean {
+    const length = Buffer.byteLength(line);
+    if (this.#used + length > this.#bytes.length) return false;
+    this.#used += this.#bytes.write(line, this.#used);
+    return true;
+  }
+
+  entries(): Audited[] {
+    const lines = this.#bytes.toString("utf8", 0, this.#used).split("\n").slice(0, -1);
+    return lines.map((line) => {
+      const values = JSON.parse(line) as unknown[];
+      return Object.fromEntries(fields.map((field, i) => [field, values[i]])) as unknown as Audited;
+    });
+  }
+}
+
+/** The newest entries, oldest first. Every request is counted; entries are kept only after `keep()`. */
+export class Audit {
+  readonly #most: number;
+  /** New entries go into the last one. */
+  readonly #packs: Pack[] = [];
+  #keeps = false;
+  #last = 0;
+
+  constructor(most = auditKept) {
+    this.#most = most;
+  }
+
+  /** Starts to keep entries. Without a reader they would waste memory. */
+  keep(): void {
+    this.#keeps = true;
+  }
+
+  /** Number of the newest entry; 0 before the first. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** Number of the oldest kept entry; `last` + 1 when none is kept. */
+  get first(): number {
+    return Math.max(this.#packs[0]?.first ?? this.#last + 1, this.#last - this.#most + 1);
+  }
+
+  add(entry: Omit<Audited, "seq">): void {
+    const seq = ++this.#last;
+    if (!this.#keeps) return;
+    const whole: Audited = { seq, ...entry };
+    const line = `${JSON.stringify(fields.map((field) => whole[field]))}\n`;
+    if (this.#packs.at(-1)?.add(line)) return;
+    const next = new Pack(seq, Math.max(packBytes, Buffer.byteLength(line)));
+    next.add(line);
+    this.#packs.push(next);
+    while ((this.#packs[1]?.first ?? Number.POSITIVE_INFINITY) <= this.first) this.#packs.shift();
+  }
+
+  /** Entries after that number, at most `limit`. */
+  after(seq: number, limit = this.#most): Audited[] {
+    const from = Math.max(seq + 1, this.first);
+    const found: Audited[] = [];
+    for (const [i, one] of this.#packs.entries()) {
+      const isBefore = (this.#packs[i + 1]?.first ?? this.#last + 1) <= from;
+      if (!isBefore && found.length < limit) found.push(...one.entries().filter((entry) => entry.seq >= from));
+    }
+    return found.slice(0, limit);
+  }
+}

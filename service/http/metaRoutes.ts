@@ -1,0 +1,84 @@
+// Routes outside of the interface: description, documentation, health and metrics. Only the metrics need a token, because
+// only they reveal something about resources.
+import type { FastifyInstance } from "fastify";
+import { docsPage } from "../openapi/docsPage.ts";
+import type { Metrics } from "./metrics.ts";
+import { refuse } from "../refusal.ts";
+import { openapi } from "../openapi/openapi.ts";
+import type { Context } from "../context.ts";
+
+/** Dependencies of these routes. */
+export interface MetaRoutes {
+  readonly context: Context;
+  readonly metrics: Metrics;
+  /** Whether unknown fields are refused, which the description states. */
+  readonly strict: boolean;
+  /** Whether the service is closing. */
+  readonly closing: () => boolean;
+}
+
+// Requests without a token must not keep the disk busy.
+const rememberedMs = 1000;
+
+// More than fits into the space of a deleted row, so that a full disk is noticed.
+const probeBytes = 16_384;
+
+/** Writes to the store and deletes it again; false when that fails. */
+async function canWrite({ store }: Context): Promise<boolean> {
+  try {
+    await store.write(() => {
+      store.run(`INSERT INTO images (reference, digest, labels) VALUES ('', '', hex(zeroblob(${probeBytes / 2})))`);
+      store.run("DELETE FROM images WHERE reference = ''");
+    });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Tests whether the store can be written, at most once a second. */
+function writable(context: Context): () => Promise<boolean> {
+  let asked: { readonly at: number; readonly answer: Promise<boolean> } | undefined;
+  return () => {
+    const at = context.clock.now();
+    if (!asked || at - asked.at >= rememberedMs) asked = { at, answer: canWrite(context) };
+    return asked.answer;
+  };
+}
+
+/** Adds the routes. The description and the page are built on their first request. */
+export function addMetaRoutes(app: FastifyInstance, { context, metrics, strict, closing }: MetaRoutes): void {
+  const storeWritable = writable(context);
+  const open = { config: { open: true as const } };
+  let description: string | undefined;
+  let page: string | undefined;
+
+  app.get("/healthz", open, () => ({ status: "ok" }));
+
+  app.get("/readyz", open, async (_request, reply) => {
+    const problem = closing()
+      ? "the service is shutting down"
+      : (await storeWritable())
+        ? undefined
+        : "the store cannot be written";
+    if (problem === undefined) return { status: "ok" };
+    return reply.status(503).header("retry-after", "5").send({ error: problem });
+  });
+
+  app.get("/openapi.json", open, (_request, reply) =>
+    reply.type("application/json; charset=utf-8").send((description ??= JSON.stringify(openapi({ strict })))),
+  );
+
+  app.get("/docs", open, (_request, reply) =>
+    reply
+      .type("text/html; charset=utf-8")
+      .header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'")
+      .send((page ??= docsPage(openapi({ strict })))),
+  );
+
+  // They cover every organization, so they need a token of the first one, which belongs to the operator of the service.
+  app.get("/metrics", ({ caller }, reply) => {
+    if (caller.slug !== "personal" || caller.app !== null) throw refuse(403, "unauthorized");
+    return reply.type("text/plain; version=0.0.4; charset=utf-8").send(metrics.text());
+  });
+}

@@ -1,0 +1,34 @@
+// The handler of each kind of timer.
+import type { Context } from "../context.ts";
+import { issue, renew } from "./certificates.ts";
+import { finishBackup, measure } from "./clusters.ts";
+import { retry, scheduled } from "./machines.ts";
+import { clearCluster, forgetMachine, removeApp } from "./removal.ts";
+import type { TimerKind } from "../time/timers.ts";
+import { backup, removeVolume, stepVolume, unbind } from "./volumes.ts";
+
+/** Handles a timer of the object with that identifier; an object that no longer exists is ignored. */
+export type TimerHandler = (context: Context, subject: string, data: string) => void;
+
+/** The handlers by kind of timer. */
+export const timerHandlers: Readonly<Record<TimerKind, TimerHandler>> = {
+  "app.remove": removeApp,
+  "machine.retry": retry,
+  "machine.schedule": scheduled,
+  "machine.forget": forgetMachine,
+  "volume.step": stepVolume,
+  "volume.unbind": unbind,
+  "volume.remove": removeVolume,
+  "volume.backup": backup,
+  "snapshot.done": (context, id) => context.store.run("UPDATE snapshots SET status = 'created' WHERE id = ?", id),
+  "snapshot.expire": (context, id) => context.store.run("DELETE FROM snapshots WHERE id = ?", id),
+  "certificate.issue": issue,
+  "certificate.renew": renew,
+  "cluster.step": (context, id) => context.postgres.due?.(id),
+  "cluster.measure": measure,
+  "cluster.clear": clearCluster,
+  "backup.done": finishBackup,
+  "runtime.step": (context, id) => context.runtime.due?.("runtime.step", id),
+  "runtime.exit": (context, id) => context.runtime.due?.("runtime.exit", id),
+  "runtime.checks": (context, id) => context.runtime.due?.("runtime.checks", id),
+};

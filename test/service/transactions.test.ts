@@ -1,0 +1,107 @@
+// Several requests share a transaction: a part that fails undoes itself, in the store and in memory, and nothing else.
+import fc from "fast-check";
+import { afterEach, expect, test } from "vitest";
+import { ManualClock } from "../../service/time/clock.ts";
+import { Timers, type TimerKind } from "../../service/time/timers.ts";
+import { Store } from "../../service/store/database.ts";
+import { BoundedCache } from "../../service/store/rowCache.ts";
+
+const stores: Store[] = [];
+afterEach(() => {
+  for (const store of stores.splice(0)) store.close();
+});
+
+function open(): Store {
+  const store = new Store(":memory:");
+  stores.push(store);
+  store.db.exec("CREATE TABLE things (name TEXT)");
+  return store;
+}
+
+const namesIn = (store: Store): string[] =>
+  store.all<{ name: string }>("SELECT name FROM things").map(({ name }) => name);
+
+class Failure extends Error {}
+
+/** A part of a transaction: what it writes, and parts inside it. */
+type Part = { readonly fails: boolean; readonly steps: readonly (string | Part)[] };
+
+const part = fc.letrec<{ part: Part; step: string | Part }>((tie) => ({
+  part: fc.record({ fails: fc.boolean(), steps: fc.array(tie("step"), { maxLength: 4 }) }),
+  step: fc.oneof({ depthSize: "small" }, fc.string(), tie("part")),
+})).part;
+
+/** What is left of a part. */
+const leftOf = ({ fails, steps }: Part): string[] =>
+  fails ? [] : steps.flatMap((step) => (typeof step === "string" ? [step] : leftOf(step)));
+
+function play(store: Store, { fails, steps }: Part): void {
+  for (const step of steps) {
+    if (typeof step === "string") store.insert("things", { name: step });
+    else
+      try {
+        store.attempt(() => play(store, step));
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error;
+      }
+  }
+  if (fails) throw new Failure();
+}
+
+test("a part that fails undoes what it wrote and what the parts in it wrote, and nothing else", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(part, { maxLength: 4 }), async (parts) => {
+      const store = open();
+      const done = parts.map(async (one) => store.write(() => play(store, one)));
+      store.flush();
+      const results = await Promise.allSettled(done);
+      expect(results.map(({ status }) => status === "rejected")).toEqual(parts.map(({ fails }) => fails));
+      expect(namesIn(store)).toEqual(parts.flatMap(leftOf));
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("a write that is refused takes from memory what was read in it, and nothing else", async () => {
+  const store = open();
+  const kept = new BoundedCache<string>(store, (text) => text.length, 1000);
+  kept.set("before", "as it was");
+  const done = store.write(() => kept.set("same group", "written"));
+  const refused = async () =>
+    store.write(() => {
+      kept.set("before", "changed");
+      kept.get("read", () => "read");
+      throw new Failure();
+    });
+  await expect(refused()).rejects.toThrow(Failure);
+  await done;
+  const keeps = (key: string): boolean => kept.get(key, () => undefined) !== undefined;
+  expect(["same group", "before", "read"].map(keeps)).toEqual([true, false, false]);
+  const refusedAtOnce = async () =>
+    store.write(() => {
+      throw new Failure();
+    });
+  await expect(refusedAtOnce()).rejects.toThrow(Failure);
+  expect(keeps("same group")).toBe(true);
+});
+
+test("a timer that fails is tried again later, and those that are due with it are run once", async () => {
+  const store = open();
+  const clock = new ManualClock();
+  const failed: string[] = [];
+  let isBroken = true;
+  const fire = (_kind: TimerKind, subject: string): void => {
+    store.insert("things", { name: subject });
+    if (subject === "broken" && isBroken) throw new Failure();
+  };
+  const timers = new Timers(store, clock, fire, (_error, kind) => void failed.push(kind));
+  store.hooks = { beforeCommit: () => timers.runDue(), afterCommit: () => timers.arm() };
+  await store.write(() => {
+    for (const subject of ["one", "broken", "two"]) timers.after(10, "volume.step", subject);
+  });
+  clock.advance(10);
+  expect([namesIn(store), failed]).toEqual([["one", "two"], ["volume.step"]]);
+  isBroken = false;
+  clock.advance(60_000);
+  expect([namesIn(store), failed]).toEqual([["one", "two", "broken"], ["volume.step"]]);
+});
