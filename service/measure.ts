@@ -33,14 +33,22 @@ export interface Limits {
   readonly properties: number;
 }
 
-/** Limits of what is sent for a field. They are checked here, and the description of the service tells them. */
-export function limitsOf({ meta: { format, long, longest } }: Pick<Field, "meta">): Limits {
+// Every value of every body is checked against them.
+const known = new WeakMap<Field["meta"], Limits>();
+
+/** Limits of what is sent for a field. They are checked here, and the description of the service names them. */
+export function limitsOf({ meta }: Pick<Field, "meta">): Limits {
+  let limits = known.get(meta);
+  if (limits) return limits;
+  const { format, long, longest } = meta;
   const isBytes = format === "bytes";
-  return {
+  limits = {
     ...(long ? {} : { characters: longest ?? (isBytes ? longestBase64 : longestText) }),
     items: isBytes ? mostBytes : mostEntries,
     properties: mostEntries,
   };
+  known.set(meta, limits);
+  return limits;
 }
 
 /** Limits of a parameter of the query that is a list. */
@@ -119,7 +127,14 @@ export function requireMeasure({ id }: Operation, schema: Parameters<typeof fiel
   let [values, hasProto] = [0, false];
   const beyond = (path: readonly PropertyKey[], got: string, allowed: string): Refusal =>
     refuse(badStatus(id), `invalid ${path.length === 0 ? "body" : pathText(path)}, got ${got}, ${allowed}`);
-  const walk = (field: Field | undefined, value: unknown, path: PropertyKey[]): void => {
+  // One path for the whole walk: most bodies are within their limits, and it is only read to refuse.
+  const path: PropertyKey[] = [];
+  const walkAt = (part: PropertyKey, field: Field | undefined, value: unknown): void => {
+    path.push(part);
+    walk(field, value);
+    path.pop();
+  };
+  const walk = (field: Field | undefined, value: unknown): void => {
     if (++values > mostValues) throw beyond([], `more than ${mostValues} values`, `must be at most ${mostValues}`);
     const { characters: longest = Number.POSITIVE_INFINITY, items, properties } = limitsOf(field ?? undescribed);
     if (typeof value === "string") {
@@ -133,19 +148,19 @@ export function requireMeasure({ id }: Operation, schema: Parameters<typeof fiel
       const isBytes = field?.meta.format === "bytes" && value.every(isNumber);
       if (value.length > items) throw beyond(path, `${value.length} entries`, `must be at most ${items}`);
       const item = shape?.kind === "array" ? shape.item : undefined;
-      if (!isBytes) for (const [i, one] of value.entries()) walk(item, one, [...path, i]);
+      if (!isBytes) for (const [i, one] of value.entries()) walkAt(i, item, one);
       return;
     }
     if (!isObject(value)) return;
-    const entries = Object.entries(value);
-    if (entries.length > properties) throw beyond(path, `${entries.length} entries`, `must be at most ${properties}`);
-    for (const [name, inner] of entries) {
+    const names = Object.keys(value);
+    if (names.length > properties) throw beyond(path, `${names.length} entries`, `must be at most ${properties}`);
+    for (const name of names) {
       if (name === "__proto__") hasProto = true;
-      const known = shape?.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
-      walk(shape?.kind === "record" ? shape.value : known, inner, [...path, name]);
+      const member = shape?.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
+      walkAt(name, shape?.kind === "record" ? shape.value : member, value[name]);
     }
   };
-  walk(fieldOf(schema), body, []);
+  walk(fieldOf(schema), body);
   return hasProto;
 }
 
