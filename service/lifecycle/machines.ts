@@ -47,8 +47,9 @@ export class StoredConfig {
   readonly text: string;
   #parsed: MachineConfig | undefined;
 
-  constructor(text: string) {
+  constructor(text: string, parsed?: MachineConfig) {
     this.text = text;
+    if (text.length <= longestParsed) this.#parsed = parsed;
   }
 
   get parsed(): MachineConfig {
@@ -154,7 +155,7 @@ export function enter(world: World, from: MachineRow, state: MachineState, cause
   record(world, machine, cause, true);
   const step = steps[state];
   if (step) ask(world, machine, step.call, cause.stop);
-  if (state === "started") {
+  if (state === "started" && configOf(world, machine).mounts?.length) {
     const mounted = "UPDATE volumes SET mounted = 1, updated_at = ? WHERE machine = ? AND mounted = 0";
     world.store.run(mounted, world.clock.now(), machine.id);
   }

@@ -1,6 +1,6 @@
 // How a Machine is answered (docs/interface.md#machine). Written as JSON text: the parts are in the store as text
 // already.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { findMachine, storedConfig } from "../lifecycle/machines.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
@@ -133,7 +133,7 @@ export function imageRef({ store }: Pick<World, "store">, image: string): object
     registry,
     repository,
     ...(tag === undefined ? {} : { tag }),
-    digest: digest ?? listed?.digest ?? `sha256:${createHash("sha256").update(image).digest("hex")}`,
+    digest: digest ?? listed?.digest ?? `sha256:${hash("sha256", image)}`,
     ...(Object.keys(labels).length > 0 ? { labels } : {}),
   };
 }

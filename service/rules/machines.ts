@@ -59,11 +59,11 @@ function versionOf(world: World, { config, metadataText }: Accepted) {
 const versionsKept = 100;
 const versionsSize = 8 * 2 ** 20;
 
-function keepVersion(world: World, machine: string, version: string, { configText: config, metadataText }: Accepted) {
-  const size = config.length + (metadataText?.length ?? 0);
-  const row: VersionRow = { machine, version, size, metadata: metadataText, config };
+function keepVersion(world: World, machine: string, version: string, { config, configText, metadataText }: Accepted) {
+  const size = configText.length + (metadataText?.length ?? 0);
+  const row: VersionRow = { machine, version, size, metadata: metadataText, config: configText };
   world.store.insert("machine_versions", row);
-  world.configs.set(`${machine} ${version}`, new StoredConfig(config));
+  world.configs.set(`${machine} ${version}`, new StoredConfig(configText, config));
 }
 
 function forgetVersions(world: World, machine: string): void {
@@ -147,21 +147,16 @@ function listed(ids: Iterable<string>, chunksOf: (id: string) => readonly Chunk[
 function list(input: Input<typeof rows.list>): Text | Pieces | Reply {
   const { world, query } = input;
   const app = appOf(input);
-  const states = query.state === undefined ? undefined : new Set(query.state.split(","));
+  const states = query.state === undefined ? null : JSON.stringify([...new Set(query.state.split(","))]);
   const wanted = Object.entries(query.metadata ?? {});
   // The texts of most Machines are at hand; reading whole rows for them would be most of the work.
-  const columns = `id, state, region, destroyed_at, created_at${wanted.length > 0 ? ", metadata" : ""}`;
-  const found = world.store.all<MachineRow>(
-    `SELECT ${columns} FROM machines WHERE app = ? ORDER BY created_at, id`,
-    app.id,
+  const found = world.store.all<Pick<MachineRow, "id" | "created_at" | "metadata">>(
+    `SELECT id, created_at${wanted.length > 0 ? ", metadata" : ""} FROM machines
+     WHERE app = ?1 AND (?2 OR destroyed_at IS NULL) AND (?3 IS NULL OR region = ?3)
+       AND (?4 IS NULL OR state IN (SELECT value FROM json_each(?4))) ORDER BY created_at, id`,
+    ...[app.id, query.include_deleted === true ? 1 : 0, query.region ?? null, states],
   );
-  const matching = found.filter(
-    (machine) =>
-      (query.include_deleted === true || machine.destroyed_at === null) &&
-      (query.region === undefined || machine.region === query.region) &&
-      (states === undefined || states.has(machine.state)) &&
-      (wanted.length === 0 || hasMetadata(machine, wanted)),
-  );
+  const matching = wanted.length === 0 ? found : found.filter((machine) => hasMetadata(machine, wanted));
   const { page, next } = pageOf(matching, query, ({ created_at, id }) => [created_at, id]);
   const ids = page.map(({ id }) => id);
   const body = listed(ids, (id) => {
@@ -219,7 +214,7 @@ function create(input: Input<typeof rows.create>): Text {
   };
   world.store.insert("machines", machine);
   keepVersion(world, id, machine.version, accepted);
-  attach(world, machine, volumes);
+  if (volumes.length > 0) attach(world, machine, volumes);
   enter(world, machine, "created", { type: "launch", source: "user" });
   schedule(world, machine);
   const lease = body.lease_ttl === undefined ? undefined : grant(world, machine, input.caller.owner, body.lease_ttl);

@@ -14,11 +14,14 @@ type MetadataRules = Pick<
   "getMetadata" | "patchMetadata" | "putMetadata" | "getMetadataKey" | "setMetadataKey" | "deleteMetadataKey"
 >;
 
-const read = ({ metadata }: MachineRow): Record<string, string> =>
+const read = ({ metadata }: Pick<MachineRow, "metadata">): Record<string, string> =>
   metadata === null ? {} : (JSON.parse(metadata) as Record<string, string>);
 
 /** Whether a Machine has all of these values. */
-export function hasMetadata(machine: MachineRow, wanted: readonly (readonly [string, string])[]): boolean {
+export function hasMetadata(
+  machine: Pick<MachineRow, "metadata">,
+  wanted: readonly (readonly [string, string])[],
+): boolean {
   const values = read(machine);
   return wanted.every(([key, value]) => Object.hasOwn(values, key) && values[key] === value);
 }

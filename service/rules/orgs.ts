@@ -67,17 +67,18 @@ interface ListedVolume extends VolumeRow {
   readonly app_name: string;
 }
 
-const member = (name: string): string => `',"${name}":' || json_quote(t.${name})`;
 /** A time as {@link rfc3339} writes it. */
-const time = (name: string): string => `',"${name}":"' || strftime('%FT%TZ', t.${name} / 1000, 'unixepoch') || '"'`;
+const time = (name: string): string => `strftime('%FT%TZ', t.${name} / 1000, 'unixepoch')`;
 
-// The store writes the text: to read the columns and write it here would take several times as long.
-const summary = `'{"id":' || json_quote(t.id) || ${member("name")} || ',"app_name":' || json_quote(a.name) || ${member("region")}
-  || ${member("state")} || ${member("private_ip")} || ${member("version")} || ',"instance_id":' || json_quote(t.version)
-  || ${time("created_at")} || ${time("updated_at")}`;
-const config = `',"config":' || iif(t.metadata IS NULL, t.brief, substr(t.brief, 1, length(t.brief) - 1) || ',"metadata":' || t.metadata || '}')`;
-const machineColumns = (text: string): string => `t.id, t.updated_at, ${text} || '}' AS text`;
-const [summaryColumns, wholeColumns] = [machineColumns(summary), machineColumns(`${summary} || ${config}`)];
+// The store writes the text: to read the columns and write it here would take several times as long. What the service names
+// itself needs no escapes, and one `concat` copies the text once, where each `||` would copy all that is before it.
+const summary = `'{"id":"', t.id, '","name":', json_quote(t.name), ',"app_name":', json_quote(a.name),
+  ',"region":', json_quote(t.region), ',"state":"', t.state, '","private_ip":"', t.private_ip,
+  '","version":"', t.version, '","instance_id":"', t.version,
+  '","created_at":"', ${time("created_at")}, '","updated_at":"', ${time("updated_at")}, '"'`;
+const config = `',"config":', iif(t.metadata IS NULL, t.brief, substr(t.brief, 1, length(t.brief) - 1) || ',"metadata":' || t.metadata || '}')`;
+const machineColumns = (text: string): string => `t.id, t.updated_at, concat(${text}, '}') AS text`;
+const [summaryColumns, wholeColumns] = [machineColumns(summary), machineColumns(`${summary}, ${config}`)];
 
 /** The rules of the organization lists. */
 export const orgs: Rules<Group> = {
