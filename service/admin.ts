@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { z } from "zod";
 import { hostname } from "../api/names.ts";
 import { createServer, sendError } from "./app.ts";
-import { listenBeside } from "./connections.ts";
+import { listenOnLocalhost } from "./connections.ts";
 import { declaredFault, type PlannedFault } from "./faults.ts";
-import { gatekeeper } from "./gate.ts";
+import { authenticate } from "./authenticate.ts";
 import { refuse } from "./refusal.ts";
 import { listImage } from "./rules/images.ts";
 import { setDns } from "./runtime/dns.ts";
@@ -91,17 +91,17 @@ export async function startAdmin({ service, listen, token: given }: AdminOptions
   const { host, port } = listen;
   if (!isLoopback(host))
     throw new Error(`the admin listener takes an address of this computer alone, got ${JSON.stringify(host)}`);
-  const { world, faults, audit, folder } = service;
-  const { store, clock } = world;
+  const { context, faults, audit, folder } = service;
+  const { store, clock } = context;
   audit.keep();
-  const token = given ?? world.ids.accessToken();
+  const token = given ?? context.ids.accessToken();
   let count = 0;
   const app = createServer({ requestId: () => `admin-${(++count).toString(36).padStart(6, "0")}` });
   app.decorateRequest("caller", null as never);
   app.addHook(
     "onRequest",
-    gatekeeper({
-      world,
+    authenticate({
+      context,
       tokens: { find: (sent) => (sameToken(sent, token) ? administrator : undefined) },
       allowedHosts: new Set(),
     }),
@@ -157,7 +157,7 @@ export async function startAdmin({ service, listen, token: given }: AdminOptions
   });
 
   await app.listen({ host, port });
-  if (host === "localhost") await listenBeside(app.server);
+  if (host === "localhost") await listenOnLocalhost(app.server);
   const file = folder === undefined ? undefined : adminTokenFile(folder);
   if (file !== undefined) writePrivately(file, `${token}\n`);
   const bound = app.server.address() as AddressInfo;

@@ -11,32 +11,32 @@ import Fastify, {
 } from "fastify";
 import { contract } from "../api/index.ts";
 import type { Operation } from "../api/operation.ts";
-import type { Audit, Standing } from "./audit.ts";
+import type { Audit, LeaseStanding } from "./audit.ts";
 import { connectionLimits, endWith, inSlices, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
 import type { Fault, Faults, Moment } from "./faults.ts";
-import { gatekeeper } from "./gate.ts";
-import { strikeAfter, strikeBefore, type Outgoing, type Struck } from "./injected.ts";
-import { namesOf, readBody } from "./measure.ts";
+import { authenticate } from "./authenticate.ts";
+import { injectAfter, injectBefore, type Outgoing, type FaultedRequest } from "./faultInjection.ts";
+import { namesOf, readBody } from "./bodyLimits.ts";
 import type { Metrics } from "./metrics.ts";
 import { noSuchRoute } from "./noSuchRoute.ts";
 import type { RateLimits } from "./rateLimits.ts";
 import { Refusal, refuse } from "./refusal.ts";
 import { machineOf } from "./rules/find.ts";
 import { rules } from "./rules/index.ts";
-import { guard, standing } from "./rules/leases.ts";
-import { Later, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "./rules/rule.ts";
-import { badStatus } from "./rules/wording.ts";
+import { guard, leaseStanding } from "./rules/leases.ts";
+import { Deferred, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "./rules/rule.ts";
+import { badStatus } from "./validationMessages.ts";
 import { sqliteCode } from "./store/database.ts";
 import type { Tokens } from "./store/tokens.ts";
 import { checkAnswer, validate } from "./validate.ts";
-import type { World } from "./world.ts";
+import type { Context } from "./context.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
     /** Undefined until the token is known. */
     caller: Caller;
     /** How a guarded request stands to the lease of its Machine. */
-    lease: Standing | null;
+    lease: LeaseStanding | null;
     /** Ids of the faults it met; null while it met none. */
     faults: readonly string[] | null;
   }
@@ -60,7 +60,7 @@ export interface Seen {
 
 /** What the HTTP side is made of. */
 export interface AppOptions {
-  readonly world: World;
+  readonly context: Context;
   readonly tokens: Tokens;
   readonly faults: Faults;
   readonly rateLimits: RateLimits;
@@ -120,7 +120,7 @@ export function createServer({ log, requestId, tls, limits = connectionLimits() 
     ...(tls ? { https: tls as unknown as null } : {}),
     forceCloseConnections: "idle",
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
-    clientErrorHandler: badConnections(),
+    clientErrorHandler: refuseConnections(),
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body: Buffer, done) => {
@@ -141,7 +141,7 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.decorateRequest("caller", null as unknown as Caller);
   app.decorateRequest("lease", null);
   app.decorateRequest("faults", null);
-  app.addHook("onRequest", gatekeeper(options));
+  app.addHook("onRequest", authenticate(options));
   app.addHook("onRequest", (request, _reply, done) => done(request.is404 ? noSuchRoute(request) : undefined));
   app.addHook("onResponse", (request, reply, done) => {
     const ms = Math.round(reply.elapsedTime * 100) / 100;
@@ -180,7 +180,7 @@ const noFaults: readonly string[] = [];
 
 /** Writes down that a request was answered, or cut off. */
 function note(
-  { world, audit, metrics }: AppOptions,
+  { context, audit, metrics }: AppOptions,
   request: FastifyRequest,
   path: string,
   status: number | null,
@@ -189,7 +189,7 @@ function note(
   const { id, method, routeOptions, caller, lease, faults } = request;
   const operation = routeOptions.config.operation ?? null;
   audit.add({
-    at: world.clock.now(),
+    at: context.clock.now(),
     id,
     operation,
     method,
@@ -219,23 +219,23 @@ async function handle(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const { world } = options;
-  const { store } = world;
+  const { context } = options;
+  const { store } = context;
   options.rateLimits.take(row, request.params, request.caller);
   const valid = validate(row, request.params, request.query, request.body);
   if (valid.unknown.length > 0) unknownFields(options, row, request, valid.unknown);
-  const struck = (): Struck => ({
-    world,
+  const faulted = (): FaultedRequest => ({
+    context,
     row,
-    params: valid.params as Struck["params"],
+    params: valid.params as FaultedRequest["params"],
     body: valid.body,
     reply,
-    cut: () => note(options, request, pathOf(request), null, reply.elapsedTime),
+    onDisconnect: () => note(options, request, pathOf(request), null, reply.elapsedTime),
   });
   const early = met(options, row, request, "before");
-  if (early && (await strikeBefore(early, struck()))) return reply;
+  if (early && (await injectBefore(early, faulted()))) return reply;
   const input = {
-    world,
+    context,
     caller: request.caller,
     params: valid.params,
     query: valid.query,
@@ -253,22 +253,22 @@ async function handle(
     answer = await store.write(() => {
       if (row.lease === "guarded") {
         const machine = machineOf(input);
-        request.lease = standing(world, machine, input.nonce);
-        guard(world, machine, input.nonce);
+        request.lease = leaseStanding(context, machine, input.nonce);
+        guard(context, machine, input.nonce);
       }
       return rule(input);
     });
   }
-  if (answer instanceof Later) answer = await answer.find();
+  if (answer instanceof Deferred) answer = await answer.find();
   const { status = row.status, headers, body } = answer instanceof Reply ? answer : { headers: {}, body: answer };
   const late = met(options, row, request, "after");
   if (body instanceof Pieces && !late && !options.strict) {
     reply.status(status).headers(headers).header("content-type", json);
-    return reply.send(Readable.from(inTurns(world, body), { objectMode: false }));
+    return reply.send(Readable.from(inPieces(context, body), { objectMode: false }));
   }
   const whole: Outgoing = { status, headers, text: textOf(body) };
   if (options.strict) checkAnswer(row, status, whole.text);
-  const outgoing = late ? await strikeAfter(late, struck(), whole) : whole;
+  const outgoing = late ? await injectAfter(late, faulted(), whole) : whole;
   if (outgoing === true) return reply;
   reply.status(outgoing.status).headers(outgoing.headers);
   if (outgoing.text === undefined) return reply.send();
@@ -281,7 +281,7 @@ const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 const json = "application/json; charset=utf-8";
 
 /** The pieces of an answer, with a turn for everybody else between two of them; what is seen in one is durable before it is sent. */
-async function* inTurns({ store, turns }: World, { pieces }: Pieces): AsyncGenerator<Chunk> {
+async function* inPieces({ store, turns }: Context, { pieces }: Pieces): AsyncGenerator<Chunk> {
   await turns.next();
   for (const piece of pieces) {
     if (store.unsettled) await store.unsettled;
@@ -347,7 +347,7 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 
 // What is not HTTP, or is beyond all measure, never becomes a request. ASSUMED: a path beyond 16 KiB is 414, headers beyond
 // that are 431.
-function badConnections(): (error: ConnectionError, socket: Socket) => void {
+function refuseConnections(): (error: ConnectionError, socket: Socket) => void {
   const expire = inSlices<() => void>((end) => end());
   return (error, socket) => {
     // A client whose TLS handshake failed cannot read an answer.

@@ -2,7 +2,7 @@
 // watches it through the admin listener. No body, no query value, no nonce and no token is in it.
 
 /** How a request stood to the lease of the Machine it was about to change. */
-export type Standing =
+export type LeaseStanding =
   /** It sent the nonce of the lease that holds. */
   | "own"
   /** No lease holds. */
@@ -32,7 +32,7 @@ export interface Audited {
   /** Whether a lease nonce was sent. */
   readonly nonce: boolean;
   /** Null for what leases do not guard, and for what was refused before it came to that. */
-  readonly lease: Standing | null;
+  readonly lease: LeaseStanding | null;
   /** Ids of the faults it met. */
   readonly faults: readonly string[];
 }

@@ -35,7 +35,7 @@ export interface ConnectionLimits {
 
 // ASSUMED: 20,000 connections at once, or as many as the computer lets the process open, but for 256 files of its own.
 const mostConnections = 20_000;
-const ownFiles = 256;
+const reservedFiles = 256;
 
 /** Files the process may have open, where the system tells. */
 function openFiles(): number {
@@ -52,7 +52,7 @@ function openFiles(): number {
  * 15 s, a TLS handshake 10 s, and an answer of which nothing is read for 60 s is given up.
  */
 export function connectionLimits(given: Partial<ConnectionLimits> = {}): ConnectionLimits {
-  const most = given.most ?? Math.max(ownFiles, Math.min(mostConnections, openFiles() - ownFiles));
+  const most = given.most ?? Math.max(reservedFiles, Math.min(mostConnections, openFiles() - reservedFiles));
   const times = { headersMs: 10_000, requestMs: 15_000, unreadMs: 60_000, handshakeMs: 10_000, checkMs: 500 };
   return { most, waiting: Math.ceil(most / 2), ...times, ...given };
 }
@@ -87,7 +87,7 @@ function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLi
   // Answers that are owed on a connection.
   const owed = new Map<Socket, number>();
   const isUnread = ({ writableLength }: Socket): boolean => writableLength > 0;
-  const cut = (socket: Socket): void => {
+  const giveUp = (socket: Socket): void => {
     waiting.delete(socket);
     owed.delete(socket);
     socket.destroy();
@@ -107,7 +107,7 @@ function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLi
     // Answers that nobody reads go before somebody new is turned away.
     const unread = waiting.size === 1 ? [...owed.keys()].find(isUnread) : undefined;
     const first = unread ?? oldest();
-    if (first) cut(first);
+    if (first) giveUp(first);
   };
   const take = (socket: Socket): void => {
     socket.once("close", () => {
@@ -139,7 +139,7 @@ function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLi
   });
   // Nothing has come or gone for a while. A request that is held may be as quiet as it likes.
   server.on("timeout", (socket: Socket) => {
-    if (!owed.has(socket) || isUnread(socket)) cut(socket);
+    if (!owed.has(socket) || isUnread(socket)) giveUp(socket);
   });
   if (!secure) return void server.on("connection", take);
   // A connection is another object once its handshake is done; both have the same address.
@@ -159,17 +159,17 @@ function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLi
 }
 
 /** Takes connections also at the other addresses `localhost` stands for: programs differ in which they try first. */
-export async function listenBeside(server: Server): Promise<void> {
-  const { address: own, port } = server.address() as AddressInfo;
+export async function listenOnLocalhost(server: Server): Promise<void> {
+  const { address: first, port } = server.address() as AddressInfo;
   const addresses = await lookup("localhost", { all: true }).catch(() => []);
-  for (const { address } of addresses.filter((one) => one.address !== own)) {
-    const beside = createNetServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+  for (const { address } of addresses.filter((one) => one.address !== first)) {
+    const extra = createNetServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
       server.emit("connection", socket),
     );
-    beside.listen(port, address);
+    extra.listen(port, address);
     // Nobody is promised more than the first address.
-    await once(beside, "listening").catch(() => undefined);
-    server.once("close", () => beside.close());
+    await once(extra, "listening").catch(() => undefined);
+    server.once("close", () => extra.close());
   }
 }
 
@@ -198,6 +198,6 @@ const lingerMs = 1000;
 /** Sends the last there is to say on a connection, and gives it up, whatever the client does. */
 export function endWith(socket: Socket, text: string): void {
   socket.end(text);
-  const cut = setTimeout(() => socket.destroy(), lingerMs).unref();
-  socket.once("close", () => clearTimeout(cut));
+  const giveUp = setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.once("close", () => clearTimeout(giveUp));
 }

@@ -103,8 +103,8 @@ export function docsPage({ info, tags, paths, components }: OpenApi): string {
     Object.entries(methods).map(([method, described]) => ({ path, method, described })),
   );
   const groups = tags.map(({ name, description }) => {
-    const own = all.filter(({ described }) => described.tags.includes(name));
-    const parts = own.map(({ path, method, described }) => operation(path, method, described));
+    const operations = all.filter(({ described }) => described.tags.includes(name));
+    const parts = operations.map(({ path, method, described }) => operation(path, method, described));
     return `<section><h2 id="${name}">${name}</h2><p>${prose(description)}</p>${parts.join("\n")}</section>`;
   });
   const contents = tags.map(({ name }) => `<a href="#${name}">${name}</a>`).join(" · ");

@@ -28,7 +28,7 @@ const ofMachine = ({ path }: Operation): boolean => path.includes("{machine_id}"
 const listsMachines = ({ id }: Operation): boolean => id === "machines.list" || id === "orgs.machines";
 
 /** Operations that need room on a host. */
-export const needsRoom = [
+export const needsCapacity = [
   "machines.create",
   "machines.update",
   "machines.start",
@@ -46,7 +46,7 @@ interface Kind {
 // What a fault is about: one of these, or nothing but a delay or the way its answer is sent.
 const kinds = {
   status: { moment: "either", concerns: () => true },
-  capacity: { moment: "before", concerns: ({ id }) => (needsRoom as readonly string[]).includes(id) },
+  capacity: { moment: "before", concerns: ({ id }) => (needsCapacity as readonly string[]).includes(id) },
   stealLease: { moment: "before", concerns: ofMachine },
   clockJumpMs: { moment: "before", concerns: () => true },
   hiddenForMs: {

@@ -1,7 +1,7 @@
 // JSON Schema of what the rows of the contract declare: exactly what the service takes, and exactly what it answers.
 import { z } from "zod";
 import { fieldOf, type Field, type Shape } from "../api/schema.ts";
-import { limitsOf } from "./measure.ts";
+import { limitsOf } from "./bodyLimits.ts";
 
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -35,7 +35,8 @@ const orNull = (schema: JsonSchema): JsonSchema =>
 const { MAX_SAFE_INTEGER: largest, MIN_SAFE_INTEGER: smallest } = Number;
 
 /** A limit of the interface, or that of the service where it is lower. */
-const fewer = (own: unknown, limit: number): number => (typeof own === "number" ? Math.min(own, limit) : limit);
+const fewer = (declared: unknown, limit: number): number =>
+  typeof declared === "number" ? Math.min(declared, limit) : limit;
 
 /** Says how long a text may be, where it is not one of a few. */
 function withLength(json: JsonSchema, limit: number): JsonSchema {

@@ -1,5 +1,5 @@
 // Figures about the running service, in the text format of Prometheus.
-import type { World } from "./world.ts";
+import type { Context } from "./context.ts";
 
 // Seconds. Held requests last up to 60.
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -38,13 +38,13 @@ const metric = (
 
 /** Counts requests as they are answered, and reads the rest off the store when asked. */
 export class Metrics {
-  readonly #world: World;
+  readonly #context: Context;
   readonly #counted: Counted;
   readonly #requests = new Map<string, { readonly labels: Labels; count: number }>();
   readonly #durations = new Map<string, Durations>();
 
-  constructor(world: World, counted: Counted) {
-    this.#world = world;
+  constructor(context: Context, counted: Counted) {
+    this.#context = context;
     this.#counted = counted;
   }
 
@@ -68,7 +68,7 @@ export class Metrics {
 
   /** Everything, as text. */
   text(): string {
-    const { store, waits } = this.#world;
+    const { store, waits } = this.#context;
     const states = store.all<{ state: string; machines: number }>(
       "SELECT state, count(*) AS machines FROM machines GROUP BY state ORDER BY state",
     );

@@ -1,9 +1,9 @@
 // What a request is told that leads nowhere.
 import { operationsById } from "./faults.ts";
-import { ownPaths } from "./openapiOwn.ts";
+import { metaPaths } from "./openapiMeta.ts";
 import { Refusal, refuse } from "./refusal.ts";
 
-const ways = [...operationsById.values(), ...ownPaths.map((path) => ({ path, method: "GET" }))];
+const ways = [...operationsById.values(), ...metaPaths.map((path) => ({ path, method: "GET" }))];
 
 const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll(".", "\\.").replace(/\{\w+\}/g, "[^/]+")}$`);
 

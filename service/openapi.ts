@@ -23,11 +23,11 @@ import { secretKey } from "../api/secretKeys.ts";
 import { secret } from "../api/secrets.ts";
 import { tokenInfo } from "../api/tokens.ts";
 import { createVolume, volume, volumeSnapshot } from "../api/volumes.ts";
-import { bodyLimits, queryLimits } from "./measure.ts";
+import { bodyLimits, queryLimits } from "./bodyLimits.ts";
 import { isStrict } from "./validate.ts";
 import { bodySchema, jsonSchema, type Components, type JsonSchema } from "./jsonSchema.ts";
 import { componentExamples, parameterExamples, requestExamples } from "./openapiExamples.ts";
-import { ownOperations } from "./openapiOwn.ts";
+import { metaOperations } from "./openapiMeta.ts";
 import type { Described, DescribedOperation, Link, Media, OpenApi, Parameter } from "./openapiTypes.ts";
 
 const named: Readonly<Record<string, z.ZodType>> = {
@@ -185,8 +185,8 @@ function parameter(
 ): Parameter {
   const { description = "", deprecationMessage, wireDefault } = field.meta;
   const isMap = field.shape.kind === "record";
-  const own = isMap ? text : jsonSchema(field, "answer", components);
-  const schema = isMap || place === "path" ? own : asQueried(row, own);
+  const described = isMap ? text : jsonSchema(field, "answer", components);
+  const schema = isMap || place === "path" ? described : asQueried(row, described);
   const example = parameterExamples[name];
   return {
     // An entry of a map is a parameter of its own, whose name no document can tell.
@@ -244,17 +244,17 @@ const rows: readonly Operation[] = Object.values(contract).flatMap((group): Oper
 
 /** From what was made to what can be done with it. */
 function links(row: Operation): Record<string, Link> {
-  const [made, expression] = flows[row.id] ?? [];
-  if (made === undefined || expression === undefined) return {};
+  const [created, expression] = flows[row.id] ?? [];
+  if (created === undefined || expression === undefined) return {};
   const known = new Map([
     ...parametersIn(row.path).map((name): [string, string] => [name, `$request.path.${name}`]),
-    [made, expression] as const,
+    [created, expression] as const,
   ]);
   const group = row.id.split(".")[0];
   const next = rows.filter(({ id, path }) => {
     const needed = parametersIn(path);
-    const concerned = made === "app_name" || id.startsWith(`${group}.`);
-    return id !== row.id && concerned && needed.includes(made) && needed.every((name) => known.has(name));
+    const concerned = created === "app_name" || id.startsWith(`${group}.`);
+    return id !== row.id && concerned && needed.includes(created) && needed.every((name) => known.has(name));
   });
   return Object.fromEntries(
     next.map(({ id, path }) => [
@@ -328,7 +328,7 @@ export function openapi({ strict }: { readonly strict: boolean }): OpenApi {
       ...Object.entries(tags).map(([name, description]) => ({ name, description })),
       { name: "service", description: "What the service says about itself." },
     ],
-    paths: { ...paths, ...ownOperations },
+    paths: { ...paths, ...metaOperations },
     components: {
       securitySchemes: { bearer: { type: "http", scheme: "bearer", description: "An access token." } },
       schemas: Object.fromEntries(schemas),

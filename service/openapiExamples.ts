@@ -4,7 +4,7 @@ const app = "web";
 const machine = "3d8d413b29d089";
 const volume = "vol_5vgk4m9qpr2x7dzw";
 const version = "01HQ73A7BFFDF1B6WMGHFZZ4E7";
-const made = "2026-01-31T12:00:00Z";
+const createdAt = "2026-01-31T12:00:00Z";
 const key = Buffer.alloc(32, 7).toString("base64");
 const plaintext = Buffer.from("hello").toString("base64");
 
@@ -86,7 +86,7 @@ const event = {
   timestamp: 1769860800000,
   request: null,
 };
-const check = { name: "servicecheck-00-tcp-8080", status: "passing", output: "Success", updated_at: made };
+const check = { name: "servicecheck-00-tcp-8080", status: "passing", output: "Success", updated_at: createdAt };
 const image_ref = {
   registry: "registry.example.com",
   repository: "web",
@@ -94,12 +94,12 @@ const image_ref = {
   digest: `sha256:${"4f".repeat(32)}`,
 };
 const network = { region: "ams", private_ip: "fdaa:0:18:a7b:7d:f065:2a:2" };
-const times = { created_at: made, updated_at: made };
+const times = { created_at: createdAt, updated_at: createdAt };
 const issued = { certificate_authority: "lets_encrypt", expires_at: "2026-05-01T12:00:00Z", type: "ecdsa" };
 const certificate = {
   source: "fly",
   status: "active",
-  created_at: made,
+  created_at: createdAt,
   expires_at: "2026-05-01T12:00:00Z",
   issuer: "Let's Encrypt",
   issued: [issued],
@@ -156,7 +156,7 @@ export const componentExamples: Readonly<Record<string, unknown>> = {
     snapshot_retention: 5,
     auto_backup_enabled: true,
     host_status: "ok",
-    created_at: made,
+    created_at: createdAt,
   },
   VolumeSnapshot: {
     id: "vs_5vgk4m9qpr2x7dzw0123ab",
@@ -164,9 +164,9 @@ export const componentExamples: Readonly<Record<string, unknown>> = {
     size: 0,
     volume_size: 10_737_418_240,
     retention_days: 5,
-    created_at: made,
+    created_at: createdAt,
   },
-  IpAssignment: { ip: "198.18.7.9", region: "global", shared: false, service_name: "", created_at: made },
+  IpAssignment: { ip: "198.18.7.9", region: "global", shared: false, service_name: "", created_at: createdAt },
   CertificateEntry: certificate,
   CertificateSummary: {
     hostname: "www.example.com",
@@ -201,7 +201,7 @@ export const componentExamples: Readonly<Record<string, unknown>> = {
     disk_size_gb: 10,
     pg_major_version: "16",
     attached_apps: [{ name: app }],
-    created_at: made,
+    created_at: createdAt,
     storage_used_bytes: null,
   },
   PostgresClusterSummary: {
@@ -210,7 +210,7 @@ export const componentExamples: Readonly<Record<string, unknown>> = {
     region: "ams",
     plan: "starter",
     status: "ready",
-    created_at: made,
+    created_at: createdAt,
   },
   Error: { error: "app not found" },
   PostgresError: { error: "This cluster is being deleted" },

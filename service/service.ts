@@ -10,12 +10,12 @@ import { createIds, systemRandom, type RandomBytes } from "./ids.ts";
 import { MovableClock, systemClock, type Clock } from "./lifecycle/clock.ts";
 import * as clusters from "./lifecycle/clusters.ts";
 import { delayProfiles, type DelayProfile, type Delays } from "./lifecycle/delays.ts";
-import { happenings } from "./lifecycle/index.ts";
+import { timerHandlers } from "./lifecycle/timerHandlers.ts";
 import { Timers } from "./lifecycle/timers.ts";
-import { checked, exited, findMachine, happened, subjectOf } from "./lifecycle/machines.ts";
+import { checked, exited, findMachine, runtimeEvent, subjectOf } from "./lifecycle/machines.ts";
 import { Waits } from "./lifecycle/waits.ts";
 import { Metrics } from "./metrics.ts";
-import { addOwnRoutes } from "./ownRoutes.ts";
+import { addMetaRoutes } from "./metaRoutes.ts";
 import { RateLimits, type RateLimitProfile } from "./rateLimits.ts";
 import type { EngineFactory, EngineHost } from "./runtime/postgresEngine.ts";
 import { SimulatedPostgres } from "./runtime/simulatedPostgres.ts";
@@ -25,12 +25,12 @@ import { SimulatedRuntime } from "./runtime/simulated.ts";
 import { requireWhole, Store, StoreError, storeFile } from "./store/database.ts";
 import { lockData } from "./store/lock.ts";
 import { Mark } from "./store/mark.ts";
-import { Kept, KeptRows } from "./store/kept.ts";
-import { ownToken } from "./store/tokenFile.ts";
+import { BoundedCache, RowCache } from "./store/rowCache.ts";
+import { firstToken } from "./store/tokenFile.ts";
 import { Tokens } from "./store/tokens.ts";
 import { openVault } from "./store/vault.ts";
-import { Turns } from "./turns.ts";
-import type { World } from "./world.ts";
+import { FairTurns } from "./fairTurns.ts";
+import type { Context } from "./context.ts";
 
 /** What a service is made from; everything may be left out. */
 export interface ServiceOptions {
@@ -80,7 +80,7 @@ export interface Service {
   readonly audit: Audit;
   /** Counts requests; `limited` of them were refused. */
   readonly rateLimits: RateLimits;
-  readonly world: World;
+  readonly context: Context;
   /** Folder of the data; undefined in memory. */
   readonly folder: string | undefined;
   /** Ends held requests, gives the others three seconds to finish, and gives the data folder back. */
@@ -94,12 +94,12 @@ const closingMs = 3000;
 export function createService(options: ServiceOptions = {}): Service {
   const {
     data = ":memory:",
-    clock: handedIn = systemClock(),
+    clock: baseClock = systemClock(),
     random = systemRandom(),
     delays = "believable",
     allowHosts = [],
   } = options;
-  const clock = new MovableClock(handedIn);
+  const clock = new MovableClock(baseClock);
   const folder = data === ":memory:" ? undefined : prepareFolder(data);
   const lock = folder === undefined ? undefined : lockData(folder);
   try {
@@ -112,16 +112,16 @@ export function createService(options: ServiceOptions = {}): Service {
     const app = createServer({ log: options.log, requestId, tls: options.tls, limits });
     const waits = new Waits(clock, mostHeld(limits), () => store.unsettled);
     const mark = folder === undefined ? undefined : new Mark(store, storeFile(folder));
-    const world = createWorld(store, folder, clock, random, delays, options, app.log, waits, mark);
-    const token = ownToken(store, folder, world.ids, clock.now());
+    const context = createContext(store, folder, clock, random, delays, options, app.log, waits, mark);
+    const token = firstToken(store, folder, context.ids, clock.now());
     const faults = new Faults();
     const audit = new Audit();
     if (options.audit) audit.keep();
     const rateLimits = new RateLimits(clock, options.rateLimits ?? "off");
-    const metrics = new Metrics(world, { faults: () => faults.met, limited: () => rateLimits.limited });
+    const metrics = new Metrics(context, { faults: () => faults.met, limited: () => rateLimits.limited });
     const strict = options.strict ?? false;
     addRoutes(app, {
-      world,
+      context,
       tokens: new Tokens(store),
       faults,
       rateLimits,
@@ -131,20 +131,20 @@ export function createService(options: ServiceOptions = {}): Service {
       allowedHosts: allowHosts === "any" ? undefined : new Set(allowHosts.map((host) => host.toLowerCase())),
       seen: options.onRequest ?? (() => {}),
     });
-    addOwnRoutes(app, { world, metrics, strict, closing: () => closing !== undefined });
-    world.timers.arm();
+    addMetaRoutes(app, { context, metrics, strict, closing: () => closing !== undefined });
+    context.timers.arm();
     let closing: Promise<void> | undefined;
     const end = async (): Promise<void> => {
-      world.waits.close();
-      const cut = setTimeout(() => app.server.closeAllConnections(), closingMs);
+      context.waits.close();
+      const giveUp = setTimeout(() => app.server.closeAllConnections(), closingMs);
       await app.close();
-      clearTimeout(cut);
-      world.timers.disarm();
+      clearTimeout(giveUp);
+      context.timers.disarm();
       store.close();
       mark?.close();
       lock?.release();
     };
-    return { app, token, faults, rateLimits, audit, world, folder, close: () => (closing ??= end()) };
+    return { app, token, faults, rateLimits, audit, context, folder, close: () => (closing ??= end()) };
   } catch (error) {
     lock?.release();
     throw error;
@@ -163,7 +163,7 @@ const sealedAnything = `SELECT 1 FROM secrets UNION ALL SELECT 1 FROM secret_key
   UNION ALL SELECT 1 FROM hostnames WHERE custom_key IS NOT NULL
   UNION ALL SELECT 1 FROM secret_sets LIMIT 1`;
 
-function createWorld(
+function createContext(
   store: Store,
   folder: string | undefined,
   clock: MovableClock,
@@ -173,17 +173,17 @@ function createWorld(
   log: FastifyBaseLogger,
   waits: Waits,
   mark: Mark | undefined,
-): World {
+): Context {
   const lastEvent = store.get<{ id: string | null }>("SELECT max(id) AS id FROM events")?.id ?? undefined;
   const lastVersion =
     store.get<{ id: string | null }>("SELECT max(version) AS id FROM machine_versions")?.id ?? undefined;
   const timers = new Timers(
     store,
     clock,
-    (kind, subject, data) => happenings[kind](world, subject, data),
+    (kind, subject, data) => timerHandlers[kind](context, subject, data),
     (error, kind) => log.error({ err: error, kind }, "something that was due did not happen"),
   );
-  const roomy = (options.regions ?? regions).map((region): [string, Region] => [
+  const withCapacity = (options.regions ?? regions).map((region): [string, Region] => [
     region.code,
     { ...region, capacity: capacityOf(options.capacity?.[region.code] ?? region.capacity) },
   ]);
@@ -192,43 +192,43 @@ function createWorld(
     delays: typeof delays === "string" ? delayProfiles[delays] : delays,
     timers,
     events: {
-      prepared: (machine) => tell(() => happened(world, machine, "prepared")),
-      started: (machine) => tell(() => happened(world, machine, "started")),
-      suspended: (machine) => tell(() => happened(world, machine, "suspended")),
-      destroyed: (machine) => tell(() => happened(world, machine, "destroyed")),
-      exited: (machine, exit) => tell(() => exited(world, machine, exit)),
-      checked: (machine, status) => tell(() => checked(world, machine, status)),
+      prepared: (machine) => report(() => runtimeEvent(context, machine, "prepared")),
+      started: (machine) => report(() => runtimeEvent(context, machine, "started")),
+      suspended: (machine) => report(() => runtimeEvent(context, machine, "suspended")),
+      destroyed: (machine) => report(() => runtimeEvent(context, machine, "destroyed")),
+      exited: (machine, exit) => report(() => exited(context, machine, exit)),
+      checked: (machine, status) => report(() => checked(context, machine, status)),
     },
     subject: (id) => {
-      const machine = findMachine(world, id);
-      return machine && subjectOf(world, machine);
+      const machine = findMachine(context, id);
+      return machine && subjectOf(context, machine);
     },
   };
   // A runtime reports what happened from inside a change (the simulated one does, by its timers) or at any other time.
-  const tell = (change: () => void): void => {
+  const report = (change: () => void): void => {
     if (store.isInPart) return change();
-    const lost = (error: unknown): void => log.error({ err: error }, "the report of a runtime is lost");
+    const logLost = (error: unknown): void => log.error({ err: error }, "the report of a runtime is lost");
     try {
-      store.write(change).catch(lost);
+      store.write(change).catch(logLost);
     } catch (error) {
-      lost(error);
+      logLost(error);
     }
   };
   const engineHost: EngineHost = {
     delays: host.delays,
     timers,
     events: {
-      initializing: (id) => tell(() => clusters.initializing(world, id)),
-      ready: (id, endpoints) => tell(() => clusters.ready(world, id, endpoints)),
-      failed: (id) => tell(() => clusters.failed(world, id)),
-      destroyed: (id) => tell(() => clusters.destroyed(world, id)),
+      initializing: (id) => report(() => clusters.initializing(context, id)),
+      ready: (id, endpoints) => report(() => clusters.ready(context, id, endpoints)),
+      failed: (id) => report(() => clusters.failed(context, id)),
+      destroyed: (id) => report(() => clusters.destroyed(context, id)),
     },
     cluster: (id) => {
-      const row = clusters.findCluster(world, id);
+      const row = clusters.findCluster(context, id);
       return row && clusters.clusterOf(row);
     },
   };
-  const world: World = {
+  const context: Context = {
     store,
     clock,
     random,
@@ -236,16 +236,16 @@ function createWorld(
     delays: host.delays,
     timers,
     waits,
-    turns: new Turns(),
+    turns: new FairTurns(),
     runtime: (options.runtime ?? simulated)(host),
     postgres: (options.postgres ?? simulatedPostgres)(engineHost),
     vault: openVault(folder, random, store.get(sealedAnything) !== undefined),
-    regions: new Map(roomy),
+    regions: new Map(withCapacity),
     nearest: options.nearest ?? nearest,
-    machineTexts: new Kept(store, (text) => text.length, 32 * mi),
-    configs: new Kept(store, ({ weight }) => weight, 16 * mi),
-    appRows: new KeptRows(store, (app) => rowWeight + app.network.length + (app.role?.length ?? 0), 8 * mi),
-    machineRows: new Kept(
+    machineTexts: new BoundedCache(store, (text) => text.length, 32 * mi),
+    configs: new BoundedCache(store, ({ weight }) => weight, 16 * mi),
+    appRows: new RowCache(store, (app) => rowWeight + app.network.length + (app.role?.length ?? 0), 8 * mi),
+    machineRows: new BoundedCache(
       store,
       (machine) => rowWeight + machine.image_ref.length + (machine.metadata?.length ?? 0),
       16 * mi,
@@ -263,7 +263,7 @@ function createWorld(
       waits.wake(touched);
     },
   };
-  return world;
+  return context;
 }
 
 function prepareFolder(data: string): string {

@@ -2,9 +2,9 @@
 import type { z } from "zod";
 import type { Operation } from "../api/operation.ts";
 import { define, fieldOf, isObject, tidy, type Field, type Shape } from "../api/schema.ts";
-import { namesOf, pathText, requireShortQuery, requireMeasure } from "./measure.ts";
+import { namesOf, pathText, requireShortQuery, requireBodyLimits } from "./bodyLimits.ts";
 import { refuse, Refusal } from "./refusal.ts";
-import { badStatus, wording } from "./rules/wording.ts";
+import { badStatus, validationMessages } from "./validationMessages.ts";
 
 type Issue = z.core.$ZodIssue;
 
@@ -61,9 +61,9 @@ export function problemText(schema: z.ZodType, issue: Issue, whole: unknown): st
 }
 
 /** zod passes over an entry named `__proto__` in a map; its value is looked at here. */
-function overlooked({ shape }: Field, value: unknown, path: readonly PropertyKey[]): Issue | undefined {
+function checkProto({ shape }: Field, value: unknown, path: readonly PropertyKey[]): Issue | undefined {
   if (shape.kind === "array" && Array.isArray(value))
-    return firstOf(value, (item, i) => overlooked(shape.item, item, [...path, i]));
+    return firstOf(value, (item, i) => checkProto(shape.item, item, [...path, i]));
   if (!isObject(value) || shape.kind === "leaf" || shape.kind === "array") return undefined;
   return firstOf(Object.entries(value), ([name, inner]) => {
     const field = shape.kind === "record" ? shape.value : fieldAt(shape, name);
@@ -72,7 +72,7 @@ function overlooked({ shape }: Field, value: unknown, path: readonly PropertyKey
     const result =
       name === "__proto__" && !(field.nullable && inner === null) ? field.shape.schema.safeParse(inner) : undefined;
     const issue = result?.error?.issues[0];
-    return issue ? { ...issue, path: [...within, ...issue.path] } : overlooked(field, inner, within);
+    return issue ? { ...issue, path: [...within, ...issue.path] } : checkProto(field, inner, within);
   });
 }
 
@@ -86,11 +86,12 @@ function firstOf<T, Found>(items: readonly T[], find: (item: T, i: number) => Fo
 
 function check(row: Operation, schema: z.ZodType, value: unknown, hasProto = true): unknown {
   const result = schema.safeParse(value);
-  const missed = (): Issue | undefined => (hasProto ? overlooked(fieldOf(schema), value, []) : undefined);
+  const missed = (): Issue | undefined => (hasProto ? checkProto(fieldOf(schema), value, []) : undefined);
   const issue = result.success ? missed() : result.error.issues[0];
   if (!issue) return value;
   throw (
-    wording[row.id]?.(issue.path, at(value, issue.path)) ?? refuse(badStatus(row.id), problemText(schema, issue, value))
+    validationMessages[row.id]?.(issue.path, at(value, issue.path)) ??
+    refuse(badStatus(row.id), problemText(schema, issue, value))
   );
 }
 
@@ -111,7 +112,7 @@ export function validate(row: Operation, params: unknown, query: unknown, body: 
   if (!row.body) return { params, query: queried, body: undefined, unknown };
   const present = body === undefined && row.bodyOptional === true ? {} : body;
   if (present === undefined) throw refuse(400, "invalid body, got nothing, must be a JSON object");
-  const hasProto = requireMeasure(row, row.body, present);
+  const hasProto = requireBodyLimits(row, row.body, present);
   const tidied = tidy(row.body, present);
   unknown.push(...tidied.unknown);
   return { params, query: queried, body: check(row, row.body, tidied.value, hasProto), unknown };

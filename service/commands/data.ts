@@ -16,10 +16,10 @@ const folderOf = (command: Command): string => dataFolder(command.optsWithGlobal
 
 async function fill(file: string, _: Flags, command: Command): Promise<void> {
   const tallies = await seed(folderOf(command), file);
-  const rows = Object.entries(tallies).filter(([, { made, kept }]) => made + kept > 0);
+  const rows = Object.entries(tallies).filter(([, { created, existing }]) => created + existing > 0);
   printTable(
-    ["", "MADE", "THERE ALREADY"],
-    rows.map(([kind, { made, kept }]) => [kind, String(made), String(kept)]),
+    ["", "CREATED", "THERE ALREADY"],
+    rows.map(([kind, { created, existing }]) => [kind, String(created), String(existing)]),
   );
 }
 

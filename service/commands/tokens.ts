@@ -7,7 +7,7 @@ import { rfc3339 } from "../lifecycle/clock.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { orgSlug } from "../local/seedFile.ts";
-import { openBeside, requireStore } from "../store/beside.ts";
+import { openForCommand, requireStore } from "../store/openForCommand.ts";
 import type { Store } from "../store/database.ts";
 import type { OrgRow } from "../store/rows.ts";
 import { tokenFile } from "../store/tokenFile.ts";
@@ -37,7 +37,7 @@ interface CreateFlags extends Flags {
 
 /** Works on the store of a data folder; what is thrown undoes it. */
 async function withStore<T>(command: Command, use: (store: Store) => T): Promise<T> {
-  const store = openBeside(dataFolder(command.optsWithGlobals<Flags>().data));
+  const store = openForCommand(dataFolder(command.optsWithGlobals<Flags>().data));
   try {
     return await store.write(() => use(store));
   } finally {

@@ -19,16 +19,16 @@ const publicOf = (key: Uint8Array): Buffer =>
   createPublicKey(privateKey(key)).export({ format: "der", type: "spki" }).subarray(-32);
 
 /** The key two key pairs share: `crypto_box_beforenm`. */
-export function sharedKey(own: Uint8Array, other: Uint8Array): Uint8Array {
-  const secret = diffieHellman({ privateKey: privateKey(own), publicKey: publicKey(other) });
+export function sharedKey(recipient: Uint8Array, other: Uint8Array): Uint8Array {
+  const secret = diffieHellman({ privateKey: privateKey(recipient), publicKey: publicKey(other) });
   const out = new Uint32Array(8);
   hsalsa(u32(new TextEncoder().encode("expand 32-byte k")), u32(Uint8Array.from(secret)), new Uint32Array(4), out);
   return new Uint8Array(out.buffer);
 }
 
 /** ASSUMED: associated data of a `nacl_box` is bound by the nonce; without any the box is libsodium's sealed box. */
-const nonceFor = (ephemeral: Uint8Array, own: Uint8Array, associated: Uint8Array): Uint8Array =>
-  blake2b(Buffer.concat([ephemeral, own, associated]), { dkLen: 24 });
+const nonceFor = (ephemeral: Uint8Array, recipient: Uint8Array, associated: Uint8Array): Uint8Array =>
+  blake2b(Buffer.concat([ephemeral, recipient, associated]), { dkLen: 24 });
 
 /** `crypto_box_seal` of libsodium. */
 export const naclBox: Cipher = {
@@ -37,8 +37,8 @@ export const naclBox: Cipher = {
   publicKey: publicOf,
   encrypt(key, plaintext, associated, random) {
     const once = random(32);
-    const [ephemeral, own] = [publicOf(once), publicOf(key)];
-    const box = xsalsa20poly1305(sharedKey(once, own), nonceFor(ephemeral, own, associated));
+    const [ephemeral, recipient] = [publicOf(once), publicOf(key)];
+    const box = xsalsa20poly1305(sharedKey(once, recipient), nonceFor(ephemeral, recipient, associated));
     return Buffer.concat([ephemeral, box.encrypt(plaintext)]);
   },
   decrypt(key, ciphertext, associated) {

@@ -1,7 +1,7 @@
 // What happens to certificates: validated against the DNS, issued, renewed (docs/interface.md#certificate-checks).
 import { lookUp, type DnsAnswer } from "../runtime/dns.ts";
 import type { HostnameRow, IpRow } from "../store/rows.ts";
-import { touch, type World } from "../world.ts";
+import { touch, type Context } from "../context.ts";
 import { rfc3339 } from "./clock.ts";
 import { periods } from "./delays.ts";
 
@@ -10,16 +10,16 @@ export const subjectOfHostname = ({ app, hostname }: Pick<HostnameRow, "app" | "
   `${app}/${hostname}`;
 
 /** A hostname of an App. */
-export const findHostname = (world: World, app: string, hostname: string): HostnameRow | undefined =>
-  world.store.get<HostnameRow>("SELECT * FROM hostnames WHERE app = ? AND hostname = ?", app, hostname.toLowerCase());
+export const findHostname = (context: Context, app: string, hostname: string): HostnameRow | undefined =>
+  context.store.get<HostnameRow>("SELECT * FROM hostnames WHERE app = ? AND hostname = ?", app, hostname.toLowerCase());
 
 /** Changes a hostname's row. */
-export function changeHostname(world: World, row: HostnameRow, changes: Partial<HostnameRow>): HostnameRow {
-  const all = { ...changes, updated_at: world.clock.now() };
+export function changeHostname(context: Context, row: HostnameRow, changes: Partial<HostnameRow>): HostnameRow {
+  const all = { ...changes, updated_at: context.clock.now() };
   const names = Object.keys(all);
   const sql = `UPDATE hostnames SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE app = ? AND hostname = ?`;
-  world.store.run(sql, ...Object.values<string | number | null | Uint8Array>(all), row.app, row.hostname);
-  touch(world, row.app);
+  context.store.run(sql, ...Object.values<string | number | null | Uint8Array>(all), row.app, row.hostname);
+  touch(context, row.app);
   return { ...row, ...all };
 }
 
@@ -37,10 +37,10 @@ const appsDomain = "machines.test";
 const challengeDomain = "acme.machines.test";
 
 /** Records a hostname needs. Those of a wildcard are set at the name without `*.`. */
-export function requirementsOf(world: World, row: HostnameRow): Requirements {
+export function requirementsOf(context: Context, row: HostnameRow): Requirements {
   const bare = row.hostname.replace(/^\*\./, "");
-  const app = world.store.get<{ name: string; org: number }>("SELECT name, org FROM apps WHERE id = ?", row.app);
-  const ips = world.store.all<IpRow>("SELECT * FROM ips WHERE app = ? ORDER BY number", row.app);
+  const app = context.store.get<{ name: string; org: number }>("SELECT name, org FROM apps WHERE id = ?", row.app);
+  const ips = context.store.all<IpRow>("SELECT * FROM ips WHERE app = ? ORDER BY number", row.app);
   const of = (types: readonly string[]): string[] => ips.filter(({ type }) => types.includes(type)).map(({ ip }) => ip);
   return {
     a: of(["v4", "shared_v4"]),
@@ -72,9 +72,9 @@ export interface Findings {
 }
 
 /** Compares what is in the DNS with what must be. */
-export function findingsOf(world: World, row: HostnameRow): Findings {
-  const needs = requirementsOf(world, row);
-  const records = lookUp(world.store, row.hostname, {
+export function findingsOf(context: Context, row: HostnameRow): Findings {
+  const needs = requirementsOf(context, row);
+  const records = lookUp(context.store, row.hostname, {
     a: needs.a,
     aaaa: needs.aaaa,
     challenge: needs.acme_challenge.target,
@@ -98,8 +98,8 @@ const hour = 60 * 60 * 1000;
 // ASSUMED: five failed validations of a hostname in an hour bring it a pause, as Let's Encrypt counts.
 const mostAttempts = 5;
 
-function problemsOf(world: World, row: HostnameRow, { needs, dns, address, ownership }: Findings): Problem[] {
-  const timestamp = rfc3339(world.clock.now());
+function problemsOf(context: Context, row: HostnameRow, { needs, dns, address, ownership }: Findings): Problem[] {
+  const timestamp = rfc3339(context.clock.now());
   const wildcard = row.hostname.startsWith("*.");
   const problems: Problem[] = [];
   if (row.acme_requested === 1 && !dns && (wildcard || !address))
@@ -120,7 +120,7 @@ function problemsOf(world: World, row: HostnameRow, { needs, dns, address, owner
       remediation: `Create a TXT record ${needs.ownership.name} with the value ${needs.ownership.app_value}.`,
       timestamp,
     });
-  if (isExpired(world, row))
+  if (isExpired(context, row))
     problems.push({
       code: "CERTIFICATE_EXPIRED",
       message: `the uploaded certificate expired at ${rfc3339(row.custom_expires_at ?? 0)}`,
@@ -131,18 +131,18 @@ function problemsOf(world: World, row: HostnameRow, { needs, dns, address, owner
 }
 
 /** Whether the uploaded certificate is of no use any more. ASSUMED: an uploaded certificate that has expired has the status `expired` and wins no longer. */
-export const isExpired = (world: World, { custom_expires_at }: HostnameRow): boolean =>
-  custom_expires_at !== null && custom_expires_at <= world.clock.now();
+export const isExpired = (context: Context, { custom_expires_at }: HostnameRow): boolean =>
+  custom_expires_at !== null && custom_expires_at <= context.clock.now();
 
 /** Whether a certificate can be issued; for a wildcard the challenge in the DNS is the only way. */
 const isReady = ({ hostname }: HostnameRow, { dns, address }: Findings): boolean =>
   dns || (address && !hostname.startsWith("*."));
 
 /** Looks at the DNS, and lets follow what may follow: a certificate is issued, an uploaded one becomes active. */
-export function validateHostname(world: World, row: HostnameRow): HostnameRow {
-  const now = world.clock.now();
-  const findings = findingsOf(world, row);
-  const problems = problemsOf(world, row, findings);
+export function validateHostname(context: Context, row: HostnameRow): HostnameRow {
+  const now = context.clock.now();
+  const findings = findingsOf(context, row);
+  const problems = problemsOf(context, row, findings);
   const ready = isReady(row, findings);
   const limited = row.rate_limited_until !== null && row.rate_limited_until > now;
   const changes: Partial<HostnameRow> = {
@@ -152,55 +152,55 @@ export function validateHostname(world: World, row: HostnameRow): HostnameRow {
     rate_limited_until: limited ? row.rate_limited_until : null,
     ...(row.custom_status === null ? {} : { custom_status: findings.ownership ? "active" : "pending_ownership" }),
   };
-  if (row.acme_status === null || row.acme_status === "active" || limited) return changeHostname(world, row, changes);
+  if (row.acme_status === null || row.acme_status === "active" || limited) return changeHostname(context, row, changes);
   if (ready) {
-    issueLater(world, row);
-    return changeHostname(world, row, { ...changes, attempts: "[]" });
+    issueLater(context, row);
+    return changeHostname(context, row, { ...changes, attempts: "[]" });
   }
   const attempts = [...(JSON.parse(row.attempts) as number[]).filter((at) => at > now - hour), now];
   if (attempts.length < mostAttempts)
-    return changeHostname(world, row, { ...changes, attempts: JSON.stringify(attempts) });
-  return changeHostname(world, row, { ...changes, attempts: "[]", rate_limited_until: now + hour });
+    return changeHostname(context, row, { ...changes, attempts: JSON.stringify(attempts) });
+  return changeHostname(context, row, { ...changes, attempts: "[]", rate_limited_until: now + hour });
 }
 
-function issueLater(world: World, row: HostnameRow): void {
+function issueLater(context: Context, row: HostnameRow): void {
   const subject = subjectOfHostname(row);
-  if (!world.timers.pending(subject, "certificate.issue"))
-    world.timers.after(world.delays.certificate, "certificate.issue", subject);
+  if (!context.timers.pending(subject, "certificate.issue"))
+    context.timers.after(context.delays.certificate, "certificate.issue", subject);
 }
 
-function atSubject(world: World, subject: string): HostnameRow | undefined {
+function atSubject(context: Context, subject: string): HostnameRow | undefined {
   const slash = subject.indexOf("/");
-  return findHostname(world, subject.slice(0, slash), subject.slice(slash + 1));
+  return findHostname(context, subject.slice(0, slash), subject.slice(slash + 1));
 }
 
 /** The certificate authority has issued. */
-export function issue(world: World, subject: string): void {
-  const row = atSubject(world, subject);
+export function issue(context: Context, subject: string): void {
+  const row = atSubject(context, subject);
   if (!row || row.acme_status === null) return;
-  const now = world.clock.now();
-  changeHostname(world, row, {
+  const now = context.clock.now();
+  changeHostname(context, row, {
     acme_status: "active",
     acme_created_at: row.acme_created_at ?? now,
     issued_at: now,
     expires_at: now + periods.certificate,
     problems: "[]",
   });
-  world.timers.cancel(subject, "certificate.renew");
-  world.timers.after(periods.renewal, "certificate.renew", subject);
+  context.timers.cancel(subject, "certificate.renew");
+  context.timers.after(periods.renewal, "certificate.renew", subject);
 }
 
 /** It is time for the next certificate; without the DNS it is tried every day, and the old one stays until it expires. */
-export function renew(world: World, subject: string): void {
-  const row = atSubject(world, subject);
+export function renew(context: Context, subject: string): void {
+  const row = atSubject(context, subject);
   if (!row || row.acme_status === null) return;
-  const findings = findingsOf(world, row);
-  if (isReady(row, findings)) return issue(world, subject);
-  const expired = row.expires_at !== null && row.expires_at <= world.clock.now();
-  changeHostname(world, row, {
+  const findings = findingsOf(context, row);
+  if (isReady(row, findings)) return issue(context, subject);
+  const expired = row.expires_at !== null && row.expires_at <= context.clock.now();
+  changeHostname(context, row, {
     dns_seen: 0,
-    problems: JSON.stringify(problemsOf(world, row, findings)),
+    problems: JSON.stringify(problemsOf(context, row, findings)),
     ...(expired ? { acme_status: "pending_validation", issued_at: null, expires_at: null } : {}),
   });
-  world.timers.after(periods.day, "certificate.renew", subject);
+  context.timers.after(periods.day, "certificate.renew", subject);
 }

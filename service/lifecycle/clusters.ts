@@ -1,13 +1,13 @@
 // What happens to Postgres clusters (docs/interface.md#cluster-states).
 import type { Cluster, Endpoints } from "../runtime/postgresEngine.ts";
 import type { BackupRow, ClusterRow } from "../store/rows.ts";
-import { touch, type World } from "../world.ts";
+import { touch, type Context } from "../context.ts";
 import { periods } from "./delays.ts";
 import { clearCluster } from "./removal.ts";
 
 /** A cluster, also a deleted one. */
-export const findCluster = (world: World, id: string): ClusterRow | undefined =>
-  world.store.get<ClusterRow>("SELECT * FROM clusters WHERE id = ?", id);
+export const findCluster = (context: Context, id: string): ClusterRow | undefined =>
+  context.store.get<ClusterRow>("SELECT * FROM clusters WHERE id = ?", id);
 
 /** A cluster as the engine sees it. */
 export const clusterOf = ({ id, name, region, plan, pg_major_version, disk_size_gb, status }: ClusterRow): Cluster => ({
@@ -17,65 +17,65 @@ export const clusterOf = ({ id, name, region, plan, pg_major_version, disk_size_
 });
 
 /** Changes a cluster's row. */
-export function changeCluster(world: World, row: ClusterRow, changes: Partial<ClusterRow>): ClusterRow {
-  world.store.update("clusters", "id", row.id, changes);
-  touch(world, row.id);
+export function changeCluster(context: Context, row: ClusterRow, changes: Partial<ClusterRow>): ClusterRow {
+  context.store.update("clusters", "id", row.id, changes);
+  touch(context, row.id);
   return { ...row, ...changes };
 }
 
-const inState = (world: World, id: string, ...states: readonly ClusterRow["status"][]): ClusterRow | undefined => {
-  const row = findCluster(world, id);
+const inState = (context: Context, id: string, ...states: readonly ClusterRow["status"][]): ClusterRow | undefined => {
+  const row = findCluster(context, id);
   return row && states.includes(row.status) ? row : undefined;
 };
 
 /** The engine is setting a cluster up. */
-export function initializing(world: World, id: string): void {
-  const row = inState(world, id, "creating");
-  if (row) changeCluster(world, row, { status: "initializing" });
+export function initializing(context: Context, id: string): void {
+  const row = inState(context, id, "creating");
+  if (row) changeCluster(context, row, { status: "initializing" });
 }
 
 /** A cluster can be used. */
-export function ready(world: World, id: string, endpoints: Endpoints): void {
-  const row = inState(world, id, "creating", "initializing");
+export function ready(context: Context, id: string, endpoints: Endpoints): void {
+  const row = inState(context, id, "creating", "initializing");
   if (!row) return;
-  changeCluster(world, row, { status: "ready", endpoints: JSON.stringify(endpoints) });
-  world.timers.after(periods.measure, "cluster.measure", id);
+  changeCluster(context, row, { status: "ready", endpoints: JSON.stringify(endpoints) });
+  context.timers.after(periods.measure, "cluster.measure", id);
 }
 
 /** A cluster could not be set up. */
-export function failed(world: World, id: string): void {
-  const row = inState(world, id, "creating", "initializing");
-  if (row) changeCluster(world, row, { status: "failed" });
+export function failed(context: Context, id: string): void {
+  const row = inState(context, id, "creating", "initializing");
+  if (row) changeCluster(context, row, { status: "failed" });
 }
 
 /** A cluster is gone; it stays in lists with `include_deleted`. What was in it is not kept. */
-export function destroyed(world: World, id: string): void {
-  const row = inState(world, id, "deleting");
+export function destroyed(context: Context, id: string): void {
+  const row = inState(context, id, "deleting");
   if (!row) return;
-  changeCluster(world, row, { status: "deleted", deleted_at: world.clock.now(), endpoints: null });
-  world.timers.cancel(id, "cluster.step", "cluster.measure");
-  clearCluster(world, id);
+  changeCluster(context, row, { status: "deleted", deleted_at: context.clock.now(), endpoints: null });
+  context.timers.cancel(id, "cluster.step", "cluster.measure");
+  clearCluster(context, id);
 }
 
 /** What a cluster stores is measured every hour. */
-export function measure(world: World, id: string): void {
-  const row = inState(world, id, "ready");
+export function measure(context: Context, id: string): void {
+  const row = inState(context, id, "ready");
   if (!row) return;
-  changeCluster(world, row, { storage_used_bytes: world.postgres.storedBytes(clusterOf(row)) });
-  world.timers.after(periods.measure, "cluster.measure", id);
+  changeCluster(context, row, { storage_used_bytes: context.postgres.storedBytes(clusterOf(row)) });
+  context.timers.after(periods.measure, "cluster.measure", id);
 }
 
 // ASSUMED: the latest 100 backups of a cluster are kept. No request deletes one, so that to refuse more would mean no backup ever again.
 const keptBackups = 100;
 
 /** A backup has been written; the oldest beyond those that are kept is forgotten. */
-export function finishBackup(world: World, id: string): void {
-  const backup = world.store.get<Pick<BackupRow, "cluster">>("SELECT cluster FROM backups WHERE id = ?", id);
-  const row = backup && findCluster(world, backup.cluster);
+export function finishBackup(context: Context, id: string): void {
+  const backup = context.store.get<Pick<BackupRow, "cluster">>("SELECT cluster FROM backups WHERE id = ?", id);
+  const row = backup && findCluster(context, backup.cluster);
   if (!row) return;
-  const size_bytes = world.postgres.storedBytes(clusterOf(row));
-  world.store.update("backups", "id", id, { status: "completed", size_bytes, finished_at: world.clock.now() });
-  world.store.run(
+  const size_bytes = context.postgres.storedBytes(clusterOf(row));
+  context.store.update("backups", "id", id, { status: "completed", size_bytes, finished_at: context.clock.now() });
+  context.store.run(
     `DELETE FROM backups WHERE cluster = ?1 AND number <=
       (SELECT number FROM backups WHERE cluster = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)`,
     row.id,

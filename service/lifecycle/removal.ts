@@ -1,7 +1,7 @@
 // Deleting what may have very many parts: some of them at a time, each time in a transaction of its own, so that nobody waits
 // for all of them. What is being removed is found by nobody any more, and the timer in the store goes on after a kill.
 import { releaseSet } from "../store/secretValues.ts";
-import { touch, type World } from "../world.ts";
+import { touch, type Context } from "../context.ts";
 import { findMachine, subjectOf } from "./machines.ts";
 
 /** Rows and pages of the store that are given up in one transaction: some 5 ms. */
@@ -18,7 +18,7 @@ interface Part {
   /** Rows and pages that go with it, in SQL. */
   readonly units: string;
   /** What else goes with it. */
-  readonly with?: (world: World, key: string) => void;
+  readonly with?: (context: Context, key: string) => void;
 }
 
 interface Found {
@@ -28,10 +28,10 @@ interface Found {
 }
 
 /** Ends what runs: its timers are deleted after this, those that it makes now too. */
-function endMachine(world: World, id: string): void {
-  const machine = findMachine(world, id);
-  if (machine?.destroyed_at === null) world.runtime.destroy(subjectOf(world, machine));
-  touch(world, id);
+function endMachine(context: Context, id: string): void {
+  const machine = findMachine(context, id);
+  if (machine?.destroyed_at === null) context.runtime.destroy(subjectOf(context, machine));
+  touch(context, id);
 }
 
 const partsOfApp: readonly Part[] = [
@@ -71,8 +71,8 @@ const partsOfCluster: readonly Part[] = [
 ];
 
 /** Removes parts until there are none, or until it is enough for once. True when there are none. */
-function removeSome(world: World, owner: "app" | "cluster", id: string, parts: readonly Part[]): boolean {
-  const { store } = world;
+function removeSome(context: Context, owner: "app" | "cluster", id: string, parts: readonly Part[]): boolean {
+  const { store } = context;
   let units = 0;
   for (const { table, key, subject = "NULL", units: size, with: more } of parts) {
     const sql = `SELECT ${key} AS key, ${subject} AS subject, ${size} AS units FROM ${table} t WHERE ${owner} = ? LIMIT ${rowsAtOnce}`;
@@ -80,8 +80,8 @@ function removeSome(world: World, owner: "app" | "cluster", id: string, parts: r
       for (const found of some) {
         if (units >= unitsAtOnce) return false;
         units += found.units;
-        more?.(world, found.key);
-        if (found.subject !== null) world.timers.cancel(found.subject);
+        more?.(context, found.key);
+        if (found.subject !== null) context.timers.cancel(found.subject);
         store.run(`DELETE FROM ${table} WHERE ${owner} = ? AND ${key} = ?`, id, found.key);
       }
   }
@@ -92,25 +92,25 @@ function removeSome(world: World, owner: "app" | "cluster", id: string, parts: r
  * An App goes with everything in it (docs/interface.md#apps). From the beginning on nobody finds it, and its name is
  * free.
  */
-export function removeApp(world: World, id: string): void {
-  const { store, timers } = world;
+export function removeApp(context: Context, id: string): void {
+  const { store, timers } = context;
   const app = store.get<{ name: string; deleting: number }>("SELECT name, deleting FROM apps WHERE id = ?", id);
   if (!app) return;
   if (app.deleting < 2) store.update("apps", "id", id, { deleting: 2, name: `${app.name}/${id}` });
-  touch(world, id);
-  if (removeSome(world, "app", id, partsOfApp)) store.run("DELETE FROM apps WHERE id = ?", id);
-  else timers.goOn("app.remove", id);
+  touch(context, id);
+  if (removeSome(context, "app", id, partsOfApp)) store.run("DELETE FROM apps WHERE id = ?", id);
+  else timers.resume("app.remove", id);
 }
 
 /** What was in a cluster that is gone goes too. */
-export function clearCluster(world: World, id: string): void {
-  if (!removeSome(world, "cluster", id, partsOfCluster)) world.timers.goOn("cluster.clear", id);
+export function clearCluster(context: Context, id: string): void {
+  if (!removeSome(context, "cluster", id, partsOfCluster)) context.timers.resume("cluster.clear", id);
 }
 
 /** A Machine that was destroyed is no longer shown to anybody. */
-export function forgetMachine(world: World, id: string): void {
-  const set = findMachine(world, id)?.secret_set ?? null;
-  world.store.run("DELETE FROM machines WHERE id = ?", id);
-  releaseSet(world.store, set);
-  touch(world, id);
+export function forgetMachine(context: Context, id: string): void {
+  const set = findMachine(context, id)?.secret_set ?? null;
+  context.store.run("DELETE FROM machines WHERE id = ?", id);
+  releaseSet(context.store, set);
+  touch(context, id);
 }

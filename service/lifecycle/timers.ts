@@ -96,7 +96,7 @@ export class Timers {
   }
 
   /** Lets something go on in a transaction of its own, once others have had their turn; also after a kill. */
-  goOn(kind: TimerKind, subject: string): void {
+  resume(kind: TimerKind, subject: string): void {
     this.after(resumeMs, kind, subject);
     this.#unfinished.set(subject, kind);
   }

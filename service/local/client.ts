@@ -2,7 +2,7 @@
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { createService } from "../service.ts";
-import { openBeside } from "../store/beside.ts";
+import { openForCommand } from "../store/openForCommand.ts";
 import type { Store } from "../store/database.ts";
 import type { Running } from "../store/lock.ts";
 import { findRunning } from "./daemon.ts";
@@ -63,7 +63,7 @@ function sendTo({ url, certificate }: Running, token: string, { method, path, bo
 export function reach(folder: string): Reached {
   const running = findRunning(folder);
   if (running) {
-    const store = openBeside(folder);
+    const store = openForCommand(folder);
     return {
       store,
       send: (token, request) => sendTo(running, token, request),
@@ -72,7 +72,7 @@ export function reach(folder: string): Reached {
   }
   const service = createService({ data: folder });
   return {
-    store: service.world.store,
+    store: service.context.store,
     async send(token, { method, path, body }) {
       const headers = headersOf(token);
       const url = `/v1${path}`;

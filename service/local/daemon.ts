@@ -69,9 +69,9 @@ async function lockStart(folder: string): Promise<Held> {
 // The background process outlives its parent, so it gets nothing of the parent's environment that it does not need:
 // a deployment's secrets would stay readable in it.
 function minimalEnvironment(): NodeJS.ProcessEnv {
-  const kept = ["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS"];
+  const passed = ["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS"];
   return Object.fromEntries(
-    kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+    passed.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
   );
 }
 

@@ -22,7 +22,7 @@ export function openLog(folder: string): number {
 const stderr = 2;
 
 /** Bytes of the folder's log when that is what stderr goes to; undefined when it goes elsewhere. */
-function sizeOfOwn(folder: string): number | undefined {
+function sizeOfLog(folder: string): number | undefined {
   try {
     const [open, named] = [fstatSync(stderr), statSync(logFile(folder))];
     return open.ino === named.ino && open.dev === named.dev ? open.size : undefined;
@@ -39,7 +39,7 @@ export class Log {
 
   constructor(folder: string) {
     this.#folder = folder;
-    this.#size = sizeOfOwn(folder);
+    this.#size = sizeOfLog(folder);
     this.#look();
   }
 

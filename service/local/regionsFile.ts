@@ -43,7 +43,7 @@ const needed = ["name", "geo_region", "latitude", "longitude"] as const;
 export function readRegions(file: string): { readonly regions: readonly Region[]; readonly nearest: string } {
   const read = readJson("--regions", file, regionsFile);
   const wrong = (text: string): Problem => new Problem(`--regions: ${file}: ${text}`);
-  const made = read.regions.map(({ capacity: said, ...region }, i): Region => {
+  const merged = read.regions.map(({ capacity: said, ...region }, i): Region => {
     const usual = regions.find(({ code }) => code === region.code);
     const missing = usual ? undefined : needed.find((name) => region[name] === undefined);
     if (missing !== undefined)
@@ -55,9 +55,9 @@ export function readRegions(file: string): { readonly regions: readonly Region[]
     const booleans = { gateway_available: true, requires_paid_plan: false, deprecated: false, mpg_available: true };
     return { ...booleans, ...usual, ...region, capacity: capacityOf(said) } as Region;
   });
-  const open = made.filter(({ deprecated }) => !deprecated).map(({ code }) => code);
+  const open = merged.filter(({ deprecated }) => !deprecated).map(({ code }) => code);
   const chosen = read.nearest ?? (open.includes(nearest) ? nearest : open[0]);
   if (chosen === undefined || !open.includes(chosen))
     throw wrong(`invalid nearest, got ${JSON.stringify(read.nearest)}, allowed are ${open.join(", ")}`);
-  return { regions: made, nearest: chosen };
+  return { regions: merged, nearest: chosen };
 }

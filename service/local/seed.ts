@@ -12,7 +12,7 @@ import { readSeed, type Seed, type SeedApp } from "./seedFile.ts";
 const kinds = ["organizations", "images", "hostnames", "apps", "secrets", "volumes", "machines"] as const;
 
 /** Of every kind, how many were made (images and hostnames: set) and how many were there already. */
-export type Tallies = Readonly<Record<(typeof kinds)[number], { made: number; kept: number }>>;
+export type Tallies = Readonly<Record<(typeof kinds)[number], { created: number; existing: number }>>;
 
 interface Volume {
   readonly id: string;
@@ -31,14 +31,14 @@ type Ask = (where: string, request: Request) => Promise<{ readonly status: numbe
 const tokenMs = 3600_000;
 
 function count(tally: Tallies[keyof Tallies], there: boolean): boolean {
-  tally[there ? "kept" : "made"]++;
+  tally[there ? "existing" : "created"]++;
   return there;
 }
 
 /** Fills the service of a data folder, which need not run. Throws a Problem at the first thing that is refused. */
 export async function seed(folder: string, file: string): Promise<Tallies> {
   const plan = readSeed(file);
-  const tallies = Object.fromEntries(kinds.map((kind) => [kind, { made: 0, kept: 0 }])) as Tallies;
+  const tallies = Object.fromEntries(kinds.map((kind) => [kind, { created: 0, existing: 0 }])) as Tallies;
   const service = reach(folder);
   const tokens = new Map<string, { readonly token: string; readonly id: string }>();
   const { store } = service;

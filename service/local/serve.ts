@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { startAdmin, type Admin } from "../admin.ts";
-import { listenBeside } from "../connections.ts";
+import { listenOnLocalhost } from "../connections.ts";
 import { createService } from "../service.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
 import { readCertificate } from "./certificate.ts";
@@ -52,7 +52,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void close(signal));
   try {
     await service.app.listen({ host: address.host, port: address.port, backlog });
-    if (address.host === "localhost") await listenBeside(service.app.server);
+    if (address.host === "localhost") await listenOnLocalhost(service.app.server);
   } catch (error) {
     await service.close();
     throw listenProblem(error, options.listen);

@@ -3,18 +3,18 @@ import type { contract } from "../../api/index.ts";
 import { parseDuration } from "../../api/schema.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, OrgRow } from "../store/rows.ts";
-import { touch, type World } from "../world.ts";
+import { touch, type Context } from "../context.ts";
 import { addToken, longestExpiryMs } from "../store/tokens.ts";
 import { count } from "./counts.ts";
-import { appOf, openAppOf, orgOf, ownOrg } from "./find.ts";
+import { appOf, openAppOf, orgOf, callerOrg } from "./find.ts";
 import { pageOf } from "./pages.ts";
 import type { Rules } from "./rule.ts";
 
 const created = ({ id, created_at }: AppRow) => ({ id, created_at });
 
-function shown(world: World, app: AppRow, org: OrgRow) {
+function shown(context: Context, app: AppRow, org: OrgRow) {
   const machine_count = count(
-    world,
+    context,
     "SELECT count(*) AS n FROM machines WHERE app = ? AND destroyed_at IS NULL",
     app.id,
   );
@@ -27,7 +27,7 @@ function shown(world: World, app: AppRow, org: OrgRow) {
     network: app.network,
     machine_count,
     volume_count: count(
-      world,
+      context,
       "SELECT count(*) AS n FROM volumes WHERE app = ? AND state NOT IN ('scheduling_destroy', 'pending_destroy')",
       app.id,
     ),
@@ -38,43 +38,43 @@ function shown(world: World, app: AppRow, org: OrgRow) {
 
 /** The rules of the App operations. */
 export const apps: Rules<typeof contract.apps> = {
-  list({ world, caller, query }) {
-    const org = orgOf({ world, caller }, query.org_slug);
+  list({ context, caller, query }) {
+    const org = orgOf({ context, caller }, query.org_slug);
     const { role, limit } = { role: query.app_role ?? null, limit: query.limit ?? 5000 };
     const matching = "FROM apps WHERE org = ?1 AND deleting < 2 AND (?2 IS NULL OR role = ?2)";
     // ASSUMED: `total_apps` counts what the filter leaves, on all pages together.
-    const total_apps = count(world, `SELECT count(*) AS n ${matching}`, org.id, role);
-    const found = world.store.all<AppRow>(`SELECT * ${matching} ORDER BY number`, org.id, role);
+    const total_apps = count(context, `SELECT count(*) AS n ${matching}`, org.id, role);
+    const found = context.store.all<AppRow>(`SELECT * ${matching} ORDER BY number`, org.id, role);
     const { page, next } = pageOf(found, { limit, cursor: query.cursor }, ({ number }) => [number, ""]);
     return {
       total_apps,
-      apps: page.map((app) => shown(world, app, org)),
+      apps: page.map((app) => shown(context, app, org)),
       ...(next === undefined ? {} : { next_cursor: next }),
     };
   },
 
-  create({ world, caller, body }) {
+  create({ context, caller, body }) {
     if (body.org_slug === undefined || body.org_slug === "")
       throw refuse(400, "authorization: request doesn't contain org_slug");
-    const org = orgOf({ world, caller }, body.org_slug);
+    const org = orgOf({ context, caller }, body.org_slug);
     const name = body.name ?? body.app_name;
     const key = body.idempotency_key || null;
     const first =
       key === null
         ? undefined
-        : world.store.get<AppRow>("SELECT * FROM apps WHERE org = ? AND idempotency_key = ?", org.id, key);
+        : context.store.get<AppRow>("SELECT * FROM apps WHERE org = ? AND idempotency_key = ?", org.id, key);
     if (first && (name === undefined || name === first.name)) return created(first);
     // ASSUMED: an idempotency key that was used with another name is 422.
     if (first) throw refuse(422, `idempotency_key was used for the app ${JSON.stringify(first.name)}`);
     // A name is required (docs/interface.md#apps), but not with the key of an App that is there already. ASSUMED: an
     // empty name of an App is 400 like a missing one, since many clients send the one for the other.
     if (name === undefined) throw refuse(400, "invalid name, got nothing, must be of type string");
-    if (world.store.get("SELECT 1 FROM apps WHERE name = ?", name)) {
+    if (context.store.get("SELECT 1 FROM apps WHERE name = ?", name)) {
       throw refuse(422, "Validation failed: Name has already been taken", "name_taken");
     }
-    const now = world.clock.now();
+    const now = context.clock.now();
     const app = {
-      id: world.ids.app(),
+      id: context.ids.app(),
       org: org.id,
       name,
       role: body.app_role_id ?? null,
@@ -82,41 +82,41 @@ export const apps: Rules<typeof contract.apps> = {
       idempotency_key: key,
       created_at: now,
     };
-    world.store.insert("apps", app);
+    context.store.insert("apps", app);
     return { id: app.id, created_at: now };
   },
 
   get(input) {
     const app = appOf(input);
-    return shown(input.world, app, ownOrg(input));
+    return shown(input.context, app, callerOrg(input));
   },
 
   // ASSUMED: deleting an App takes everything along, with or without `force`, running Machines too
   // (docs/interface.md#apps).
   delete(input) {
-    const { world, query } = input;
+    const { context, query } = input;
     const app = appOf(input, "Could not find App");
     if (app.deleting === 0) {
-      world.store.update("apps", "id", app.id, { deleting: 1, idempotency_key: null });
-      touch(world, app.id);
+      context.store.update("apps", "id", app.id, { deleting: 1, idempotency_key: null });
+      touch(context, app.id);
     }
-    if (!world.timers.pending(app.id, "app.remove"))
-      world.timers.after(query.force ? 0 : world.delays.app, "app.remove", app.id);
+    if (!context.timers.pending(app.id, "app.remove"))
+      context.timers.after(query.force ? 0 : context.delays.app, "app.remove", app.id);
   },
 
   createDeployToken(input) {
-    const { world, body, caller } = input;
+    const { context, body, caller } = input;
     const app = openAppOf(input);
     // ASSUMED: a deploy token makes no others: they would outlive its being taken back.
     if (caller.app !== null) throw refuse(403, "unauthorized");
     const lasts = (parseDuration(body.expiry ?? "175200h") ?? 0) / 1e6;
     if (lasts <= 0 || lasts > longestExpiryMs)
       throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry?.slice(0, 40))}, must be at most 876000h`);
-    const token = world.ids.accessToken();
-    const now = world.clock.now();
+    const token = context.ids.accessToken();
+    const now = context.clock.now();
     // ASSUMED: no deploy token outlives the token it was made with; none lasts longer than a hundred years.
     const expiresAt = Math.min(now + lasts, caller.expiresAt ?? Number.POSITIVE_INFINITY);
-    addToken(world.store, token, { slug: caller.slug, app: app.id, expiresAt }, now);
+    addToken(context.store, token, { slug: caller.slug, app: app.id, expiresAt }, now);
     return { token };
   },
 };

@@ -12,7 +12,7 @@ import {
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, HostnameRow } from "../store/rows.ts";
-import { touch, type World } from "../world.ts";
+import { touch, type Context } from "../context.ts";
 import { readCustom } from "./customCertificate.ts";
 import { appOf, openAppOf, type Asking } from "./find.ts";
 import { pageOf } from "./pages.ts";
@@ -24,22 +24,22 @@ type Group = typeof contract.certificates;
 const missing = () => refuse(404, "certificate not found");
 
 function hostnameOf(asking: Asking): HostnameRow {
-  const row = findHostname(asking.world, appOf(asking).id, String(asking.params["hostname"]));
+  const row = findHostname(asking.context, appOf(asking).id, String(asking.params["hostname"]));
   if (!row) throw missing();
   return row;
 }
 
 /** An uploaded certificate that is active wins over one that was issued. */
-function statusOf(world: World, row: HostnameRow): string {
-  const [custom, { acme_status }] = [customStatus(world, row), row];
+function statusOf(context: Context, row: HostnameRow): string {
+  const [custom, { acme_status }] = [customStatus(context, row), row];
   if (acme_status === "active" || custom === "active") return "active";
   return custom ?? acme_status ?? "pending_validation";
 }
 
-const customStatus = (world: World, row: HostnameRow): string | null =>
-  row.custom_status !== null && isExpired(world, row) ? "expired" : row.custom_status;
+const customStatus = (context: Context, row: HostnameRow): string | null =>
+  row.custom_status !== null && isExpired(context, row) ? "expired" : row.custom_status;
 
-function entries(world: World, row: HostnameRow) {
+function entries(context: Context, row: HostnameRow) {
   const time = (ms: number | null) => rfc3339(ms ?? row.created_at);
   const custom =
     row.custom_status === null
@@ -47,7 +47,7 @@ function entries(world: World, row: HostnameRow) {
       : [
           {
             source: "custom",
-            status: customStatus(world, row) ?? "",
+            status: customStatus(context, row) ?? "",
             created_at: time(row.custom_created_at),
             expires_at: time(row.custom_expires_at),
             issuer: row.custom_issuer,
@@ -84,19 +84,19 @@ function entries(world: World, row: HostnameRow) {
 const problemsOf = (row: HostnameRow) =>
   JSON.parse(row.problems) as { code: string; message: string; remediation: string; timestamp: string }[];
 
-function detail(world: World, row: HostnameRow) {
+function detail(context: Context, row: HostnameRow) {
   const { rate_limited_until } = row;
-  const needs = requirementsOf(world, row);
+  const needs = requirementsOf(context, row);
   return {
     hostname: row.hostname,
-    status: statusOf(world, row),
+    status: statusOf(context, row),
     acme_requested: row.acme_requested === 1,
     configured: row.dns_seen === 1,
     dns_provider: "simulated",
-    certificates: entries(world, row),
+    certificates: entries(context, row),
     dns_requirements: { ...needs, a: [...needs.a], aaaa: [...needs.aaaa] },
     rate_limited_until:
-      rate_limited_until !== null && rate_limited_until > world.clock.now() ? rfc3339(rate_limited_until) : null,
+      rate_limited_until !== null && rate_limited_until > context.clock.now() ? rfc3339(rate_limited_until) : null,
     validation: validationOf(row),
     validation_errors: problemsOf(row),
   };
@@ -109,11 +109,11 @@ const validationOf = ({ dns_seen, ownership_seen, hostname }: HostnameRow) => ({
   ownership_txt_configured: ownership_seen === 1,
 });
 
-function summary(world: World, row: HostnameRow) {
+function summary(context: Context, row: HostnameRow) {
   const { alpn_configured, dns_configured, http_configured, ownership_txt_configured } = validationOf(row);
   return {
     hostname: row.hostname,
-    status: statusOf(world, row),
+    status: statusOf(context, row),
     dns_provider: "simulated",
     acme_dns_configured: dns_configured,
     acme_alpn_configured: alpn_configured,
@@ -148,15 +148,15 @@ const noCustom = {
   custom_type: null,
 } as const;
 
-function ensureHostname(world: World, app: AppRow, hostname: string): HostnameRow {
+function ensureHostname(context: Context, app: AppRow, hostname: string): HostnameRow {
   const name = hostname.toLowerCase();
-  const found = findHostname(world, app.id, name);
+  const found = findHostname(context, app.id, name);
   if (found) return found;
-  const now = world.clock.now();
+  const now = context.clock.now();
   const row: HostnameRow = {
     app: app.id,
     hostname: name,
-    owner_code: world.ids.code(),
+    owner_code: context.ids.code(),
     ...noAcme,
     ...noCustom,
     dns_seen: 0,
@@ -167,23 +167,23 @@ function ensureHostname(world: World, app: AppRow, hostname: string): HostnameRo
     created_at: now,
     updated_at: now,
   };
-  world.store.insert("hostnames", row);
+  context.store.insert("hostnames", row);
   return row;
 }
 
-function remove(world: World, row: HostnameRow): void {
-  world.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
-  world.store.run("DELETE FROM hostnames WHERE app = ? AND hostname = ?", row.app, row.hostname);
-  touch(world, row.app);
+function remove(context: Context, row: HostnameRow): void {
+  context.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
+  context.store.run("DELETE FROM hostnames WHERE app = ? AND hostname = ?", row.app, row.hostname);
+  touch(context, row.app);
 }
 
 /** The rules of the certificate operations. */
 export const certificates: Rules<Group> = {
   list(input) {
-    const { world, query } = input;
+    const { context, query } = input;
     const app = appOf(input);
     const sql = "SELECT hostname, created_at FROM hostnames WHERE app = ? ORDER BY created_at, hostname";
-    const found = world.store.all<Pick<HostnameRow, "hostname" | "created_at">>(sql, app.id);
+    const found = context.store.all<Pick<HostnameRow, "hostname" | "created_at">>(sql, app.id);
     const part = query.filter?.toLowerCase() ?? "";
     const matching = found.filter(({ hostname }) => hostname.includes(part));
     const { page, next } = pageOf(
@@ -193,8 +193,8 @@ export const certificates: Rules<Group> = {
     );
     return {
       certificates: page.flatMap(({ hostname }) => {
-        const row = findHostname(world, app.id, hostname);
-        return row ? [summary(world, row)] : [];
+        const row = findHostname(context, app.id, hostname);
+        return row ? [summary(context, row)] : [];
       }),
       ...(next === undefined ? {} : { next_cursor: next }),
       total_count: matching.length,
@@ -203,64 +203,64 @@ export const certificates: Rules<Group> = {
 
   // A new hostname waits until somebody asks to check it, or is found to be right at once.
   createAcme(input: Input<Group["createAcme"]>) {
-    const { world, body } = input;
-    const row = ensureHostname(world, openAppOf(input), body.hostname);
+    const { context, body } = input;
+    const row = ensureHostname(context, openAppOf(input), body.hostname);
     // ASSUMED: asking again for an ACME certificate is 422, as for a hostname that is on the App already
     // (docs/interface.md#certificates).
     if (row.acme_requested === 1)
       throw refuse(422, `hostname ${JSON.stringify(row.hostname)} already exists on the app`);
-    const asked = { acme_requested: 1, acme_status: "pending_validation", acme_created_at: world.clock.now() };
-    return detail(world, validateHostname(world, changeHostname(world, row, asked)));
+    const asked = { acme_requested: 1, acme_status: "pending_validation", acme_created_at: context.clock.now() };
+    return detail(context, validateHostname(context, changeHostname(context, row, asked)));
   },
 
   createCustom(input: Input<Group["createCustom"]>) {
-    const { world, body } = input;
+    const { context, body } = input;
     const app = openAppOf(input);
-    const certificate = readCustom(body, world.clock.now());
-    const row = ensureHostname(world, app, body.hostname);
+    const certificate = readCustom(body, context.clock.now());
+    const row = ensureHostname(context, app, body.hostname);
     // ASSUMED: a second upload of a certificate takes the place of the first.
     const uploaded = {
       custom_chain: body.fullchain,
-      custom_key: world.vault.seal(`certificate/${subjectOfHostname(row)}`, body.private_key),
+      custom_key: context.vault.seal(`certificate/${subjectOfHostname(row)}`, body.private_key),
       custom_status: "pending_ownership",
-      custom_created_at: world.clock.now(),
+      custom_created_at: context.clock.now(),
       custom_expires_at: certificate.expiresAt,
       custom_issuer: certificate.issuer,
       custom_type: certificate.type,
     };
-    return detail(world, validateHostname(world, changeHostname(world, row, uploaded)));
+    return detail(context, validateHostname(context, changeHostname(context, row, uploaded)));
   },
 
-  get: (input) => detail(input.world, hostnameOf(input)),
+  get: (input) => detail(input.context, hostnameOf(input)),
 
   delete(input) {
-    remove(input.world, hostnameOf(input));
+    remove(input.context, hostnameOf(input));
   },
 
   deleteAcme(input) {
-    const { world } = input;
+    const { context } = input;
     const row = hostnameOf(input);
     if (row.acme_status === null) throw missing();
-    world.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
-    return detail(world, changeHostname(world, row, { ...noAcme, problems: "[]" }));
+    context.timers.cancel(subjectOfHostname(row), "certificate.issue", "certificate.renew");
+    return detail(context, changeHostname(context, row, { ...noAcme, problems: "[]" }));
   },
 
   deleteCustom(input) {
-    const { world } = input;
+    const { context } = input;
     const row = hostnameOf(input);
     if (row.custom_status === null) throw missing();
-    const left = changeHostname(world, row, noCustom);
+    const left = changeHostname(context, row, noCustom);
     const warning = "no certificate serves this hostname now; ask for an ACME certificate or upload another";
-    return { ...detail(world, left), ...(left.acme_status === "active" ? {} : { warning }) };
+    return { ...detail(context, left), ...(left.acme_status === "active" ? {} : { warning }) };
   },
 
   check(input) {
-    const { world } = input;
-    const row = validateHostname(world, hostnameOf(input));
-    const { records } = findingsOf(world, row);
+    const { context } = input;
+    const row = validateHostname(context, hostnameOf(input));
+    const { records } = findingsOf(context, row);
     const [a, aaaa] = [[...(records.a ?? [])], [...(records.aaaa ?? [])]];
     return {
-      ...detail(world, row),
+      ...detail(context, row),
       dns_records: {
         a,
         aaaa,

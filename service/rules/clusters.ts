@@ -5,7 +5,7 @@ import { rfc3339 } from "../lifecycle/clock.ts";
 import { findCluster } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import type { ClusterRow, OrgRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import type { Asking } from "./find.ts";
 
 /** What a plan comes with. ASSUMED: the replicas of a plan: none for `basic`, one for the others. */
@@ -19,8 +19,8 @@ const plans: Readonly<Record<string, { cpu_kind: string; cpus: number; memory_mb
 
 const gib = 2 ** 30;
 
-function clusterRowOf({ world, caller, params }: Asking): ClusterRow {
-  const row = findCluster(world, String(params["postgres_cluster_id"]));
+function clusterRowOf({ context, caller, params }: Asking): ClusterRow {
+  const row = findCluster(context, String(params["postgres_cluster_id"]));
   if (!row || row.org !== caller.org || caller.app !== null) throw refuse(404, "Cluster not found");
   return row;
 }
@@ -37,14 +37,14 @@ export function liveClusterOf(asking: Asking): ClusterRow {
 }
 
 /** Apps a cluster is attached to. */
-export const attachedApps = (world: World, id: string): { name: string }[] =>
-  world.store.all<{ name: string }>(
+export const attachedApps = (context: Context, id: string): { name: string }[] =>
+  context.store.all<{ name: string }>(
     "SELECT a.name FROM attachments t JOIN apps a ON a.id = t.app WHERE t.cluster = ? AND a.deleting < 2 ORDER BY t.attached_at, a.name",
     id,
   );
 
 /** A cluster as it is answered. */
-export function clusterAnswer(world: World, row: ClusterRow, org: OrgRow) {
+export function clusterAnswer(context: Context, row: ClusterRow, org: OrgRow) {
   const { id, name, region, plan, status, disk_size_gb, pg_major_version, endpoints, storage_used_bytes } = row;
   return {
     ...{ id, name, region, plan, status },
@@ -53,7 +53,7 @@ export function clusterAnswer(world: World, row: ClusterRow, org: OrgRow) {
     ...{ disk_size_gb, pg_major_version },
     postgis_enabled: row.postgis_enabled === 1,
     endpoints: endpoints === null ? {} : (JSON.parse(endpoints) as object),
-    attached_apps: attachedApps(world, id),
+    attached_apps: attachedApps(context, id),
     created_at: rfc3339(row.created_at),
     storage_provisioned_bytes: disk_size_gb * gib,
     storage_used_bytes,
@@ -72,45 +72,45 @@ export interface Wanted {
 }
 
 /** Whether a live cluster of the organization has that name. */
-const isTaken = (world: World, org: number, name: string): boolean =>
-  world.store.get(
+const isTaken = (context: Context, org: number, name: string): boolean =>
+  context.store.get(
     "SELECT 1 FROM clusters WHERE org = ? AND name = ? AND status NOT IN ('deleting', 'deleted')",
     org,
     name,
   ) !== undefined;
 
-function nameFor(world: World, org: number, asked: string | undefined): string {
+function nameFor(context: Context, org: number, asked: string | undefined): string {
   if (asked === undefined) {
-    let made = world.ids.machineName();
-    while (isTaken(world, org, made)) made = world.ids.machineName();
-    return made;
+    let generated = context.ids.machineName();
+    while (isTaken(context, org, generated)) generated = context.ids.machineName();
+    return generated;
   }
   if (!clusterName.safeParse(asked).success)
     throw refuse(
       422,
       `invalid name, got ${JSON.stringify(asked.slice(0, 80))}, must be 1 to 63 of a-z, 0-9 and -, and begin and end with a letter or digit`,
     );
-  if (isTaken(world, org, asked)) throw refuse(422, "name has already been taken");
+  if (isTaken(context, org, asked)) throw refuse(422, "name has already been taken");
   return asked;
 }
 
 /** Makes the row of a cluster, empty. Whoever calls asks the engine. */
-export function newCluster(world: World, org: number, { name: asked, ...wanted }: Wanted): ClusterRow {
-  const name = nameFor(world, org, asked);
-  const problem = world.postgres.problem(name);
+export function newCluster(context: Context, org: number, { name: asked, ...wanted }: Wanted): ClusterRow {
+  const name = nameFor(context, org, asked);
+  const problem = context.postgres.problem(name);
   if (problem !== undefined) throw refuse(400, problem);
   const row: ClusterRow = {
-    id: world.ids.cluster(),
-    number: (world.store.get<{ n: number | null }>("SELECT max(number) AS n FROM clusters")?.n ?? 0) + 1,
+    id: context.ids.cluster(),
+    number: (context.store.get<{ n: number | null }>("SELECT max(number) AS n FROM clusters")?.n ?? 0) + 1,
     org,
     name,
     ...wanted,
     status: "creating",
     endpoints: null,
     storage_used_bytes: null,
-    created_at: world.clock.now(),
+    created_at: context.clock.now(),
     deleted_at: null,
   };
-  world.store.insert("clusters", row);
+  context.store.insert("clusters", row);
   return row;
 }

@@ -4,19 +4,22 @@ import { findVolume } from "../lifecycle/volumes.ts";
 import { periods } from "../lifecycle/delays.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, MachineRow, OrgRow, VolumeRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import type { Caller } from "./rule.ts";
 
 /** What the lookups need of a request. */
 export interface Asking {
-  readonly world: World;
+  readonly context: Context;
   readonly caller: Caller;
   readonly params: Readonly<Record<string, unknown>>;
 }
 
 /** The organization of a slug; a token of one App has none. ASSUMED: `personal` is the token's own organization, whatever its slug. */
-export function orgOf({ world, caller }: Pick<Asking, "world" | "caller">, slug: string): OrgRow {
-  const found = world.store.get<OrgRow>("SELECT * FROM orgs WHERE slug = ?", slug === "personal" ? caller.slug : slug);
+export function orgOf({ context, caller }: Pick<Asking, "context" | "caller">, slug: string): OrgRow {
+  const found = context.store.get<OrgRow>(
+    "SELECT * FROM orgs WHERE slug = ?",
+    slug === "personal" ? caller.slug : slug,
+  );
   // ASSUMED: an unknown organization is 404 everywhere, as for databases (docs/interface.md#managed-postgres);
   // another's is 403.
   if (!found) throw refuse(404, "organization not found");
@@ -25,16 +28,16 @@ export function orgOf({ world, caller }: Pick<Asking, "world" | "caller">, slug:
 }
 
 /** The organization of the token itself, also of a token that is good for one App alone. */
-export function ownOrg({ world, caller }: Pick<Asking, "world" | "caller">): OrgRow {
-  const org = world.store.get<OrgRow>("SELECT * FROM orgs WHERE id = ?", caller.org);
+export function callerOrg({ context, caller }: Pick<Asking, "context" | "caller">): OrgRow {
+  const org = context.store.get<OrgRow>("SELECT * FROM orgs WHERE id = ?", caller.org);
   if (!org) throw refuse(404, "organization not found");
   return org;
 }
 
 /** The App of the path. */
-export function appOf({ world, caller, params }: Asking, missing = "app not found"): AppRow {
+export function appOf({ context, caller, params }: Asking, missing = "app not found"): AppRow {
   const name = String(params["app_name"]);
-  const app = world.appRows.get(name, () => world.store.get<AppRow>("SELECT * FROM apps WHERE name = ?", name));
+  const app = context.appRows.get(name, () => context.store.get<AppRow>("SELECT * FROM apps WHERE name = ?", name));
   if (!app) throw refuse(404, missing);
   if (app.org !== caller.org || (caller.app !== null && caller.app !== app.id)) throw refuse(403, "unauthorized");
   return app;
@@ -50,8 +53,8 @@ export function openAppOf(asking: Asking): AppRow {
 /** The Machine of the path; a destroyed one for as long as it is shown (docs/interface.md#machine-states). */
 export function machineOf(asking: Asking): MachineRow {
   const app = appOf(asking);
-  const machine = findMachine(asking.world, String(asking.params["machine_id"]));
-  if (!machine || machine.app !== app.id || isForgotten(asking.world, machine))
+  const machine = findMachine(asking.context, String(asking.params["machine_id"]));
+  if (!machine || machine.app !== app.id || isForgotten(asking.context, machine))
     throw refuse(404, "not_found: machine not found");
   return machine;
 }
@@ -63,13 +66,13 @@ export function liveMachineOf(asking: Asking): MachineRow {
   return machine;
 }
 
-const isForgotten = (world: World, machine: MachineRow): boolean =>
-  machine.destroyed_at !== null && machine.destroyed_at + periods.destroyedShown <= world.clock.now();
+const isForgotten = (context: Context, machine: MachineRow): boolean =>
+  machine.destroyed_at !== null && machine.destroyed_at + periods.destroyedShown <= context.clock.now();
 
 /** The volume of the path. */
 export function volumeOf(asking: Asking): VolumeRow {
   const app = appOf(asking);
-  const volume = findVolume(asking.world, String(asking.params["volume_id"]));
+  const volume = findVolume(asking.context, String(asking.params["volume_id"]));
   if (!volume || volume.app !== app.id) throw refuse(404, "volume not found");
   return volume;
 }

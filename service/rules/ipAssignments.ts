@@ -3,7 +3,7 @@ import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, IpRow } from "../store/rows.ts";
-import { touch, type World } from "../world.ts";
+import { touch, type Context } from "../context.ts";
 import { count } from "./counts.ts";
 import { appOf, openAppOf, orgOf } from "./find.ts";
 import { regionOf } from "./platform.ts";
@@ -32,10 +32,10 @@ function shown({ ip, type, region, service_name, network, network_org, created_a
 }
 
 /** An address nobody has. Addresses are of the ranges set aside for tests and documents, so they lead nowhere. */
-function freeAddress(world: World, type: string): string {
+function freeAddress(context: Context, type: string): string {
   for (let tries = 0; tries < 1000; tries++) {
-    const ip = isV6(type) ? world.ids.ipv6(type === "private_v6") : world.ids.ipv4();
-    if (ip !== sharedV4 && !world.store.get("SELECT 1 FROM ips WHERE ip = ?", ip)) return ip;
+    const ip = isV6(type) ? context.ids.ipv6(type === "private_v6") : context.ids.ipv4();
+    if (ip !== sharedV4 && !context.store.get("SELECT 1 FROM ips WHERE ip = ?", ip)) return ip;
   }
   throw refuse(422, "no address is free", "insufficient_capacity");
 }
@@ -48,16 +48,16 @@ interface Asked {
   readonly network_org: string | null;
 }
 
-function give(world: World, app: AppRow, asked: Asked): IpRow {
-  const ip = asked.type === "shared_v4" ? sharedV4 : freeAddress(world, asked.type);
-  const row = { app: app.id, ip, ...asked, created_at: world.clock.now() };
-  world.store.insert("ips", row);
-  touch(world, app.id);
+function give(context: Context, app: AppRow, asked: Asked): IpRow {
+  const ip = asked.type === "shared_v4" ? sharedV4 : freeAddress(context, asked.type);
+  const row = { app: app.id, ip, ...asked, created_at: context.clock.now() };
+  context.store.insert("ips", row);
+  touch(context, app.id);
   return { number: 0, ...row };
 }
 
 function assign(input: Input<Group["assign"]>) {
-  const { world, body } = input;
+  const { context, body } = input;
   const app = openAppOf(input);
   const { type } = body;
   // ASSUMED: assigning an IP address without a `type` is 400: every field is optional in the interface, and there is no sensible default.
@@ -67,16 +67,16 @@ function assign(input: Input<Group["assign"]>) {
       'invalid type, got nothing, allowed are "v4", "v6", "shared_v4", "private_v6", "egress_v4", "egress_v6", "egress_pair"',
     );
   const global = body.region === undefined || body.region === "global";
-  const region = global ? "global" : regionOf(world, body.region).code;
+  const region = global ? "global" : regionOf(context, body.region).code;
   // ASSUMED: an App has at most 500 IP addresses, so that one does not take them all.
-  if (count(world, "SELECT count(*) AS n FROM ips WHERE app = ?", app.id) >= mostOfApp)
+  if (count(context, "SELECT count(*) AS n FROM ips WHERE app = ?", app.id) >= mostOfApp)
     throw refuse(422, `Validation failed: an app has at most ${mostOfApp} IP addresses`);
   // ASSUMED: an App has one shared address; asking for a second is 422.
-  if (type === "shared_v4" && world.store.get("SELECT 1 FROM ips WHERE app = ? AND type = 'shared_v4'", app.id))
+  if (type === "shared_v4" && context.store.get("SELECT 1 FROM ips WHERE app = ? AND type = 'shared_v4'", app.id))
     throw refuse(422, "Validation failed: the app has a shared IPv4 address already");
   const ofNetwork = type === "private_v6";
   const network_org = ofNetwork
-    ? orgOf({ world, caller: { ...input.caller, app: null } }, body.org_slug ?? "personal").slug
+    ? orgOf({ context, caller: { ...input.caller, app: null } }, body.org_slug ?? "personal").slug
     : null;
   const asked: Asked = {
     type,
@@ -85,28 +85,32 @@ function assign(input: Input<Group["assign"]>) {
     network: ofNetwork ? body.network || app.network : null,
     network_org,
   };
-  if (type !== "egress_pair") return shown(give(world, app, asked));
-  const v4 = give(world, app, { ...asked, type: "egress_v4" });
-  const v6 = give(world, app, { ...asked, type: "egress_v6" });
+  if (type !== "egress_pair") return shown(give(context, app, asked));
+  const v4 = give(context, app, { ...asked, type: "egress_v4" });
+  const v6 = give(context, app, { ...asked, type: "egress_v6" });
   return { ...shown(v4), ip: null, ip_pair: { v4: v4.ip, v6: v6.ip } };
 }
 
 /** The rules of the IP address operations. */
 export const ipAssignments: Rules<Group> = {
   list(input) {
-    const found = input.world.store.all<IpRow>("SELECT * FROM ips WHERE app = ? ORDER BY number", appOf(input).id);
+    const found = input.context.store.all<IpRow>("SELECT * FROM ips WHERE app = ? ORDER BY number", appOf(input).id);
     return { ips: found.map(shown) };
   },
 
   assign,
 
   release(input) {
-    const { world, params } = input;
+    const { context, params } = input;
     const app = appOf(input);
-    const found = world.store.get<IpRow>("SELECT * FROM ips WHERE app = ? AND ip = ?", app.id, params.ip.toLowerCase());
+    const found = context.store.get<IpRow>(
+      "SELECT * FROM ips WHERE app = ? AND ip = ?",
+      app.id,
+      params.ip.toLowerCase(),
+    );
     // ASSUMED: releasing an address that is not the App's is 404 (docs/interface.md#ip-addresses).
     if (!found) throw refuse(404, "ip address not found");
-    world.store.run("DELETE FROM ips WHERE number = ?", found.number);
-    touch(world, app.id);
+    context.store.run("DELETE FROM ips WHERE number = ?", found.number);
+    touch(context, app.id);
   },
 };

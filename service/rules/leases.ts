@@ -1,10 +1,10 @@
 // Leases (docs/interface.md#leases): who may change a Machine for a while.
 import type { machines } from "../../api/machines.ts";
-import type { Standing } from "../audit.ts";
+import type { LeaseStanding } from "../audit.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { Refusal, refuse } from "../refusal.ts";
 import type { LeaseRow, MachineRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import type { Rules } from "./rule.ts";
 
@@ -14,14 +14,14 @@ const defaultTtl = 30;
 const longestTtl = 3600;
 
 /** The lease that holds now. One that has expired is as good as none. */
-export function liveLease(world: World, machine: string): LeaseRow | undefined {
-  const lease = world.store.get<LeaseRow>("SELECT * FROM leases WHERE machine = ?", machine);
-  return lease && lease.expires_at > world.clock.now() ? lease : undefined;
+export function liveLease(context: Context, machine: string): LeaseRow | undefined {
+  const lease = context.store.get<LeaseRow>("SELECT * FROM leases WHERE machine = ?", machine);
+  return lease && lease.expires_at > context.clock.now() ? lease : undefined;
 }
 
 /** How a request with that nonce stands to the lease of a Machine. */
-export function standing(world: World, { id }: MachineRow, nonce: string | undefined): Standing {
-  const lease = liveLease(world, id);
+export function leaseStanding(context: Context, { id }: MachineRow, nonce: string | undefined): LeaseStanding {
+  const lease = liveLease(context, id);
   return lease ? (lease.nonce === nonce ? "own" : "other") : "none";
 }
 
@@ -32,9 +32,9 @@ const heldBy = (lease: LeaseRow): string =>
  * Refuses a change while somebody else holds the lease; runs in the transaction of the change.
  * ASSUMED: a guarded change with a nonce that no longer holds is 409 even when nobody holds the lease now: its sender believes to be alone with the Machine and is not.
  */
-export function guard(world: World, machine: MachineRow, nonce: string | undefined): void {
+export function guard(context: Context, machine: MachineRow, nonce: string | undefined): void {
   if (machine.destroyed_at !== null) return; // its lease went with it; a repeated destroy must not fail over that
-  const lease = liveLease(world, machine.id);
+  const lease = liveLease(context, machine.id);
   if (lease && lease.nonce !== nonce) throw refuse(409, heldBy(lease));
   if (!lease && nonce !== undefined)
     throw refuse(409, `machine ID ${machine.id} lease is not held with this nonce: it expired or was released`);
@@ -42,24 +42,24 @@ export function guard(world: World, machine: MachineRow, nonce: string | undefin
 
 /** Grants or prolongs the lease of a Machine. */
 export function grant(
-  world: World,
+  context: Context,
   machine: MachineRow,
   owner: string,
   ttl = defaultTtl,
   description?: string,
 ): LeaseRow {
   if (ttl < 1 || ttl > longestTtl) throw refuse(400, `invalid ttl, got ${ttl}, must be 1 to ${longestTtl} seconds`);
-  const held = liveLease(world, machine.id);
+  const held = liveLease(context, machine.id);
   const lease: LeaseRow = {
     machine: machine.id,
-    nonce: held?.nonce ?? world.ids.nonce(),
+    nonce: held?.nonce ?? context.ids.nonce(),
     owner: held?.owner ?? owner,
     description: description ?? held?.description ?? "",
     version: machine.version,
-    expires_at: world.clock.now() + ttl * 1000,
+    expires_at: context.clock.now() + ttl * 1000,
   };
-  world.store.run("DELETE FROM leases WHERE machine = ?", machine.id);
-  world.store.insert("leases", lease);
+  context.store.run("DELETE FROM leases WHERE machine = ?", machine.id);
+  context.store.insert("leases", lease);
   return lease;
 }
 
@@ -75,30 +75,30 @@ export const leases: Pick<Rules<typeof machines>, "getLease" | "acquireLease" | 
    * (docs/interface.md#leases).
    */
   getLease(input) {
-    const lease = liveLease(input.world, machineOf(input).id);
+    const lease = liveLease(input.context, machineOf(input).id);
     if (!lease) throw refuse(404, "lease not found");
     return envelope(lease, lease.nonce === input.nonce);
   },
 
   acquireLease(input) {
-    const { world, body, query, nonce } = input;
+    const { context, body, query, nonce } = input;
     const machine = liveMachineOf(input);
-    const lease = liveLease(world, machine.id);
+    const lease = liveLease(context, machine.id);
     if (lease && lease.nonce !== nonce)
       throw new Refusal(409, { status: "error", message: heldBy(lease), code: "invalid" });
     if (!lease && nonce !== undefined) throw refuse(404, "lease not found");
-    return envelope(grant(world, machine, input.caller.owner, body.ttl ?? query.ttl, body.description), true);
+    return envelope(grant(context, machine, input.caller.owner, body.ttl ?? query.ttl, body.description), true);
   },
 
   releaseLease(input) {
-    const { world, nonce } = input;
+    const { context, nonce } = input;
     const machine = liveMachineOf(input);
     // ASSUMED: a release without a nonce is 400; release and refresh without a lease are 404, with another nonce 409.
     if (nonce === undefined) throw refuse(400, "missing header svc-machine-lease-nonce");
-    const lease = liveLease(world, machine.id);
+    const lease = liveLease(context, machine.id);
     if (!lease) throw refuse(404, "lease not found");
     if (lease.nonce !== nonce) throw refuse(409, heldBy(lease));
-    world.store.run("DELETE FROM leases WHERE machine = ?", machine.id);
+    context.store.run("DELETE FROM leases WHERE machine = ?", machine.id);
     return { status: "success", data: { ok: true } };
   },
 };

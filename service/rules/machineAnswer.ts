@@ -5,7 +5,7 @@ import type { MachineConfig } from "../../api/machineConfig.ts";
 import { findMachine, storedConfig } from "../lifecycle/machines.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import type { EventRow, LeaseRow, MachineRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { parseImage, referenceOf } from "./images.ts";
 import type { Chunk } from "./rule.ts";
 
@@ -14,20 +14,20 @@ import type { Chunk } from "./rule.ts";
 const eventsShown = 10;
 
 /** A Machine that is there as JSON text. */
-export const machineText = (world: World, id: string): string =>
-  world.machineTexts.get(id, () => newText(world, id)) ?? "null";
+export const machineText = (context: Context, id: string): string =>
+  context.machineTexts.get(id, () => newText(context, id)) ?? "null";
 
-function newText(world: World, id: string): string | undefined {
-  const machine = findMachine(world, id);
+function newText(context: Context, id: string): string | undefined {
+  const machine = findMachine(context, id);
   if (!machine) return undefined;
-  const config = withMetadata(storedConfig(world, machine).text, machine.metadata);
-  return `${beforeConfig(machine)}${config}${afterConfig(world, machine, checksText(config, machine))}`;
+  const config = withMetadata(storedConfig(context, machine).text, machine.metadata);
+  return `${beforeConfig(machine)}${config}${afterConfig(context, machine, checksText(config, machine))}`;
 }
 
 const beforeConfig = (machine: MachineRow): string => `${head(machine)},"config":`;
 
-function afterConfig(world: World, { id }: MachineRow, checks: string): string {
-  const events = latestEvents(world, id, eventsShown).map(eventText).join(",");
+function afterConfig(context: Context, { id }: MachineRow, checks: string): string {
+  const events = latestEvents(context, id, eventsShown).map(eventText).join(",");
   return `,"events":[${events}],"checks":${checks},"host_status":"ok"}`;
 }
 
@@ -35,23 +35,23 @@ function afterConfig(world: World, { id }: MachineRow, checks: string): string {
 const longestConfigText = 2 ** 14;
 
 /** A Machine as JSON text, in chunks when its configuration is long; undefined when there is none. */
-export function findMachineChunks(world: World, id: string): readonly Chunk[] | undefined {
-  const text = world.machineTexts.get(id, () => {
-    const machine = findMachine(world, id);
-    return machine && sizeOfVersion(world, machine) > longestConfigText ? undefined : newText(world, id);
+export function findMachineChunks(context: Context, id: string): readonly Chunk[] | undefined {
+  const text = context.machineTexts.get(id, () => {
+    const machine = findMachine(context, id);
+    return machine && sizeOfVersion(context, machine) > longestConfigText ? undefined : newText(context, id);
   });
   if (text !== undefined) return [text];
-  const machine = findMachine(world, id);
+  const machine = findMachine(context, id);
   if (!machine) return undefined;
   const sql = "SELECT CAST(config AS BLOB) AS config FROM machine_versions WHERE machine = ? AND version = ?";
-  const config = world.store.get<{ config: Uint8Array }>(sql, id, machine.version)?.config ?? new Uint8Array();
+  const config = context.store.get<{ config: Uint8Array }>(sql, id, machine.version)?.config ?? new Uint8Array();
   if (Buffer.from(config.buffer, config.byteOffset, config.length).includes(namesChecks))
-    return [machineText(world, id)];
+    return [machineText(context, id)];
   const end = withMetadata("}", machine.metadata);
-  return [beforeConfig(machine), config.subarray(0, -1), `${end}${afterConfig(world, machine, "[]")}`];
+  return [beforeConfig(machine), config.subarray(0, -1), `${end}${afterConfig(context, machine, "[]")}`];
 }
 
-const sizeOfVersion = ({ store }: World, { id, version }: MachineRow): number =>
+const sizeOfVersion = ({ store }: Context, { id, version }: MachineRow): number =>
   store.get<{ size: number }>("SELECT size FROM machine_versions WHERE machine = ? AND version = ?", id, version)
     ?.size ?? 0;
 
@@ -88,8 +88,8 @@ export const leaseMember = (lease: LeaseRow | undefined): object =>
 type ShownEvent = Pick<EventRow, "id" | "type" | "status" | "source" | "timestamp" | "request">;
 
 /** The latest events, newest first. A plain `LIMIT ?` would have SQLite compile the statement again for every call. */
-export const latestEvents = (world: World, id: string, limit: number): ShownEvent[] =>
-  world.store.all<ShownEvent>(
+export const latestEvents = (context: Context, id: string, limit: number): ShownEvent[] =>
+  context.store.all<ShownEvent>(
     "SELECT id, type, status, source, timestamp, request FROM events WHERE machine = ? ORDER BY id DESC LIMIT ? + 0",
     id,
     limit,
@@ -122,7 +122,7 @@ function checksText(text: string, machine: MachineRow): string {
  * What an image reference names. Nothing here asks a registry: the table of images says what a tag stands for now.
  * ASSUMED: an image that is not in the table and has no digest of its own gets a hash of its reference.
  */
-export function imageRef({ store }: Pick<World, "store">, image: string): object {
+export function imageRef({ store }: Pick<Context, "store">, image: string): object {
   const { registry, repository, tag, digest } = parseImage(image);
   const listed = store.get<{ digest: string; labels: string }>(
     "SELECT digest, labels FROM images WHERE reference = ?",

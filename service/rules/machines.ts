@@ -5,9 +5,9 @@ import { configOf, enter, findMachine, operate, record, schedule, StoredConfig }
 import { refuse } from "../refusal.ts";
 import { type AppRow, type LeaseRow, type MachineExtras, type MachineRow, type VersionRow } from "../store/rows.ts";
 import { currentSet } from "../store/secretValues.ts";
-import { touch, type World } from "../world.ts";
+import { touch, type Context } from "../context.ts";
 import { liveMachineOf, machineOf, openAppOf, appOf } from "./find.ts";
-import { inside } from "./inside.ts";
+import { exec } from "./exec.ts";
 import { grant, leases, liveLease } from "./leases.ts";
 import {
   eventText,
@@ -25,11 +25,11 @@ import { pageOf } from "./pages.ts";
 import {
   accept,
   attach,
-  hasRoomFor,
+  hasCapacityFor,
   mountedIn,
-  noRoomOnHost,
+  noCapacityOnHost,
   placeFor,
-  requireRoom,
+  requireCapacity,
   requireSameRegion,
   volumesFor,
   type Accepted,
@@ -40,11 +40,11 @@ import { Pieces, Reply, Text, textOfChunks, type Chunk, type Input, type Rules }
 import { wait } from "./wait.ts";
 
 /** What a new version changes in a Machine's row. */
-function versionOf(world: World, { config, metadataText }: Accepted) {
+function versionOf(context: Context, { config, metadataText }: Accepted) {
   const { image, guest, standbys } = config;
   return {
-    version: world.ids.ulid(world.clock.now()),
-    image_ref: JSON.stringify(imageRef(world, image)),
+    version: context.ids.ulid(context.clock.now()),
+    image_ref: JSON.stringify(imageRef(context, image)),
     brief: JSON.stringify({ image, guest }),
     standby: standbys === undefined ? 0 : 1,
     cpu_kind: sizeOf(config).kind,
@@ -59,41 +59,46 @@ function versionOf(world: World, { config, metadataText }: Accepted) {
 const versionsKept = 100;
 const versionsSize = 8 * 2 ** 20;
 
-function keepVersion(world: World, machine: string, version: string, { config, configText, metadataText }: Accepted) {
+function addVersion(
+  context: Context,
+  machine: string,
+  version: string,
+  { config, configText, metadataText }: Accepted,
+) {
   const size = configText.length + (metadataText?.length ?? 0);
   const row: VersionRow = { machine, version, size, metadata: metadataText, config: configText };
-  world.store.insert("machine_versions", row);
-  world.configs.set(`${machine} ${version}`, new StoredConfig(configText, config));
+  context.store.insert("machine_versions", row);
+  context.configs.set(`${machine} ${version}`, new StoredConfig(configText, config));
 }
 
-function forgetVersions(world: World, machine: string): void {
+function pruneVersions(context: Context, machine: string): void {
   const sql = "SELECT version, size FROM machine_versions WHERE machine = ? ORDER BY version DESC";
   let sum = 0;
-  const all = world.store.all<Pick<VersionRow, "version" | "size">>(sql, machine);
+  const all = context.store.all<Pick<VersionRow, "version" | "size">>(sql, machine);
   const last = all.find(({ size }, i) => ((sum += size) > versionsSize ? i > 0 : i >= versionsKept));
-  if (last) world.store.run("DELETE FROM machine_versions WHERE machine = ? AND version <= ?", machine, last.version);
+  if (last) context.store.run("DELETE FROM machine_versions WHERE machine = ? AND version <= ?", machine, last.version);
 }
 
 /** The Machine as create and update answer it: with the nonce when `lease_ttl` took a lease. */
-function answered(world: World, machine: MachineRow, lease: LeaseRow | undefined): Text {
-  return new Text(withMembers(machineText(world, machine.id), lease ? { nonce: lease.nonce } : {}));
+function answerFor(context: Context, machine: MachineRow, lease: LeaseRow | undefined): Text {
+  return new Text(withMembers(machineText(context, machine.id), lease ? { nonce: lease.nonce } : {}));
 }
 
-const holderOf = (world: World, app: string, name: string): { id: string } | undefined =>
-  world.store.get<{ id: string }>(
+const machineNamed = (context: Context, app: string, name: string): { id: string } | undefined =>
+  context.store.get<{ id: string }>(
     "SELECT id FROM machines WHERE app = ? AND name = ? AND destroyed_at IS NULL",
     app,
     name,
   );
 
 /** The name asked for, or one made up; unique among the App's live Machines. */
-function nameFor(world: World, app: string, asked: string | undefined): string {
+function nameFor(context: Context, app: string, asked: string | undefined): string {
   if (asked === undefined) {
-    let made = world.ids.machineName();
-    while (holderOf(world, app, made)) made = world.ids.machineName();
-    return made;
+    let generated = context.ids.machineName();
+    while (machineNamed(context, app, generated)) generated = context.ids.machineName();
+    return generated;
   }
-  const other = holderOf(world, app, asked);
+  const other = machineNamed(context, app, asked);
   if (other)
     throw refuse(
       409,
@@ -145,26 +150,26 @@ function listed(ids: Iterable<string>, chunksOf: (id: string) => readonly Chunk[
 }
 
 function list(input: Input<typeof rows.list>): Text | Pieces | Reply {
-  const { world, query } = input;
+  const { context, query } = input;
   const app = appOf(input);
   const states = query.state === undefined ? null : JSON.stringify([...new Set(query.state.split(","))]);
-  const wanted = Object.entries(query.metadata ?? {});
+  const pairs = Object.entries(query.metadata ?? {});
   // The texts of most Machines are at hand; reading whole rows for them would be most of the work.
-  const found = world.store.all<Pick<MachineRow, "id" | "created_at" | "metadata">>(
-    `SELECT id, created_at${wanted.length > 0 ? ", metadata" : ""} FROM machines
+  const found = context.store.all<Pick<MachineRow, "id" | "created_at" | "metadata">>(
+    `SELECT id, created_at${pairs.length > 0 ? ", metadata" : ""} FROM machines
      WHERE app = ?1 AND (?2 OR destroyed_at IS NULL) AND (?3 IS NULL OR region = ?3)
        AND (?4 IS NULL OR state IN (SELECT value FROM json_each(?4))) ORDER BY created_at, id`,
     ...[app.id, query.include_deleted === true ? 1 : 0, query.region ?? null, states],
   );
-  const matching = wanted.length === 0 ? found : found.filter((machine) => hasMetadata(machine, wanted));
+  const matching = pairs.length === 0 ? found : found.filter((machine) => hasMetadata(machine, pairs));
   const { page, next } = pageOf(matching, query, ({ created_at, id }) => [created_at, id]);
   const ids = page.map(({ id }) => id);
   const body = listed(ids, (id) => {
-    const machine = query.summary ? findMachine(world, id) : undefined;
-    const chunks = query.summary ? machine && [summaryText(machine)] : findMachineChunks(world, id);
+    const machine = query.summary ? findMachine(context, id) : undefined;
+    const chunks = query.summary ? machine && [summaryText(machine)] : findMachineChunks(context, id);
     const last = chunks?.at(-1);
     if (!chunks || typeof last !== "string" || !query.include_leases) return chunks;
-    return [...chunks.slice(0, -1), withMembers(last, leaseMember(liveLease(world, id)))];
+    return [...chunks.slice(0, -1), withMembers(last, leaseMember(liveLease(context, id)))];
   });
   return next === undefined ? body : new Reply(body, { headers: { "fly-next-cursor": next, "svc-next-cursor": next } });
 }
@@ -173,63 +178,63 @@ function list(input: Input<typeof rows.list>): Text | Pieces | Reply {
  * ASSUMED: a `min_secrets_version` that has not been written is 412. A service with one store has every version at once, so
  * that waiting would be for nothing.
  */
-function requireSecrets({ secrets_version }: AppRow, wanted: number | undefined): void {
-  if (wanted !== undefined && wanted > secrets_version)
+function requireSecrets({ secrets_version }: AppRow, minimum: number | undefined): void {
+  if (minimum !== undefined && minimum > secrets_version)
     throw refuse(
       412,
-      `failed_precondition: app secrets are at version ${secrets_version}, min_secrets_version is ${wanted}`,
+      `failed_precondition: app secrets are at version ${secrets_version}, min_secrets_version is ${minimum}`,
     );
 }
 
 function create(input: Input<typeof rows.create>): Text {
-  const { world, body } = input;
+  const { context, body } = input;
   const app = openAppOf(input);
   requireSecrets(app, body.min_secrets_version);
-  const accepted = accept(world, body.config);
-  if (body.region !== undefined) regionOf(world, body.region);
-  const volumes = volumesFor(world, app, mountedIn(accepted.config));
-  const region = placeFor(world, body.region, volumes);
-  const name = nameFor(world, app.id, body.name);
-  requireRoom(world, region, accepted, volumes);
-  const now = world.clock.now();
-  const id = world.ids.machine(now);
+  const accepted = accept(context, body.config);
+  if (body.region !== undefined) regionOf(context, body.region);
+  const volumes = volumesFor(context, app, mountedIn(accepted.config));
+  const region = placeFor(context, body.region, volumes);
+  const name = nameFor(context, app.id, body.name);
+  requireCapacity(context, region, accepted, volumes);
+  const now = context.clock.now();
+  const id = context.ids.machine(now);
   const machine: MachineRow & MachineExtras = {
     id,
     app: app.id,
     name,
     region: region.code,
     state: "created",
-    private_ip: world.ids.privateIp(),
-    ...versionOf(world, accepted),
+    private_ip: context.ids.privateIp(),
+    ...versionOf(context, accepted),
     cordoned: body.skip_service_registration ? 1 : 0,
     launch: body.skip_launch ? 0 : 1,
     restarts: 0,
     retried_from: now,
-    secret_set: body.skip_secrets ? null : currentSet(world, app),
+    secret_set: body.skip_secrets ? null : currentSet(context, app),
     checks: "warning",
     checked_at: now,
     created_at: now,
     updated_at: now,
     destroyed_at: null,
   };
-  world.store.insert("machines", machine);
-  keepVersion(world, id, machine.version, accepted);
-  if (volumes.length > 0) attach(world, machine, volumes);
-  enter(world, machine, "created", { type: "launch", source: "user" });
-  schedule(world, machine);
-  const lease = body.lease_ttl === undefined ? undefined : grant(world, machine, input.caller.owner, body.lease_ttl);
-  return answered(world, machine, lease);
+  context.store.insert("machines", machine);
+  addVersion(context, id, machine.version, accepted);
+  if (volumes.length > 0) attach(context, machine, volumes);
+  enter(context, machine, "created", { type: "launch", source: "user" });
+  schedule(context, machine);
+  const lease = body.lease_ttl === undefined ? undefined : grant(context, machine, input.caller.owner, body.lease_ttl);
+  return answerFor(context, machine, lease);
 }
 
 function update(input: Input<typeof rows.update>): Text {
-  const { world, body } = input;
+  const { context, body } = input;
   const app = appOf(input);
   const old = liveMachineOf(input);
   if (body.current_version !== undefined && body.current_version !== old.version)
     throw refuse(409, "aborted: machine version mismatch");
   requireSecrets(app, body.min_secrets_version);
-  const accepted = accept(world, body.config);
-  const [before, after] = [mountedIn(configOf(world, old))[0], mountedIn(accepted.config)[0]];
+  const accepted = accept(context, body.config);
+  const [before, after] = [mountedIn(configOf(context, old))[0], mountedIn(accepted.config)[0]];
   // ASSUMED: an update may mount a volume where there was none and take it away; another one in its place is 400.
   if (before !== undefined && after !== undefined && before !== after) {
     throw refuse(
@@ -237,39 +242,39 @@ function update(input: Input<typeof rows.update>): Text {
       `invalid config.mounts[0].volume, got ${JSON.stringify(after)}, the volume of a machine cannot be changed by update`,
     );
   }
-  if (accepted.noCapacity || !hasRoomFor(world, old, accepted)) throw noRoomOnHost();
-  const volumes = volumesFor(world, app, mountedIn(accepted.config), old);
+  if (accepted.noCapacity || !hasCapacityFor(context, old, accepted)) throw noCapacityOnHost();
+  const volumes = volumesFor(context, app, mountedIn(accepted.config), old);
   requireSameRegion(old.region, volumes);
   // ASSUMED: `skip_service_registration` cordons; an update without it leaves a cordon as it is.
   const cordoned = body.skip_service_registration ? 1 : old.cordoned;
   const changes = {
-    ...versionOf(world, accepted),
+    ...versionOf(context, accepted),
     cordoned,
     launch: body.skip_launch ? 0 : 1,
-    secret_set: body.skip_secrets ? null : currentSet(world, app),
+    secret_set: body.skip_secrets ? null : currentSet(context, app),
     restarts: 0,
   };
-  keepVersion(world, old.id, changes.version, accepted);
-  const machine = operate(world, old, "update", { type: "update", source: "user", changes });
-  forgetVersions(world, old.id);
-  attach(world, machine, volumes);
-  schedule(world, machine);
-  const lease = body.lease_ttl === undefined ? undefined : grant(world, machine, input.caller.owner, body.lease_ttl);
-  return answered(world, machine, lease);
+  addVersion(context, old.id, changes.version, accepted);
+  const machine = operate(context, old, "update", { type: "update", source: "user", changes });
+  pruneVersions(context, old.id);
+  attach(context, machine, volumes);
+  schedule(context, machine);
+  const lease = body.lease_ttl === undefined ? undefined : grant(context, machine, input.caller.owner, body.lease_ttl);
+  return answerFor(context, machine, lease);
 }
 
 function get(input: Input<typeof rows.get>): Text {
-  const { world, query } = input;
+  const { context, query } = input;
   const machine = machineOf(input);
-  const lease = query.include_leases ? leaseMember(liveLease(world, machine.id)) : {};
+  const lease = query.include_leases ? leaseMember(liveLease(context, machine.id)) : {};
   if (query.version === undefined || query.version === machine.version)
-    return new Text(withMembers(machineText(world, machine.id), lease));
+    return new Text(withMembers(machineText(context, machine.id), lease));
   const sql = "SELECT config, metadata FROM machine_versions WHERE machine = ? AND version = ?";
-  const version = world.store.get<Pick<VersionRow, "config" | "metadata">>(sql, machine.id, query.version);
+  const version = context.store.get<Pick<VersionRow, "config" | "metadata">>(sql, machine.id, query.version);
   if (!version) throw refuse(404, "not_found: machine version not found");
   // ASSUMED: GET with an old `version` shows its configuration and the state `replaced`
   // (docs/interface.md#machine-states).
-  const now = JSON.parse(machineText(world, machine.id)) as Record<string, unknown>;
+  const now = JSON.parse(machineText(context, machine.id)) as Record<string, unknown>;
   const then = {
     ...now,
     state: "replaced",
@@ -282,12 +287,12 @@ function get(input: Input<typeof rows.get>): Text {
 }
 
 function cordon(input: Input, cordoned: 0 | 1) {
-  const { world } = input;
+  const { context } = input;
   const machine = liveMachineOf(input);
   if (machine.cordoned !== cordoned) {
-    world.store.update("machines", "id", machine.id, { cordoned, updated_at: world.clock.now() });
-    touch(world, machine.id);
-    record(world, machine, { type: cordoned === 1 ? "cordon" : "uncordon", source: "user" }, false);
+    context.store.update("machines", "id", machine.id, { cordoned, updated_at: context.clock.now() });
+    touch(context, machine.id);
+    record(context, machine, { type: cordoned === 1 ? "cordon" : "uncordon", source: "user" }, false);
   }
   return { ok: true };
 }
@@ -301,7 +306,7 @@ export const machines: Rules<typeof rows> = {
   cordon: (input) => cordon(input, 1),
   uncordon: (input) => cordon(input, 0),
   ...power,
-  ...inside,
+  ...exec,
   ...leases,
   ...metadata,
   ...wait,
@@ -309,7 +314,7 @@ export const machines: Rules<typeof rows> = {
   events(input) {
     const { id } = machineOf(input);
     return new Text(
-      `[${latestEvents(input.world, id, input.query.limit ?? 20)
+      `[${latestEvents(input.context, id, input.query.limit ?? 20)
         .map(eventText)
         .join(",")}]`,
     );
@@ -318,7 +323,7 @@ export const machines: Rules<typeof rows> = {
   versions(input) {
     const { id } = machineOf(input);
     const sql = "SELECT version, config, metadata FROM machine_versions WHERE machine = ? ORDER BY version DESC";
-    const found = input.world.store.all<VersionRow>(sql, id).map(({ version, config, metadata: then }) => {
+    const found = input.context.store.all<VersionRow>(sql, id).map(({ version, config, metadata: then }) => {
       return `{"version":"${version}","user_config":${withMetadata(config, then)}}`;
     });
     return new Text(`[${found.join(",")}]`);

@@ -4,7 +4,7 @@ import type { machines } from "../../api/machines.ts";
 import { changeMachine } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
 import type { MachineRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import { metadataTextOf } from "./placement.ts";
 import type { Input, Rules } from "./rule.ts";
@@ -27,23 +27,23 @@ export function hasMetadata(
 }
 
 /** Merges: null and the empty string remove a key, keys not named stay. */
-function merge(world: World, machine: MachineRow, changes: Iterable<readonly [string, string | null]>): void {
+function merge(context: Context, machine: MachineRow, changes: Iterable<readonly [string, string | null]>): void {
   const merged = new Map(Object.entries(read(machine)));
   for (const [key, value] of changes) {
     if (value === null || value === "") merged.delete(key);
     else merged.set(key, value);
   }
   const metadata = metadataTextOf(Object.fromEntries(merged));
-  if (metadata !== machine.metadata) changeMachine(world, machine, { metadata });
+  if (metadata !== machine.metadata) changeMachine(context, machine, { metadata });
 }
 
-function update(input: Pick<Input<typeof machines.patchMetadata>, "world" | "caller" | "params" | "body">): void {
-  const { world, body } = input;
+function update(input: Pick<Input<typeof machines.patchMetadata>, "context" | "caller" | "params" | "body">): void {
+  const { context, body } = input;
   const machine = liveMachineOf(input);
   if (body.machine_version !== undefined && body.machine_version !== machine.version) {
     throw refuse(412, "failed_precondition: machine version mismatch");
   }
-  merge(world, machine, Object.entries(body.metadata ?? {}));
+  merge(context, machine, Object.entries(body.metadata ?? {}));
 }
 
 /** The rules of the metadata operations. */
@@ -59,10 +59,10 @@ export const metadata: MetadataRules = {
   },
 
   setMetadataKey(input) {
-    merge(input.world, liveMachineOf(input), [[input.params.key, input.body.value]]);
+    merge(input.context, liveMachineOf(input), [[input.params.key, input.body.value]]);
   },
 
   deleteMetadataKey(input) {
-    merge(input.world, liveMachineOf(input), [[input.params.key, null]]);
+    merge(input.context, liveMachineOf(input), [[input.params.key, null]]);
   },
 };

@@ -3,7 +3,7 @@ import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { deletePath } from "../lifecycle/volumeStates.ts";
 import type { VolumeRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { orgOf } from "./find.ts";
 import { withMembers } from "./machineAnswer.ts";
 import { cursorOf, placeOf } from "./pages.ts";
@@ -32,7 +32,7 @@ interface Standing {
  * on the index of times, where it would sort all of them for every page.
  */
 function page<Row extends Standing>(
-  world: World,
+  context: Context,
   table: "machines" | "volumes",
   columns: string,
   there: string,
@@ -48,7 +48,7 @@ function page<Row extends Standing>(
   const states = state === undefined ? null : JSON.stringify([...new Set(state.split(","))]);
   const rows: Row[] = [];
   let [length, more] = [0, false];
-  for (const row of world.store.each<Row>(sql, org, time, id, region ?? null, states, limit + 1)) {
+  for (const row of context.store.each<Row>(sql, org, time, id, region ?? null, states, limit + 1)) {
     more = rows.length >= limit || length > longestPage;
     if (more) break;
     rows.push(row);
@@ -83,21 +83,21 @@ const [summaryColumns, wholeColumns] = [machineColumns(summary), machineColumns(
 /** The rules of the organization lists. */
 export const orgs: Rules<Group> = {
   machines(input) {
-    const { world, params, query } = input;
+    const { context, params, query } = input;
     const org = orgOf(input, params.org_slug);
     const shown = query.summary ? summaryColumns : wholeColumns;
     const lengthOf = ({ text }: ListedMachine): number => text.length;
-    const found = page<ListedMachine>(world, "machines", shown, "t.destroyed_at IS NULL", org.id, query, lengthOf);
+    const found = page<ListedMachine>(context, "machines", shown, "t.destroyed_at IS NULL", org.id, query, lengthOf);
     const { rows, last, next_cursor } = found;
     const rest = { next_cursor, ...(last && { last_machine_id: last.id, last_updated_at: rfc3339(last.updated_at) }) };
     return new Text(withMembers(`{"machines":[${rows.map(({ text }) => text).join(",")}]}`, rest));
   },
 
   volumes(input) {
-    const { world, params, query } = input;
+    const { context, params, query } = input;
     const org = orgOf(input, params.org_slug);
     const { rows, last, next_cursor } = page<ListedVolume>(
-      ...([world, "volumes", "t.*, a.name AS app_name", stays, org.id, query, () => 0] as const),
+      ...([context, "volumes", "t.*, a.name AS app_name", stays, org.id, query, () => 0] as const),
     );
     return {
       volumes: rows.map((volume) => ({

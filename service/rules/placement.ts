@@ -6,10 +6,10 @@ import { isLeaving } from "../lifecycle/volumeStates.ts";
 import { refuse, type Refusal } from "../refusal.ts";
 import type { Region } from "../runtime/regions.ts";
 import type { AppRow, MachineRow, VolumeRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { spelledConfig } from "./machineAnswer.ts";
 import { regionOf } from "./platform.ts";
-import { roomFor, roomIn } from "./room.ts";
+import { capacityFor, capacityIn } from "./capacity.ts";
 
 const longestConfig = 2 ** 20;
 const longestMetadata = 65_536;
@@ -35,14 +35,14 @@ const pathText = (path: readonly (string | number)[]): string =>
   path.reduce<string>((text, part) => (typeof part === "number" ? `${text}[${part}]` : `${text}.${part}`), "config");
 
 /** Refuses what the types of a configuration let through. */
-export function accept(world: World, sent: MachineConfig): Accepted {
+export function accept(context: Context, sent: MachineConfig): Accepted {
   const [problem] = configProblems(sent);
   // The platform's own wording has no "got" (docs/interface.md#refusals).
   if (problem) throw refuse(400, `invalid ${pathText(problem.path)}, ${problem.message.replace(/^got [^;]*; /, "")}`);
-  const unfit = world.runtime.problem(sent);
+  const unfit = context.runtime.problem(sent);
   if (unfit) throw refuse(400, `invalid ${unfit.field}, ${unfit.message}`);
   const { metadata, ...config } = spelledConfig(sent);
-  const kept = Object.entries(metadata ?? {}).filter(([, value]) => value !== "");
+  const nonEmpty = Object.entries(metadata ?? {}).filter(([, value]) => value !== "");
   const configText = JSON.stringify(config);
   // ASSUMED: a configuration may have 1,048,576 characters as JSON, without its metadata: files are sent inside it, and it is
   // in every answer that shows the Machine.
@@ -51,8 +51,8 @@ export function accept(world: World, sent: MachineConfig): Accepted {
   return {
     config,
     configText,
-    metadataText: metadataTextOf(Object.fromEntries(kept)),
-    noCapacity: !world.runtime.hasRoom(sent),
+    metadataText: metadataTextOf(Object.fromEntries(nonEmpty)),
+    noCapacity: !context.runtime.hasRoom(sent),
   };
 }
 
@@ -60,9 +60,9 @@ export function accept(world: World, sent: MachineConfig): Accepted {
 export const mountedIn = (config: MachineConfig): string[] => (config.mounts ?? []).map(({ volume }) => volume);
 
 /** The volumes a Machine is to mount; each must be the App's, free, and not on its way out. */
-export function volumesFor(world: World, app: AppRow, ids: readonly string[], machine?: MachineRow): VolumeRow[] {
+export function volumesFor(context: Context, app: AppRow, ids: readonly string[], machine?: MachineRow): VolumeRow[] {
   return ids.map((id) => {
-    const volume = findVolume(world, id);
+    const volume = findVolume(context, id);
     if (!volume || volume.app !== app.id) throw refuse(404, `volume ${JSON.stringify(id)} not found`);
     if (volume.machine !== null && volume.machine !== machine?.id) {
       throw refuse(412, `failed_precondition: volume already claimed by machine ${volume.machine}`);
@@ -74,8 +74,8 @@ export function volumesFor(world: World, app: AppRow, ids: readonly string[], ma
 }
 
 /** The region for a Machine; that of its volume when none is named, and only that. */
-export function placeFor(world: World, asked: string | undefined, volumes: readonly VolumeRow[]): Region {
-  const region = regionOf(world, asked ?? volumes[0]?.region);
+export function placeFor(context: Context, asked: string | undefined, volumes: readonly VolumeRow[]): Region {
+  const region = regionOf(context, asked ?? volumes[0]?.region);
   requireSameRegion(region.code, volumes);
   return region;
 }
@@ -93,13 +93,13 @@ export function requireSameRegion(region: string, volumes: readonly VolumeRow[])
 }
 
 /** Refuses when no host can take one more Machine; the host of its volume is the only one that could. */
-export function requireRoom(
-  world: World,
+export function requireCapacity(
+  context: Context,
   region: Region,
   { noCapacity, config }: Accepted,
   [volume]: readonly VolumeRow[],
 ): void {
-  if (!noCapacity && roomIn(world, region, sizeOf(config).kind) > 0) return;
+  if (!noCapacity && capacityIn(context, region, sizeOf(config).kind) > 0) return;
   throw noHost(volume?.id);
 }
 
@@ -114,26 +114,26 @@ export const noHost = (volume: string | undefined): Refusal =>
       );
 
 /** The host a Machine is on cannot give it what it now needs. */
-export const noRoomOnHost = (): Refusal =>
+export const noCapacityOnHost = (): Refusal =>
   refuse(
     409,
     "aborted: could not reserve resource for machine: insufficient memory available to fulfill request on the current host",
   );
 
 /** Whether the region takes a Machine as it is to be; one that keeps its kind of CPU keeps its place. */
-export function hasRoomFor(world: World, machine: MachineRow, { config }: Accepted): boolean {
+export function hasCapacityFor(context: Context, machine: MachineRow, { config }: Accepted): boolean {
   const { kind } = sizeOf(config);
-  const region = world.regions.get(machine.region);
-  return kind === machine.cpu_kind || region === undefined || roomFor(world, region, kind) > 0;
+  const region = context.regions.get(machine.region);
+  return kind === machine.cpu_kind || region === undefined || capacityFor(context, region, kind) > 0;
 }
 
 /** Makes volumes the Machine's own and lets go of those it mounts no longer. */
-export function attach(world: World, machine: MachineRow, volumes: readonly VolumeRow[]): void {
-  const before = world.store.all<VolumeRow>("SELECT * FROM volumes WHERE machine = ?", machine.id);
+export function attach(context: Context, machine: MachineRow, volumes: readonly VolumeRow[]): void {
+  const before = context.store.all<VolumeRow>("SELECT * FROM volumes WHERE machine = ?", machine.id);
   for (const volume of before)
-    if (!volumes.some(({ id }) => id === volume.id)) changeVolume(world, volume, { machine: null });
+    if (!volumes.some(({ id }) => id === volume.id)) changeVolume(context, volume, { machine: null });
   for (const volume of volumes) {
-    world.timers.cancel(volume.id, "volume.unbind");
-    changeVolume(world, volume, { machine: machine.id });
+    context.timers.cancel(volume.id, "volume.unbind");
+    changeVolume(context, volume, { machine: machine.id });
   }
 }

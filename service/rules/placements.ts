@@ -2,9 +2,9 @@
 import type { contract } from "../../api/index.ts";
 import { refuse } from "../refusal.ts";
 import type { Region } from "../runtime/regions.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { orgOf } from "./find.ts";
-import { roomIn } from "./room.ts";
+import { capacityIn } from "./capacity.ts";
 import type { Input, Rule } from "./rule.ts";
 
 type Placements = typeof contract.platform.placements;
@@ -35,13 +35,13 @@ function isIn({ geo_region, name }: Region, part: string): boolean {
 }
 
 /** Regions an expression names, in order, each once: codes, parts of the world, `[region]` (the nearest) and `any`. */
-function regionsNamed(world: World, expression: string): Region[] {
-  const open = [...world.regions.values()].filter(({ deprecated }) => !deprecated);
-  const nearestFirst = byDistance(world, open);
+function regionsNamed(context: Context, expression: string): Region[] {
+  const open = [...context.regions.values()].filter(({ deprecated }) => !deprecated);
+  const nearestFirst = byDistance(context, open);
   const named = partsOf(expression).flatMap((part) => {
     // ASSUMED: brackets around a region or another part of the expression of placements say no more than the part itself
     // does; in the documented default, `[region],any`, they show where the code of a region goes.
-    const name = part === "[region]" ? world.nearest : part.replace(/^\[(.*)\]$/, "$1").trim();
+    const name = part === "[region]" ? context.nearest : part.replace(/^\[(.*)\]$/, "$1").trim();
     if (name === "any") return nearestFirst;
     const one = open.filter(({ code }) => code === name);
     const found = one.length > 0 ? one : nearestFirst.filter((region) => isIn(region, name));
@@ -62,8 +62,8 @@ function partsOf(expression: string): string[] {
   return parts.length > 0 ? parts : everywhere.split(",");
 }
 
-function byDistance(world: World, regions: readonly Region[]): Region[] {
-  const home = world.regions.get(world.nearest);
+function byDistance(context: Context, regions: readonly Region[]): Region[] {
+  const home = context.regions.get(context.nearest);
   const far = ({ latitude, longitude }: Region): number =>
     home ? (latitude - home.latitude) ** 2 + (longitude - home.longitude) ** 2 : 0;
   return [...regions].sort((a, b) => far(a) - far(b));
@@ -94,13 +94,13 @@ function place(candidates: readonly Candidate[], count: number, weights: { regio
 
 /** The rule of the placements operation. */
 export const placements: Rule<Placements> = (input: Input<Placements>) => {
-  const { world, body } = input;
+  const { context, body } = input;
   orgOf(input, body.org_slug);
   const kind = body.compute?.cpu_kind ?? (body.compute ? "shared" : "performance");
-  const candidates = regionsNamed(world, body.region ?? everywhere).map((region, rank) => ({
+  const candidates = regionsNamed(context, body.region ?? everywhere).map((region, rank) => ({
     region,
     rank,
-    room: Math.min(roomIn(world, region, kind), mostPerRegion),
+    room: Math.min(capacityIn(context, region, kind), mostPerRegion),
     count: 0,
   }));
   const count = body.count ?? 0;

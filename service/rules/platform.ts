@@ -2,23 +2,26 @@
 import type { contract } from "../../api/index.ts";
 import { refuse } from "../refusal.ts";
 import type { Region } from "../runtime/regions.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { placements } from "./placements.ts";
-import { roomIn } from "./room.ts";
+import { capacityIn } from "./capacity.ts";
 import type { Rules } from "./rule.ts";
 
 /** The region asked for, or the nearest. ASSUMED: a region that does not exist or takes nothing more is 422 `region "xyz" not found`. */
-export function regionOf(world: World, code: string | undefined): Region {
-  const region = world.regions.get(code ?? world.nearest);
+export function regionOf(context: Context, code: string | undefined): Region {
+  const region = context.regions.get(code ?? context.nearest);
   if (!region || region.deprecated) throw refuse(422, `region ${JSON.stringify(code)} not found`);
   return region;
 }
 
 /** The rules of the platform operations. */
 export const platform: Rules<typeof contract.platform> = {
-  regions({ world }) {
-    const regions = [...world.regions.values()].map((region) => ({ ...region, capacity: roomIn(world, region) }));
-    return { nearest: world.nearest, regions };
+  regions({ context }) {
+    const regions = [...context.regions.values()].map((region) => ({
+      ...region,
+      capacity: capacityIn(context, region),
+    }));
+    return { nearest: context.nearest, regions };
   },
 
   placements,

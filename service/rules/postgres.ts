@@ -6,9 +6,9 @@ import { rfc3339 } from "../lifecycle/clock.ts";
 import { changeCluster, clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, ClusterRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { attachedApps, clusterAnswer, liveClusterOf, newCluster } from "./clusters.ts";
-import { orgOf, ownOrg, type Asking } from "./find.ts";
+import { orgOf, callerOrg, type Asking } from "./find.ts";
 import { backups } from "./postgresBackups.ts";
 import { addUser, contents, firstUser } from "./postgresContents.ts";
 import { Reply, type Input, type Rules } from "./rule.ts";
@@ -17,23 +17,23 @@ type Group = typeof contract.postgres;
 
 const firstDatabase = "fly-db";
 
-function summary(world: World, { id, name, region, plan, status, created_at, deleted_at }: ClusterRow) {
+function summary(context: Context, { id, name, region, plan, status, created_at, deleted_at }: ClusterRow) {
   return {
     ...{ id, name, region, plan, status },
     created_at: rfc3339(created_at),
     ...(deleted_at === null ? {} : { deleted_at: rfc3339(deleted_at) }),
-    attached_apps: status === "deleted" ? [] : attachedApps(world, id),
+    attached_apps: status === "deleted" ? [] : attachedApps(context, id),
   };
 }
 
 function create(input: Input<Group["create"]>) {
-  const { world, body } = input;
+  const { context, body } = input;
   // ASSUMED: the text for a cluster without an organization; 400 is known (docs/interface.md#managed-postgres).
   if (body.org_slug === undefined || body.org_slug === "") throw refuse(400, "org_slug is required");
   const org = orgOf(input, body.org_slug);
   if (body.region === undefined)
     throw refuse(422, "invalid region, got nothing, must be a region that offers Postgres");
-  if (world.regions.get(body.region)?.mpg_available !== true)
+  if (context.regions.get(body.region)?.mpg_available !== true)
     throw refuse(422, `invalid region, got ${JSON.stringify(body.region.slice(0, 40))}, it does not offer Postgres`);
   const plan = postgresPlan.options.find((one) => one.toLowerCase() === body.plan?.toLowerCase());
   if (plan === undefined)
@@ -41,7 +41,7 @@ function create(input: Input<Group["create"]>) {
       422,
       `invalid plan, got ${JSON.stringify(body.plan?.slice(0, 40)) ?? "nothing"}, allowed are ${postgresPlan.options.join(", ")}`,
     );
-  const row = newCluster(world, org.id, {
+  const row = newCluster(context, org.id, {
     name: body.name || undefined,
     region: body.region,
     plan,
@@ -50,21 +50,21 @@ function create(input: Input<Group["create"]>) {
     pool_mode: body.pool_mode ?? "session",
     postgis_enabled: body.postgis_enabled ? 1 : 0,
   });
-  world.store.insert("databases", { cluster: row.id, name: firstDatabase, created_at: row.created_at });
-  world.postgres.create(clusterOf(row));
-  addUser(world, row, firstUser, "schema_admin");
-  return { data: clusterAnswer(world, row, org) };
+  context.store.insert("databases", { cluster: row.id, name: firstDatabase, created_at: row.created_at });
+  context.postgres.create(clusterOf(row));
+  addUser(context, row, firstUser, "schema_admin");
+  return { data: clusterAnswer(context, row, org) };
 }
 
 function remove(input: Input<Group["delete"]>): void {
-  const { world } = input;
-  const row = changeCluster(world, liveClusterOf(input), { status: "deleting" });
-  world.postgres.destroy(clusterOf(row));
+  const { context } = input;
+  const row = changeCluster(context, liveClusterOf(input), { status: "deleting" });
+  context.postgres.destroy(clusterOf(row));
 }
 
 /** An App by name, of the caller's organization. */
-function attachable({ world, caller }: Asking, name: string): AppRow {
-  const app = world.store.get<AppRow>("SELECT * FROM apps WHERE name = ? AND deleting = 0", name);
+function attachable({ context, caller }: Asking, name: string): AppRow {
+  const app = context.store.get<AppRow>("SELECT * FROM apps WHERE name = ? AND deleting = 0", name);
   if (!app || app.org !== caller.org) throw refuse(404, "App not found");
   return app;
 }
@@ -72,24 +72,24 @@ function attachable({ world, caller }: Asking, name: string): AppRow {
 /** The rules of the cluster operations. */
 export const postgres: Rules<Group> = {
   list(input) {
-    const { world, query } = input;
+    const { context, query } = input;
     const org = orgOf(input, query.org_slug);
-    const all = world.store.all<ClusterRow>("SELECT * FROM clusters WHERE org = ? ORDER BY number", org.id);
+    const all = context.store.all<ClusterRow>("SELECT * FROM clusters WHERE org = ? ORDER BY number", org.id);
     const shown = all.filter(({ status }) => query.include_deleted === true || status !== "deleted");
-    return { data: shown.map((row) => summary(world, row)) };
+    return { data: shown.map((row) => summary(context, row)) };
   },
 
   create,
-  get: (input) => ({ data: clusterAnswer(input.world, liveClusterOf(input), ownOrg(input)) }),
+  get: (input) => ({ data: clusterAnswer(input.context, liveClusterOf(input), callerOrg(input)) }),
   delete: remove,
 
   attach(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const cluster = liveClusterOf(input);
     if (body.app_name === undefined) throw refuse(422, "invalid app_name, got nothing, must be the name of an app");
     const app = attachable(input, body.app_name);
     const find = () =>
-      world.store.get<{ attached_at: number }>(
+      context.store.get<{ attached_at: number }>(
         "SELECT attached_at FROM attachments WHERE cluster = ? AND app = ?",
         cluster.id,
         app.id,
@@ -99,17 +99,17 @@ export const postgres: Rules<Group> = {
     });
     const before = find();
     if (before) return new Reply(answer(before.attached_at), { status: 200 });
-    world.store.insert("attachments", { cluster: cluster.id, app: app.id, attached_at: world.clock.now() });
-    return answer(world.clock.now());
+    context.store.insert("attachments", { cluster: cluster.id, app: app.id, attached_at: context.clock.now() });
+    return answer(context.clock.now());
   },
 
   detach(input) {
-    const { world, params } = input;
+    const { context, params } = input;
     const cluster = liveClusterOf(input);
     const app = attachable(input, params.app_name);
     const where = "FROM attachments WHERE cluster = ? AND app = ?";
-    if (!world.store.get(`SELECT 1 ${where}`, cluster.id, app.id)) throw refuse(404, "Attachment not found");
-    world.store.run(`DELETE ${where}`, cluster.id, app.id);
+    if (!context.store.get(`SELECT 1 ${where}`, cluster.id, app.id)) throw refuse(404, "Attachment not found");
+    context.store.run(`DELETE ${where}`, cluster.id, app.id);
   },
 
   ...contents,

@@ -4,8 +4,8 @@ import { rfc3339 } from "../lifecycle/clock.ts";
 import { clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import type { BackupRow, ClusterRow, DatabaseUserRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
-import { ownOrg } from "./find.ts";
+import type { Context } from "../context.ts";
+import { callerOrg } from "./find.ts";
 import { clusterAnswer, liveClusterOf, newCluster } from "./clusters.ts";
 import { passwordName } from "./postgresContents.ts";
 import { Reply, type Rules } from "./rule.ts";
@@ -29,7 +29,7 @@ interface Contents {
   }[];
 }
 
-function contentsOf({ store }: World, cluster: string): Contents {
+function contentsOf({ store }: Context, cluster: string): Contents {
   const users = store.all<DatabaseUserRow>("SELECT * FROM database_users WHERE cluster = ?", cluster);
   return {
     databases: store.all("SELECT name, created_at FROM databases WHERE cluster = ?", cluster),
@@ -42,13 +42,13 @@ function contentsOf({ store }: World, cluster: string): Contents {
 }
 
 /** Fills a new cluster; its users keep their passwords, as a copy of the data does. */
-function fill(world: World, row: ClusterRow, from: string, { databases, extensions, users }: Contents): void {
-  for (const database of databases) world.store.insert("databases", { cluster: row.id, ...database });
-  for (const extension of extensions) world.store.insert("extensions", { cluster: row.id, ...extension });
+function fill(context: Context, row: ClusterRow, from: string, { databases, extensions, users }: Contents): void {
+  for (const database of databases) context.store.insert("databases", { cluster: row.id, ...database });
+  for (const extension of extensions) context.store.insert("extensions", { cluster: row.id, ...extension });
   for (const { name, role, password, created_at } of users) {
-    const clear = world.vault.open(passwordName(from, name), Buffer.from(password, "base64"));
-    const sealed = world.vault.seal(passwordName(row.id, name), clear);
-    world.store.insert("database_users", { cluster: row.id, name, role, password: sealed, created_at });
+    const clear = context.vault.open(passwordName(from, name), Buffer.from(password, "base64"));
+    const sealed = context.vault.seal(passwordName(row.id, name), clear);
+    context.store.insert("database_users", { cluster: row.id, name, role, password: sealed, created_at });
   }
 }
 
@@ -59,10 +59,10 @@ function fill(world: World, row: ClusterRow, from: string, { databases, extensio
 const forkOf = (name: string): string => `${name.slice(0, 58).replace(/-+$/, "")}-fork`;
 
 /** A cluster like another, under a name of its own. */
-function like(world: World, source: ClusterRow, name: string | undefined): ClusterRow {
+function like(context: Context, source: ClusterRow, name: string | undefined): ClusterRow {
   const { org, region, plan, disk_size_gb, pg_major_version, pool_mode, postgis_enabled } = source;
   const sizes = { region, plan, disk_size_gb, pg_major_version, pool_mode, postgis_enabled };
-  return newCluster(world, org, { name, ...sizes });
+  return newCluster(context, org, { name, ...sizes });
 }
 
 const shown = ({ id, type, status, size_bytes, started_at, finished_at }: ListedBackup) => ({
@@ -73,8 +73,8 @@ const shown = ({ id, type, status, size_bytes, started_at, finished_at }: Listed
 
 type ListedBackup = Omit<BackupRow, "contents">;
 
-const backupsOf = (world: World, cluster: string): ListedBackup[] =>
-  world.store.all<ListedBackup>(
+const backupsOf = (context: Context, cluster: string): ListedBackup[] =>
+  context.store.all<ListedBackup>(
     `SELECT id, number, cluster, type, status, size_bytes, started_at, finished_at FROM backups
      WHERE cluster = ? ORDER BY number DESC`,
     cluster,
@@ -83,68 +83,68 @@ const backupsOf = (world: World, cluster: string): ListedBackup[] =>
 /** The rules of backups, restore and fork. */
 export const backups: BackupRules = {
   listBackups(input) {
-    return { data: backupsOf(input.world, liveClusterOf(input).id).map(shown) };
+    return { data: backupsOf(input.context, liveClusterOf(input).id).map(shown) };
   },
 
   createBackup(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const cluster = liveClusterOf(input);
     if (body.type === undefined) throw refuse(422, "invalid type, got nothing, allowed are full, incr, diff");
     if (cluster.status !== "ready") throw refuse(503, `The cluster is not ready, its status is ${cluster.status}`);
-    if (backupsOf(world, cluster.id).some(({ status }) => status === "running"))
+    if (backupsOf(context, cluster.id).some(({ status }) => status === "running"))
       throw refuse(409, "A backup is already running");
     const row: BackupRow = {
-      id: world.ids.backup(),
-      number: (world.store.get<{ n: number | null }>("SELECT max(number) AS n FROM backups")?.n ?? 0) + 1,
+      id: context.ids.backup(),
+      number: (context.store.get<{ n: number | null }>("SELECT max(number) AS n FROM backups")?.n ?? 0) + 1,
       cluster: cluster.id,
       type: body.type,
       status: "running",
       size_bytes: null,
-      contents: JSON.stringify(contentsOf(world, cluster.id)),
-      started_at: world.clock.now(),
+      contents: JSON.stringify(contentsOf(context, cluster.id)),
+      started_at: context.clock.now(),
       finished_at: null,
     };
-    world.store.insert("backups", row);
-    world.timers.after(world.delays.backup, "backup.done", row.id);
+    context.store.insert("backups", row);
+    context.timers.after(context.delays.backup, "backup.done", row.id);
     return new Reply({ data: shown(row) });
   },
 
   restore(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const source = liveClusterOf(input);
     const { backup_id, pitr_time } = body;
     if ((backup_id === undefined) === (pitr_time === undefined))
       throw refuse(422, "exactly one of backup_id and pitr_time must be given");
-    const all = backupsOf(world, source.id).filter(({ status }) => status === "completed");
+    const all = backupsOf(context, source.id).filter(({ status }) => status === "completed");
     // ASSUMED: a moment in time of a cluster is restored from the latest backup before it; without one, and for a time that has not
     // come yet, it is an invalid attribute.
     const time = pitr_time === undefined ? undefined : Date.parse(pitr_time);
-    if (time !== undefined && time > world.clock.now()) throw refuse(422, "invalid pitr_time, it has not come yet");
+    if (time !== undefined && time > context.clock.now()) throw refuse(422, "invalid pitr_time, it has not come yet");
     const backup =
       time === undefined
         ? all.find(({ id }) => id === backup_id)
         : all.find(({ finished_at }) => (finished_at ?? Number.POSITIVE_INFINITY) <= time);
     if (!backup && time === undefined) throw refuse(404, "Backup not found");
     if (!backup) throw refuse(422, "invalid pitr_time, there is no backup before it");
-    const row = like(world, source, body.name || undefined);
+    const row = like(context, source, body.name || undefined);
     const sql = "SELECT contents FROM backups WHERE id = ?";
-    const { contents = "{}" } = world.store.get<Pick<BackupRow, "contents">>(sql, backup.id) ?? {};
-    fill(world, row, source.id, JSON.parse(contents) as Contents);
-    world.postgres.create(clusterOf(row), {
+    const { contents = "{}" } = context.store.get<Pick<BackupRow, "contents">>(sql, backup.id) ?? {};
+    fill(context, row, source.id, JSON.parse(contents) as Contents);
+    context.postgres.create(clusterOf(row), {
       cluster: source.id,
       backup: backup.id,
       ...(time === undefined ? {} : { time }),
     });
-    return { data: clusterAnswer(world, row, ownOrg(input)) };
+    return { data: clusterAnswer(context, row, callerOrg(input)) };
   },
 
   fork(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const source = liveClusterOf(input);
     if (source.status !== "ready") throw refuse(409, `The cluster is not ready, its status is ${source.status}`);
-    const row = like(world, source, body.name || forkOf(source.name));
-    fill(world, row, source.id, contentsOf(world, source.id));
-    world.postgres.create(clusterOf(row), { cluster: source.id });
-    return { data: clusterAnswer(world, row, ownOrg(input)) };
+    const row = like(context, source, body.name || forkOf(source.name));
+    fill(context, row, source.id, contentsOf(context, source.id));
+    context.postgres.create(clusterOf(row), { cluster: source.id });
+    return { data: clusterAnswer(context, row, callerOrg(input)) };
   },
 };

@@ -6,11 +6,11 @@ import { clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import type { ClusterChange } from "../runtime/postgresEngine.ts";
 import type { ClusterRow, DatabaseUserRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import type { Asking } from "./find.ts";
 import { liveClusterOf } from "./clusters.ts";
 import { count } from "./counts.ts";
-import { Later, type Rules } from "./rule.ts";
+import { Deferred, type Rules } from "./rule.ts";
 
 type Group = typeof contract.postgres;
 type ContentRules = Pick<
@@ -52,25 +52,25 @@ function readyClusterOf(asking: Asking): ClusterRow {
   return row;
 }
 
-const tell = (world: World, row: ClusterRow, change: ClusterChange): void =>
-  world.postgres.change(clusterOf(row), change);
+const tellEngine = (context: Context, row: ClusterRow, change: ClusterChange): void =>
+  context.postgres.change(clusterOf(row), change);
 
-const hasDatabase = (world: World, cluster: string, name: string): boolean =>
-  world.store.get("SELECT 1 FROM databases WHERE cluster = ? AND name = ?", cluster, name) !== undefined;
+const hasDatabase = (context: Context, cluster: string, name: string): boolean =>
+  context.store.get("SELECT 1 FROM databases WHERE cluster = ? AND name = ?", cluster, name) !== undefined;
 
 function databaseOf(asking: Asking): { readonly cluster: ClusterRow; readonly database: string } {
   const cluster = readyClusterOf(asking);
   const database = String(asking.params["database"]);
-  if (!hasDatabase(asking.world, cluster.id, database)) throw refuse(404, "Database not found");
+  if (!hasDatabase(asking.context, cluster.id, database)) throw refuse(404, "Database not found");
   return { cluster, database };
 }
 
-const findUser = (world: World, cluster: string, name: string): DatabaseUserRow | undefined =>
-  world.store.get<DatabaseUserRow>("SELECT * FROM database_users WHERE cluster = ? AND name = ?", cluster, name);
+const findUser = (context: Context, cluster: string, name: string): DatabaseUserRow | undefined =>
+  context.store.get<DatabaseUserRow>("SELECT * FROM database_users WHERE cluster = ? AND name = ?", cluster, name);
 
 function userOf(asking: Asking): { readonly cluster: ClusterRow; readonly user: DatabaseUserRow } {
   const cluster = readyClusterOf(asking);
-  const user = findUser(asking.world, cluster.id, String(asking.params["username"]));
+  const user = findUser(asking.context, cluster.id, String(asking.params["username"]));
   if (!user) throw refuse(404, "User not found");
   return { cluster, user };
 }
@@ -79,16 +79,16 @@ const isPlatforms = () => refuse(400, `the user ${JSON.stringify(firstUser)} bel
 const noRole = () => refuse(422, "invalid role, got nothing, allowed are schema_admin, writer, reader");
 
 /** Adds a user with a password that is drawn. */
-export function addUser(world: World, row: ClusterRow, name: string, role: string): void {
-  const password = world.ids.password();
-  world.store.insert("database_users", {
+export function addUser(context: Context, row: ClusterRow, name: string, role: string): void {
+  const password = context.ids.password();
+  context.store.insert("database_users", {
     cluster: row.id,
     name,
     role,
-    password: world.vault.seal(passwordName(row.id, name), password),
-    created_at: world.clock.now(),
+    password: context.vault.seal(passwordName(row.id, name), password),
+    created_at: context.clock.now(),
   });
-  tell(world, row, { kind: "createUser", user: name, role, password });
+  tellEngine(context, row, { kind: "createUser", user: name, role, password });
 }
 
 interface Installed {
@@ -102,41 +102,41 @@ export const contents: ContentRules = {
   listDatabases(input) {
     const { id } = readyClusterOf(input);
     const sql = "SELECT name FROM databases WHERE cluster = ? ORDER BY created_at, name";
-    return { data: input.world.store.all<{ name: string }>(sql, id) };
+    return { data: input.context.store.all<{ name: string }>(sql, id) };
   },
 
   createDatabase(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const cluster = readyClusterOf(input);
     const { name } = body;
     if (name === undefined) throw refuse(422, "invalid name, got nothing, must be the name of a database");
     if (reservedDatabases.includes(name)) throw refuse(400, `the database name ${JSON.stringify(name)} is reserved`);
-    if (hasDatabase(world, cluster.id, name)) throw refuse(409, "Database already exists");
-    if (count(world, "SELECT count(*) AS n FROM databases WHERE cluster = ?", cluster.id) >= mostDatabases)
+    if (hasDatabase(context, cluster.id, name)) throw refuse(409, "Database already exists");
+    if (count(context, "SELECT count(*) AS n FROM databases WHERE cluster = ?", cluster.id) >= mostDatabases)
       throw refuse(422, `a cluster has at most ${mostDatabases} databases, delete one first`);
-    world.store.insert("databases", { cluster: cluster.id, name, created_at: world.clock.now() });
-    tell(world, cluster, { kind: "createDatabase", database: name });
+    context.store.insert("databases", { cluster: cluster.id, name, created_at: context.clock.now() });
+    tellEngine(context, cluster, { kind: "createDatabase", database: name });
     return { data: { name } };
   },
 
   deleteDatabase(input) {
-    const { world, params } = input;
+    const { context, params } = input;
     readyClusterOf(input);
     if (reservedDatabases.includes(params.database))
       throw refuse(400, `the database ${JSON.stringify(params.database)} belongs to the platform`);
     const { cluster, database } = databaseOf(input);
-    world.store.run("DELETE FROM databases WHERE cluster = ? AND name = ?", cluster.id, database);
-    tell(world, cluster, { kind: "dropDatabase", database });
+    context.store.run("DELETE FROM databases WHERE cluster = ? AND name = ?", cluster.id, database);
+    tellEngine(context, cluster, { kind: "dropDatabase", database });
     return { data: { name: database } };
   },
 
   listExtensions(input) {
-    const { world } = input;
+    const { context } = input;
     const { cluster, database } = databaseOf(input);
     const sql = "SELECT name, schema, version FROM extensions WHERE cluster = ? AND database = ?";
-    const installed = new Map(world.store.all<Installed>(sql, cluster.id, database).map((one) => [one.name, one]));
+    const installed = new Map(context.store.all<Installed>(sql, cluster.id, database).map((one) => [one.name, one]));
     return {
-      data: world.postgres.extensions(cluster.pg_major_version).map(({ name, version, description, system }) => {
+      data: context.postgres.extensions(cluster.pg_major_version).map(({ name, version, description, system }) => {
         const own = system ? { schema: "pg_catalog", version } : installed.get(name);
         return {
           ...{ name, description, system },
@@ -148,34 +148,34 @@ export const contents: ContentRules = {
   },
 
   installExtension(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const { cluster, database } = databaseOf(input);
-    const offer = world.postgres.extensions(cluster.pg_major_version).find(({ name }) => name === body.name);
+    const offer = context.postgres.extensions(cluster.pg_major_version).find(({ name }) => name === body.name);
     if (!offer) throw refuse(422, `unknown extension ${JSON.stringify(body.name?.slice(0, 80)) ?? "nothing"}`);
     if (offer.name === "postgis" && cluster.postgis_enabled === 0)
       throw refuse(409, "PostGIS is not enabled for this cluster");
     const taken = "SELECT 1 FROM extensions WHERE cluster = ? AND database = ? AND name = ?";
-    if (offer.system || world.store.get(taken, cluster.id, database, offer.name))
+    if (offer.system || context.store.get(taken, cluster.id, database, offer.name))
       throw refuse(409, "Extension is already installed");
     // ASSUMED: a schema other than `public` is there only when the request makes it; else it is 422.
     const schema = body.schema ?? "public";
     if (schema !== "public" && body.create_schema !== true)
       throw refuse(422, `schema ${JSON.stringify(schema)} does not exist`);
     const row = { cluster: cluster.id, database, name: offer.name, schema, version: offer.version };
-    world.store.insert("extensions", row);
-    tell(world, cluster, { kind: "installExtension", database, extension: offer.name, schema });
+    context.store.insert("extensions", row);
+    tellEngine(context, cluster, { kind: "installExtension", database, extension: offer.name, schema });
   },
 
   removeExtension(input) {
-    const { world, params, query } = input;
+    const { context, params, query } = input;
     const { cluster, database } = databaseOf(input);
-    const offer = world.postgres.extensions(cluster.pg_major_version).find(({ name }) => name === params.extension);
+    const offer = context.postgres.extensions(cluster.pg_major_version).find(({ name }) => name === params.extension);
     if (offer?.system) throw refuse(400, `the extension ${JSON.stringify(offer.name)} belongs to the platform`);
     const where = "FROM extensions WHERE cluster = ? AND database = ? AND name = ?";
-    if (!world.store.get(`SELECT 1 ${where}`, cluster.id, database, params.extension))
+    if (!context.store.get(`SELECT 1 ${where}`, cluster.id, database, params.extension))
       throw refuse(404, "Extension not found");
-    world.store.run(`DELETE ${where}`, cluster.id, database, params.extension);
-    tell(world, cluster, {
+    context.store.run(`DELETE ${where}`, cluster.id, database, params.extension);
+    tellEngine(context, cluster, {
       kind: "removeExtension",
       database,
       extension: params.extension,
@@ -184,78 +184,80 @@ export const contents: ContentRules = {
   },
 
   activeQueries(input) {
-    const { world, query } = input;
+    const { context, query } = input;
     const cluster = readyClusterOf(input);
-    if (query.database !== undefined && !hasDatabase(world, cluster.id, query.database))
+    if (query.database !== undefined && !hasDatabase(context, cluster.id, query.database))
       throw refuse(404, "Database not found");
-    return new Later(async () => ({
-      data: [...(await world.postgres.activeQueries(clusterOf(cluster), query.database))],
+    return new Deferred(async () => ({
+      data: [...(await context.postgres.activeQueries(clusterOf(cluster), query.database))],
     }));
   },
 
   slowQueries(input) {
-    const { world, query } = input;
+    const { context, query } = input;
     const cluster = readyClusterOf(input);
     const withinMs = (parseDuration(query.range ?? "24h") ?? 0) / 1e6;
-    return new Later(async () => ({ data: [...(await world.postgres.slowQueries(clusterOf(cluster), withinMs))] }));
+    return new Deferred(async () => ({
+      data: [...(await context.postgres.slowQueries(clusterOf(cluster), withinMs))],
+    }));
   },
 
   listUsers(input) {
     const { id } = readyClusterOf(input);
     const sql = "SELECT name AS username, role FROM database_users WHERE cluster = ? ORDER BY created_at, name";
-    return { data: input.world.store.all<{ username: string; role: string }>(sql, id) };
+    return { data: input.context.store.all<{ username: string; role: string }>(sql, id) };
   },
 
   createUser(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const cluster = readyClusterOf(input);
     const { username, role } = body;
     if (username === undefined) throw refuse(422, "invalid username, got nothing, must be the name of a user");
     if (role === undefined) throw noRole();
     if (reservedUsers.includes(username)) throw refuse(400, `the user name ${JSON.stringify(username)} is reserved`);
-    if (findUser(world, cluster.id, username)) throw refuse(409, "User already exists");
-    if (count(world, "SELECT count(*) AS n FROM database_users WHERE cluster = ?", cluster.id) >= mostUsers)
+    if (findUser(context, cluster.id, username)) throw refuse(409, "User already exists");
+    if (count(context, "SELECT count(*) AS n FROM database_users WHERE cluster = ?", cluster.id) >= mostUsers)
       throw refuse(422, `a cluster has at most ${mostUsers} users, delete one first`);
-    addUser(world, cluster, username, role);
+    addUser(context, cluster, username, role);
     return { data: { username, role } };
   },
 
   updateUser(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const { cluster, user } = userOf(input);
     if (body.role === undefined) throw noRole();
     // ASSUMED: the first user of a cluster keeps its role and stays, so that a cluster always has an administrator.
     if (user.name === firstUser) throw isPlatforms();
     const sql = "UPDATE database_users SET role = ? WHERE cluster = ? AND name = ?";
-    world.store.run(sql, body.role, cluster.id, user.name);
-    tell(world, cluster, { kind: "changeRole", user: user.name, role: body.role });
+    context.store.run(sql, body.role, cluster.id, user.name);
+    tellEngine(context, cluster, { kind: "changeRole", user: user.name, role: body.role });
   },
 
   deleteUser(input) {
-    const { world } = input;
+    const { context } = input;
     const { cluster, user } = userOf(input);
     if (user.name === firstUser) throw isPlatforms();
-    world.store.run("DELETE FROM database_users WHERE cluster = ? AND name = ?", cluster.id, user.name);
-    tell(world, cluster, { kind: "dropUser", user: user.name });
+    context.store.run("DELETE FROM database_users WHERE cluster = ? AND name = ?", cluster.id, user.name);
+    tellEngine(context, cluster, { kind: "dropUser", user: user.name });
   },
 
   credentials(input) {
-    const { world } = input;
+    const { context } = input;
     const { cluster, user } = userOf(input);
     if (input.caller.readOnly) throw refuse(403, "unauthorized");
-    const password = world.vault.open(passwordName(cluster.id, user.name), user.password).toString();
+    const password = context.vault.open(passwordName(cluster.id, user.name), user.password).toString();
     return { data: { username: user.name, password } };
   },
 
   rotatePassword(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const { cluster, user } = userOf(input);
-    const password = world.ids.password();
-    const sealed = world.vault.seal(passwordName(cluster.id, user.name), password);
+    const password = context.ids.password();
+    const sealed = context.vault.seal(passwordName(cluster.id, user.name), password);
     const sql = "UPDATE database_users SET password = ? WHERE cluster = ? AND name = ?";
-    world.store.run(sql, sealed, cluster.id, user.name);
+    context.store.run(sql, sealed, cluster.id, user.name);
     const endSessions = body.kill_sessions === true;
-    tell(world, cluster, { kind: "setPassword", user: user.name, password, endSessions });
+    tellEngine(context, cluster, { kind: "setPassword", user: user.name, password, endSessions });
     return { data: { username: user.name, password } };
   },
 };

@@ -22,7 +22,7 @@ type StopConfig = NonNullable<MachineConfig["stop_config"]>;
 
 /** How the process is asked to end: as the request says, else as the configuration does. */
 function requestOf(input: Input, signal: StopConfig["signal"], timeout: string | undefined): StopRequest {
-  const { stop_config } = configOf(input.world, liveMachineOf(input));
+  const { stop_config } = configOf(input.context, liveMachineOf(input));
   if (timeout !== undefined && parseDuration(timeout) === undefined) {
     const got = JSON.stringify(timeout.slice(0, 40));
     throw refuse(400, `invalid timeout, got ${got}, must be a duration or a number of seconds`);
@@ -32,7 +32,7 @@ function requestOf(input: Input, signal: StopConfig["signal"], timeout: string |
 }
 
 function act(input: Input, operation: PowerOperation, cause: Cause) {
-  operate(input.world, liveMachineOf(input), operation, cause);
+  operate(input.context, liveMachineOf(input), operation, cause);
   return { ok: true };
 }
 
@@ -40,7 +40,7 @@ function act(input: Input, operation: PowerOperation, cause: Cause) {
 export const power: Pick<Rules<typeof machines>, "start" | "stop" | "suspend" | "restart" | "destroy"> = {
   start(input) {
     const machine = liveMachineOf(input);
-    operate(input.world, machine, "start", byUser("start", { launch: 1 }));
+    operate(input.context, machine, "start", byUser("start", { launch: 1 }));
     return { previous_state: machine.state, migrated: false, new_host: "" };
   },
 

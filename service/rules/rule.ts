@@ -1,7 +1,7 @@
 // What a rule is: the behaviour behind one row of the contract. Types, routes and validation come from the row.
 import type { z } from "zod";
 import type { Operation } from "../../api/operation.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 
 /** Who is asking: whom the token stands for, what it may do, and the name its leases are held under. */
 export interface Caller {
@@ -59,7 +59,7 @@ export class Reply {
 }
 
 /** An answer that takes its time: found after the rule's changes are durable, and outside of any transaction. */
-export class Later<T> {
+export class Deferred<T> {
   readonly find: () => Promise<T>;
 
   constructor(find: () => Promise<T>) {
@@ -69,7 +69,7 @@ export class Later<T> {
 
 /** A validated request. */
 export interface Input<Row extends Omit<Operation, "id"> = Operation> {
-  readonly world: World;
+  readonly context: Context;
   readonly caller: Caller;
   readonly params: z.infer<Row["params"]>;
   readonly query: Row extends { readonly query: infer Q extends z.ZodType }
@@ -83,7 +83,7 @@ export interface Input<Row extends Omit<Operation, "id"> = Operation> {
 }
 
 type Body<Row> = Row extends { readonly answer: infer A extends z.ZodType }
-  ? z.infer<A> | Text | Pieces | Reply | Later<z.infer<A>>
+  ? z.infer<A> | Text | Pieces | Reply | Deferred<z.infer<A>>
   : void | Reply;
 
 /** Refuses, or changes the store and answers. A rule that does not read runs in a transaction. */

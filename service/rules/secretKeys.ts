@@ -4,7 +4,7 @@ import { ciphers, keyKinds, signers, type KeyType } from "../crypto/index.ts";
 import { rfc3339 } from "../lifecycle/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SecretKeyRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { count } from "./counts.ts";
 import { appOf, openAppOf } from "./find.ts";
 import type { Input, Rules } from "./rule.ts";
@@ -40,32 +40,32 @@ function shown({ name, type, public_key, created_at, updated_at }: SecretKeyRow)
 }
 
 function keyOf(input: Input): { readonly row: SecretKeyRow; readonly value: Uint8Array } {
-  const { world, params } = input;
+  const { context, params } = input;
   const name = String(params["secret_name"]);
   const sql = "SELECT * FROM secret_keys WHERE app = ? AND name = ?";
-  const row = world.store.get<SecretKeyRow>(sql, appOf(input).id, name);
+  const row = context.store.get<SecretKeyRow>(sql, appOf(input).id, name);
   if (!row) throw refuse(404, "secret key not found");
-  return { row, value: world.vault.open(sealedName(row.app, name), row.value) };
+  return { row, value: context.vault.open(sealedName(row.app, name), row.value) };
 }
 
-function write(world: World, app: AppRow, name: string, type: KeyType, value: Uint8Array) {
+function write(context: Context, app: AppRow, name: string, type: KeyType, value: Uint8Array) {
   const kind = keyKinds[type];
-  const before = world.store.get<SecretKeyRow>("SELECT * FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
-  if (!before && count(world, "SELECT count(*) AS n FROM secret_keys WHERE app = ?", app.id) >= mostKeys)
+  const before = context.store.get<SecretKeyRow>("SELECT * FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
+  if (!before && count(context, "SELECT count(*) AS n FROM secret_keys WHERE app = ?", app.id) >= mostKeys)
     throw refuse(400, `an app has at most ${mostKeys} secret keys, delete one first`);
-  const now = world.clock.now();
+  const now = context.clock.now();
   const row: SecretKeyRow = {
     app: app.id,
     name,
     type,
-    value: world.vault.seal(sealedName(app.id, name), value),
+    value: context.vault.seal(sealedName(app.id, name), value),
     public_key: kind.publicKey?.(value) ?? null,
     created_at: before?.created_at ?? now,
     updated_at: now,
   };
-  world.store.run("DELETE FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
-  world.store.insert("secret_keys", row);
-  return { ...shown(row), ...nextVersion(world, app) };
+  context.store.run("DELETE FROM secret_keys WHERE app = ? AND name = ?", app.id, name);
+  context.store.insert("secret_keys", row);
+  return { ...shown(row), ...nextVersion(context, app) };
 }
 
 const signerOf = ({ type }: SecretKeyRow) => {
@@ -83,9 +83,9 @@ const cipherOf = ({ type }: SecretKeyRow) => {
 /** The rules of the secret key operations. */
 export const secretKeys: Rules<Group> = {
   list(input) {
-    const { world, query } = input;
+    const { context, query } = input;
     const sql = "SELECT * FROM secret_keys WHERE app = ? ORDER BY name";
-    const found = world.store.all<SecretKeyRow>(sql, appOf(input).id);
+    const found = context.store.all<SecretKeyRow>(sql, appOf(input).id);
     const types: readonly string[] | undefined = query.types;
     return { secret_keys: found.filter(({ type }) => types === undefined || types.includes(type)).map(shown) };
   },
@@ -93,34 +93,34 @@ export const secretKeys: Rules<Group> = {
   get: (input) => shown(keyOf(input).row),
 
   set(input) {
-    const { world, params, body } = input;
+    const { context, params, body } = input;
     const app = openAppOf(input);
     const value = bytes(body.value);
     const problem = keyKinds[body.type].problem(value);
     if (problem !== undefined) throw refuse(400, `invalid value, ${problem}`);
-    return write(world, app, params.secret_name, body.type, value);
+    return write(context, app, params.secret_name, body.type, value);
   },
 
   delete(input) {
-    const { world } = input;
+    const { context } = input;
     const app = appOf(input);
     const { row } = keyOf(input);
-    world.store.run("DELETE FROM secret_keys WHERE app = ? AND name = ?", app.id, row.name);
-    return nextVersion(world, app);
+    context.store.run("DELETE FROM secret_keys WHERE app = ? AND name = ?", app.id, row.name);
+    return nextVersion(context, app);
   },
 
   generate(input) {
-    const { world, params, body } = input;
+    const { context, params, body } = input;
     const app = openAppOf(input);
     if (body.value !== undefined) throw refuse(400, "invalid value, must be left out, a random one is drawn");
-    return write(world, app, params.secret_name, body.type, keyKinds[body.type].generate(world.random));
+    return write(context, app, params.secret_name, body.type, keyKinds[body.type].generate(context.random));
   },
 
   encrypt(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const { row, value } = keyOf(input);
     const cipher = cipherOf(row);
-    const ciphertext = cipher.encrypt(value, plaintextOf(body.plaintext), bytes(body.associated_data), world.random);
+    const ciphertext = cipher.encrypt(value, plaintextOf(body.plaintext), bytes(body.associated_data), context.random);
     return { ciphertext: text(ciphertext) };
   },
 

@@ -5,7 +5,7 @@ import { refuse } from "../refusal.ts";
 import type { AppRow, SecretRow } from "../store/rows.ts";
 import { releaseVersion, sealedName } from "../store/secretValues.ts";
 import { sealedMore } from "../store/vault.ts";
-import { touch, type World } from "../world.ts";
+import { touch, type Context } from "../context.ts";
 import { appOf, openAppOf } from "./find.ts";
 import type { Caller, Input, Rules } from "./rule.ts";
 
@@ -14,36 +14,36 @@ type Group = typeof contract.secrets;
 const missing = () => refuse(404, "secret not found");
 
 /** The next version of an App's secrets, as every write answers it. */
-export function nextVersion(world: World, app: AppRow): { version: number; Version: number } {
+export function nextVersion(context: Context, app: AppRow): { version: number; Version: number } {
   const { secrets_version: version = 0 } =
-    world.store.change<Pick<AppRow, "secrets_version">>(
+    context.store.change<Pick<AppRow, "secrets_version">>(
       "UPDATE apps SET secrets_version = secrets_version + 1 WHERE id = ? RETURNING secrets_version",
       app.id,
     ) ?? {};
-  touch(world, app.id);
-  releaseVersion(world.store, app.id, version - 1);
+  touch(context, app.id);
+  releaseVersion(context.store, app.id, version - 1);
   return { version, Version: version };
 }
 
-const find = (world: World, app: AppRow, name: string): SecretRow | undefined =>
-  world.store.get<SecretRow>("SELECT * FROM secrets WHERE app = ? AND name = ?", app.id, name);
+const find = (context: Context, app: AppRow, name: string): SecretRow | undefined =>
+  context.store.get<SecretRow>("SELECT * FROM secrets WHERE app = ? AND name = ?", app.id, name);
 
 type Listed = Omit<SecretRow, "value"> & Partial<Pick<SecretRow, "value">>;
 
 /** Every secret of an App; values are read where they are shown alone. */
-const all = (world: World, app: AppRow, withValues = false): Listed[] =>
-  world.store.all<Listed>(
+const all = (context: Context, app: AppRow, withValues = false): Listed[] =>
+  context.store.all<Listed>(
     `SELECT app, name, digest, created_at, updated_at${withValues ? ", value" : ""} FROM secrets WHERE app = ? ORDER BY name`,
     app.id,
   );
 
-function shown(world: World, row: Listed, withValue = false) {
+function shown(context: Context, row: Listed, withValue = false) {
   const { app, name, value, digest, created_at, updated_at } = row;
   return {
     ...{ name, digest },
     created_at: rfc3339(created_at),
     updated_at: rfc3339(updated_at),
-    ...(withValue && value ? { value: world.vault.open(sealedName(app, name), value).toString() } : {}),
+    ...(withValue && value ? { value: context.vault.open(sealedName(app, name), value).toString() } : {}),
   };
 }
 
@@ -63,9 +63,9 @@ const mostSecrets = 500;
 const mostBytes = 2 * 2 ** 20;
 
 /** Refuses what makes too much of an App's secrets, before any is sealed. What was too much before may stay, and become less. */
-function requireFitting(world: World, app: AppRow, values: Readonly<Record<string, string | null>>): void {
+function requireFitting(context: Context, app: AppRow, values: Readonly<Record<string, string | null>>): void {
   const sizes = new Map(
-    world.store
+    context.store
       .all<{
         name: string;
         bytes: number;
@@ -84,69 +84,69 @@ function requireFitting(world: World, app: AppRow, values: Readonly<Record<strin
     throw refuse(400, `invalid values, got ${bytesOf()} bytes in all the app's secrets, must be at most ${mostBytes}`);
 }
 
-function write(world: World, app: AppRow, name: string, value: string): SecretRow {
-  const before = find(world, app, name);
-  const now = world.clock.now();
+function write(context: Context, app: AppRow, name: string, value: string): SecretRow {
+  const before = find(context, app, name);
+  const now = context.clock.now();
   const row: SecretRow = {
     app: app.id,
     name,
-    value: world.vault.seal(sealedName(app.id, name), value),
-    digest: world.vault.digest(sealedName(app.id, name), value),
+    value: context.vault.seal(sealedName(app.id, name), value),
+    digest: context.vault.digest(sealedName(app.id, name), value),
     created_at: before?.created_at ?? now,
     updated_at: now,
   };
-  remove(world, app, name);
-  world.store.insert("secrets", row);
+  remove(context, app, name);
+  context.store.insert("secrets", row);
   return row;
 }
 
-const remove = (world: World, app: AppRow, name: string): void =>
-  world.store.run("DELETE FROM secrets WHERE app = ? AND name = ?", app.id, name);
+const remove = (context: Context, app: AppRow, name: string): void =>
+  context.store.run("DELETE FROM secrets WHERE app = ? AND name = ?", app.id, name);
 
 /**
  * The rules of the secret operations. `min_version` is always reached: there is one store (docs/interface.md#secrets).
  */
 export const secrets: Rules<Group> = {
   list(input) {
-    const { world, query } = input;
+    const { context, query } = input;
     const app = appOf(input);
     const values = requireSight(input.caller, query.show_secrets);
-    return { secrets: all(world, app, values).map((row) => shown(world, row, values)) };
+    return { secrets: all(context, app, values).map((row) => shown(context, row, values)) };
   },
 
   update(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const app = openAppOf(input);
-    requireFitting(world, app, body.values);
+    requireFitting(context, app, body.values);
     for (const [name, value] of Object.entries(body.values)) {
       // ASSUMED: unsetting what is not set changes nothing.
-      if (value === null) remove(world, app, name);
-      else write(world, app, name, value);
+      if (value === null) remove(context, app, name);
+      else write(context, app, name, value);
     }
-    const version = nextVersion(world, app);
-    return { secrets: all(world, app).map((row) => shown(world, row)), ...version };
+    const version = nextVersion(context, app);
+    return { secrets: all(context, app).map((row) => shown(context, row)), ...version };
   },
 
   get(input) {
-    const { world, params, query } = input;
-    const row = find(world, appOf(input), params.secret_name);
+    const { context, params, query } = input;
+    const row = find(context, appOf(input), params.secret_name);
     if (!row) throw missing();
-    return shown(world, row, requireSight(input.caller, query.show_secrets));
+    return shown(context, row, requireSight(input.caller, query.show_secrets));
   },
 
   set(input: Input<Group["set"]>) {
-    const { world, params, body } = input;
+    const { context, params, body } = input;
     const app = openAppOf(input);
-    requireFitting(world, app, { [params.secret_name]: body.value });
-    const row = write(world, app, params.secret_name, body.value);
-    return { ...shown(world, row), ...nextVersion(world, app) };
+    requireFitting(context, app, { [params.secret_name]: body.value });
+    const row = write(context, app, params.secret_name, body.value);
+    return { ...shown(context, row), ...nextVersion(context, app) };
   },
 
   delete(input) {
-    const { world, params } = input;
+    const { context, params } = input;
     const app = appOf(input);
-    if (!find(world, app, params.secret_name)) throw missing();
-    remove(world, app, params.secret_name);
-    return nextVersion(world, app);
+    if (!find(context, app, params.secret_name)) throw missing();
+    remove(context, app, params.secret_name);
+    return nextVersion(context, app);
   },
 };

@@ -1,7 +1,7 @@
 // The caller's own token (docs/interface.md#organizations-and-tokens).
 import type { contract } from "../../api/index.ts";
 import type { AppRow } from "../store/rows.ts";
-import { ownOrg } from "./find.ts";
+import { callerOrg } from "./find.ts";
 import type { Rules } from "./rule.ts";
 
 /** The rules of the token operations. */
@@ -9,12 +9,12 @@ export const tokens: Rules<typeof contract.tokens> = {
   // ASSUMED: every token may ask about itself, also one of one App and one that only reads. Of a token the answer tells the id
   // it is listed under, its organization, and the App when it is good for one alone; tokens stand for no user and no Machine.
   current(input) {
-    const { world, caller } = input;
-    const { slug, name } = ownOrg(input);
+    const { context, caller } = input;
+    const { slug, name } = callerOrg(input);
     const apps =
       caller.app === null
         ? undefined
-        : world.store.all<AppRow>("SELECT * FROM apps WHERE id = ? AND deleting < 2", caller.app);
+        : context.store.all<AppRow>("SELECT * FROM apps WHERE id = ? AND deleting < 2", caller.app);
     return {
       tokens: [
         {

@@ -6,7 +6,7 @@ import { armBackup, changeVolume, findVolume, pendingSnapshot, takeSnapshot, wal
 import { deletePath, extendPath, isLeaving, volumePaths, type VolumeOrigin } from "../lifecycle/volumeStates.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SnapshotRow, VolumeRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { appOf, openAppOf, volumeOf, type Asking } from "./find.ts";
 import { regionOf } from "./platform.ts";
 import { snapshotAnswer, volumeAnswer } from "./volumeAnswer.ts";
@@ -26,23 +26,23 @@ interface Source {
  * What a new volume starts from. ASSUMED: the snapshot or volume a new one starts from must be the same organization's, and
  * for a token of one App that App's. A copy has the file system and the encryption of its source when nothing else is said.
  */
-function sourceOf({ world, caller, body }: Input<Group["create"]>): Source {
+function sourceOf({ context, caller, body }: Input<Group["create"]>): Source {
   if (body.snapshot_id !== undefined && body.source_volume_id !== undefined) {
     throw refuse(400, "invalid source_volume_id, is exclusive with snapshot_id");
   }
   const isReachable = (owner: string): boolean =>
     (caller.app === null || caller.app === owner) &&
-    world.store.get("SELECT 1 FROM apps WHERE id = ? AND org = ? AND deleting < 2", owner, caller.org) !== undefined;
+    context.store.get("SELECT 1 FROM apps WHERE id = ? AND org = ? AND deleting < 2", owner, caller.org) !== undefined;
   if (body.snapshot_id !== undefined) {
-    const snapshot = world.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", body.snapshot_id);
+    const snapshot = context.store.get<SnapshotRow>("SELECT * FROM snapshots WHERE id = ?", body.snapshot_id);
     if (!snapshot || !isReachable(snapshot.app))
       throw refuse(404, `snapshot ${JSON.stringify(body.snapshot_id)} not found`);
     if (snapshot.status !== "created") throw refuse(412, "failed_precondition: snapshot is still being written");
-    const copied = findVolume(world, snapshot.volume);
+    const copied = findVolume(context, snapshot.volume);
     return { origin: "snapshot", sizeGb: snapshot.size_gb, ...(copied ? { copied } : {}) };
   }
   if (body.source_volume_id !== undefined) {
-    const source = findVolume(world, body.source_volume_id);
+    const source = findVolume(context, body.source_volume_id);
     if (!source || !isReachable(source.app) || isLeaving(source.state))
       throw refuse(404, `volume ${JSON.stringify(body.source_volume_id)} not found`);
     return { origin: "fork", sizeGb: source.size_gb, region: source.region, copied: source };
@@ -51,23 +51,23 @@ function sourceOf({ world, caller, body }: Input<Group["create"]>): Source {
 }
 
 function create(input: Input<Group["create"]>) {
-  const { world, body } = input;
+  const { context, body } = input;
   const app = openAppOf(input);
   // ASSUMED: a volume without a name is 400: the specification calls every field optional, the platform's prose this one required.
   if (body.name === undefined) throw refuse(400, "invalid name, got nothing, must be 1 to 30 of a-z, 0-9 and _");
   const source = sourceOf(input);
-  const region = regionOf(world, body.region ?? source.region);
+  const region = regionOf(context, body.region ?? source.region);
   // ASSUMED: a fork or a restored volume is as large as what it is made from when nothing is said, and never smaller.
   const size = body.size_gb ?? (source.sizeGb || 3);
   if (size < source.sizeGb)
     throw refuse(400, `invalid size_gb, got ${size}, minimum required ${source.sizeGb} GB for what it is made from`);
   const volume: VolumeRow = {
-    id: world.ids.volume(),
+    id: context.ids.volume(),
     app: app.id,
     name: body.name,
     state: "creating",
     region: region.code,
-    zone: zoneFor(world, app, body.name, region.code, body),
+    zone: zoneFor(context, app, body.name, region.code, body),
     size_gb: size,
     encrypted: body.encrypted === undefined ? (source.copied?.encrypted ?? 1) : body.encrypted ? 1 : 0,
     fstype: body.fstype ?? source.copied?.fstype ?? "ext4",
@@ -75,30 +75,30 @@ function create(input: Input<Group["create"]>) {
     snapshot_retention: body.snapshot_retention ?? 5,
     auto_backup: (body.auto_backup_enabled ?? true) ? 1 : 0,
     machine: null,
-    created_at: world.clock.now(),
-    updated_at: world.clock.now(),
+    created_at: context.clock.now(),
+    updated_at: context.clock.now(),
   };
-  world.store.insert("volumes", volume);
-  armBackup(world, volume);
-  return volumeAnswer(walk(world, volume, volumePaths[source.origin]));
+  context.store.insert("volumes", volume);
+  armBackup(context, volume);
+  return volumeAnswer(walk(context, volume, volumePaths[source.origin]));
 }
 
 /** A zone none of the volumes is in that the new one must keep apart from. ASSUMED: a region never runs out of zones; after a hundred tries two volumes share one. */
 function zoneFor(
-  world: World,
+  context: Context,
   app: AppRow,
   name: string,
   region: string,
   rule: { require_unique_zone?: boolean | undefined; unique_zone_app_wide?: boolean | undefined },
 ): string {
-  const others = world.store.all<VolumeRow>("SELECT * FROM volumes WHERE app = ? AND region = ?", app.id, region);
-  const kept =
+  const others = context.store.all<VolumeRow>("SELECT * FROM volumes WHERE app = ? AND region = ?", app.id, region);
+  const remaining =
     (rule.require_unique_zone ?? true)
       ? others.filter((other) => rule.unique_zone_app_wide === true || other.name === name)
       : [];
-  const taken = new Set(kept.map(({ zone }) => zone));
-  let zone = world.ids.zone();
-  for (let tries = 0; taken.has(zone) && tries < 100; tries++) zone = world.ids.zone();
+  const taken = new Set(remaining.map(({ zone }) => zone));
+  let zone = context.ids.zone();
+  for (let tries = 0; taken.has(zone) && tries < 100; tries++) zone = context.ids.zone();
   return zone;
 }
 
@@ -110,20 +110,20 @@ function keptVolumeOf(asking: Asking): VolumeRow {
 }
 
 function remove(input: Input<Group["delete"]>) {
-  const { world } = input;
+  const { context } = input;
   const volume = volumeOf(input);
   if (isLeaving(volume.state)) return volumeAnswer(volume);
   if (volume.machine !== null)
     throw refuse(412, `failed_precondition: volume is currently bound to machine: ${volume.machine}`);
-  world.timers.cancel(volume.id, "volume.backup");
-  return volumeAnswer(walk(world, volume, deletePath));
+  context.timers.cancel(volume.id, "volume.backup");
+  return volumeAnswer(walk(context, volume, deletePath));
 }
 
 /** The rules of the volume operations. */
 export const volumes: Rules<Group> = {
   // ASSUMED: volumes that are `pending_destroy` are listed and can be read; their state tells.
   list(input) {
-    const found = input.world.store.all<VolumeRow>(
+    const found = input.context.store.all<VolumeRow>(
       "SELECT * FROM volumes WHERE app = ? ORDER BY created_at, id",
       appOf(input).id,
     );
@@ -133,35 +133,36 @@ export const volumes: Rules<Group> = {
   get: (input) => volumeAnswer(volumeOf(input)),
 
   update(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const volume = keptVolumeOf(input);
-    const changed = changeVolume(world, volume, {
+    const changed = changeVolume(context, volume, {
       snapshot_retention: body.snapshot_retention ?? volume.snapshot_retention,
       auto_backup: body.auto_backup_enabled === undefined ? volume.auto_backup : body.auto_backup_enabled ? 1 : 0,
     });
-    if (changed.auto_backup !== volume.auto_backup) armBackup(world, changed);
+    if (changed.auto_backup !== volume.auto_backup) armBackup(context, changed);
     return volumeAnswer(changed);
   },
 
   delete: remove,
 
   extend(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const volume = keptVolumeOf(input);
     if (body.size_gb <= volume.size_gb)
       throw refuse(400, `invalid size_gb, got ${body.size_gb}, must be larger than ${volume.size_gb}`);
-    const grown = changeVolume(world, volume, { size_gb: body.size_gb });
+    const grown = changeVolume(context, volume, { size_gb: body.size_gb });
     // ASSUMED: a volume that is still being made grows on its way, and goes on with it.
-    const extended = grown.state === "created" || grown.state === "extending" ? walk(world, grown, extendPath) : grown;
-    const machine = volume.machine === null ? undefined : findMachine(world, volume.machine);
+    const extended =
+      grown.state === "created" || grown.state === "extending" ? walk(context, grown, extendPath) : grown;
+    const machine = volume.machine === null ? undefined : findMachine(context, volume.machine);
     // ASSUMED: a Machine that is `started` sees a larger volume only after a restart.
     return { volume: volumeAnswer(extended), needs_restart: machine?.state === "started" };
   },
 
   listSnapshots(input) {
-    const { world, params } = input;
+    const { context, params } = input;
     const app = appOf(input);
-    const found = world.store.all<SnapshotRow>(
+    const found = context.store.all<SnapshotRow>(
       "SELECT * FROM snapshots WHERE volume = ? AND app = ? ORDER BY created_at, id",
       params.volume_id,
       app.id,
@@ -172,11 +173,11 @@ export const volumes: Rules<Group> = {
   },
 
   createSnapshot(input) {
-    const { world } = input;
+    const { context } = input;
     const volume = keptVolumeOf(input);
-    const running = pendingSnapshot(world, volume);
+    const running = pendingSnapshot(context, volume);
     if (running)
       throw refuse(412, `failed_precondition: snapshot is already scheduled at ${rfc3339(running.created_at)}`);
-    takeSnapshot(world, volume);
+    takeSnapshot(context, volume);
   },
 };

@@ -3,9 +3,9 @@ import type { machines } from "../../api/machines.ts";
 import { findMachine, isSettled } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
 import type { EventRow, MachineRow } from "../store/rows.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { appOf } from "./find.ts";
-import { Later, type Rules } from "./rule.ts";
+import { Deferred, type Rules } from "./rule.ts";
 
 interface Wanted {
   readonly states: readonly string[];
@@ -23,8 +23,8 @@ interface Reached {
 
 const gone = () => refuse(404, "not_found: machine not found");
 
-function reached(world: World, machine: MachineRow, { states, version, after }: Wanted): Reached | undefined {
-  const events = world.store.all<EventRow>(
+function reached(context: Context, machine: MachineRow, { states, version, after }: Wanted): Reached | undefined {
+  const events = context.store.all<EventRow>(
     "SELECT * FROM events WHERE machine = ? AND id > ? AND moved = 1 ORDER BY id",
     machine.id,
     after ?? "",
@@ -32,7 +32,7 @@ function reached(world: World, machine: MachineRow, { states, version, after }: 
   const latest = events.at(-1);
   if (after === undefined || latest) {
     const counts = version === undefined || machine.version === version;
-    if (counts && (states.includes(machine.state) || (states.includes("settled") && isSettled(world, machine)))) {
+    if (counts && (states.includes(machine.state) || (states.includes("settled") && isSettled(context, machine)))) {
       return { ok: true, state: machine.state, version: machine.version, ...(latest ? { event_id: latest.id } : {}) };
     }
   }
@@ -47,16 +47,16 @@ function reached(world: World, machine: MachineRow, { states, version, after }: 
 /** The rule of the wait operation. */
 export const wait: Pick<Rules<typeof machines>, "wait"> = {
   wait(input) {
-    const { world, query, onGone } = input;
+    const { context, query, onGone } = input;
     const app = appOf(input);
     const id = input.params.machine_id;
-    if (findMachine(world, id)?.app !== app.id) throw gone();
+    if (findMachine(context, id)?.app !== app.id) throw gone();
     const states: readonly string[] = query.state ?? ["started"];
     const version = query.version ?? query.instance_id;
     // ASSUMED: a wait for a version the Machine never had is 404.
     if (
       version !== undefined &&
-      !world.store.get("SELECT 1 FROM machine_versions WHERE machine = ? AND version = ?", id, version)
+      !context.store.get("SELECT 1 FROM machine_versions WHERE machine = ? AND version = ?", id, version)
     ) {
       throw refuse(404, "not_found: machine version not found");
     }
@@ -64,7 +64,7 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
     let last: MachineRow | undefined;
 
     const look = (): Reached | undefined => {
-      const machine = findMachine(world, id);
+      const machine = findMachine(context, id);
       if (!machine || machine.destroyed_at !== null) {
         if (states.includes("destroyed"))
           return {
@@ -75,7 +75,7 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
         throw gone();
       }
       last = machine;
-      const found = reached(world, machine, { states, version, after });
+      const found = reached(context, machine, { states, version, after });
       if (found) return found;
       // ASSUMED: a wait for a version that was replaced is 412, so that nobody repeats it; `currently replaced` in the text is what clients look for.
       if (version !== undefined && machine.version !== version) {
@@ -85,7 +85,7 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
         );
       }
       // What was passed before this look has been judged; from now on only what comes counts.
-      after ??= world.store.get<{ id: string }>(
+      after ??= context.store.get<{ id: string }>(
         "SELECT id FROM events WHERE machine = ? ORDER BY id DESC LIMIT 1",
         id,
       )?.id;
@@ -98,6 +98,6 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
         `deadline_exceeded: machine failed to reach desired state, ${states.join(",")}, currently ${last?.state ?? "unknown"}`,
       );
     const timeoutMs = (query.timeout ?? 60) * 1000;
-    return new Later(() => world.waits.hold({ subject: id, look, timeoutMs, late, onGone }));
+    return new Deferred(() => context.waits.hold({ subject: id, look, timeoutMs, late, onGone }));
   },
 };

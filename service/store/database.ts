@@ -11,7 +11,7 @@ import { migrations } from "./schema.ts";
 export const storeFile = (folder: string): string => join(folder, "service.db");
 
 /** Files beside a store that are about this store alone. */
-export const besides = (file: string): string[] => [`${file}-wal`, `${file}-shm`, markFile(file)];
+export const companionFiles = (file: string): string[] => [`${file}-wal`, `${file}-shm`, markFile(file)];
 
 /** A data folder that cannot be used; the message says why and what to do. */
 export class StoreError extends Error {
@@ -266,7 +266,7 @@ export function open(file: string): DatabaseSync {
   try {
     // Read before the store is looked at, which a service may be writing to.
     const mark = file === ":memory:" ? undefined : readMark(file);
-    if (!begun && mark !== undefined) throw lost(file);
+    if (!begun && mark !== undefined) throw missing(file);
     if (file !== ":memory:") makePrivate(file);
     db = new DatabaseSync(file);
     // The log is copied into the store every 16 MB: at every 4 MB, as SQLite does it, a busy service would copy all the time.
@@ -297,7 +297,7 @@ const isFileError = (error: unknown): boolean => error instanceof Error && "sysc
 /** Lets nobody else read the store; SQLite makes the files beside it like the store itself. */
 function makePrivate(file: string): void {
   closeSync(openSync(file, "a", 0o600));
-  for (const one of [file, ...besides(file)]) keepPrivate(one);
+  for (const one of [file, ...companionFiles(file)]) keepPrivate(one);
 }
 
 /** What to say of a store that is damaged: what may be put in its place, and how. */
@@ -330,15 +330,15 @@ export const schemaOf = (db: DatabaseSync): number => Number(db.prepare("PRAGMA 
  */
 function requireContents(db: DatabaseSync, file: string): void {
   if (schemaOf(db) > 0) return;
-  const beside = ["key", "token"].filter((name) => existsSync(join(dirname(file), name)));
-  if (beside.length === 0) return;
+  const companions = ["key", "token"].filter((name) => existsSync(join(dirname(file), name)));
+  if (companions.length === 0) return;
   throw new StoreError(
-    `${file} is empty, and the ${beside.join(" and the ")} beside it are not: ${basename(file)}-wal, which held what was written, is lost or cut. Put it or a backup in its place; to begin anew, move ${basename(file)} and all whose name begins with ${basename(file)}- away.`,
+    `${file} is empty, and the ${companions.join(" and the ")} beside it are not: ${basename(file)}-wal, which held what was written, is lost or cut. Put it or a backup in its place; to begin anew, move ${basename(file)} and all whose name begins with ${basename(file)}- away.`,
   );
 }
 
 /** What to say when a store is gone and its mark is not. */
-function lost(file: string): StoreError {
+function missing(file: string): StoreError {
   const [name, mark] = [basename(file), basename(markFile(file))];
   return new StoreError(
     `${file} is missing, and the ${mark} beside it says that there was one. Put it or a backup in its place; to begin anew, or to go on with a backup, move ${mark} and ${name}-wal away.`,
@@ -354,9 +354,9 @@ export function requireLatest(db: DatabaseSync, file: string, mark: number | und
   const isCounted = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'written'").get();
   const count = isCounted ? Number(db.prepare("SELECT count FROM written").get()?.["count"]) : 0;
   if (count >= mark) return;
-  const [name, beside] = [basename(file), basename(markFile(file))];
+  const [name, companions] = [basename(file), basename(markFile(file))];
   throw new StoreError(
-    `${file} is older than what was written to it last: ${name}-wal is lost or cut, or a copy was put in its place. Put back what is missing; to go on with what is there, move ${beside} away.`,
+    `${file} is older than what was written to it last: ${name}-wal is lost or cut, or a copy was put in its place. Put back what is missing; to go on with what is there, move ${companions} away.`,
   );
 }
 

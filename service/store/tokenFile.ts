@@ -10,7 +10,7 @@ import { addToken, Tokens } from "./tokens.ts";
 export const tokenFile = (folder: string): string => join(folder, "token");
 
 /** The token of organization `personal`; made at the first start, or when the file was lost. */
-export function ownToken(store: Store, folder: string | undefined, ids: Ids, now: number): string {
+export function firstToken(store: Store, folder: string | undefined, ids: Ids, now: number): string {
   if (folder !== undefined && existsSync(tokenFile(folder))) {
     keepPrivate(tokenFile(folder));
     const token = readFileSync(tokenFile(folder), "utf8").trim();

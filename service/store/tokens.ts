@@ -55,9 +55,9 @@ export function ensureOrg(store: Pick<Access, "get" | "insert">, slug: string, n
   const found = findOrg(store, slug);
   if (found) return found;
   store.insert("orgs", { slug, name: name ?? (slug === "personal" ? "Personal" : slug) });
-  const made = findOrg(store, slug);
-  if (!made) throw new Error("an organization that was just made is not there");
-  return made;
+  const created = findOrg(store, slug);
+  if (!created) throw new Error("an organization that was just made is not there");
+  return created;
 }
 
 /** Lets a token act for an organization, or for one App of it. Gives the id it is listed under. */

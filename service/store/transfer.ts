@@ -1,10 +1,10 @@
 // A whole service in one file, and back; and a store begun anew.
 import { chmodSync, constants, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { requireStore } from "./beside.ts";
+import { requireStore } from "./openForCommand.ts";
 import { copyStore, removeDrafts } from "./copy.ts";
 import {
-  besides,
+  companionFiles,
   damaged,
   requireKnownSchema,
   requireLatest,
@@ -99,7 +99,7 @@ export function importStore(folder: string, file: string): void {
     if (key !== null) writePrivately(keyFile(folder), `${key}\n`);
     if (token !== null) writePrivately(tokenFile(folder), `${token}\n`);
     // A log of writes to another store must not be taken for one of this store.
-    for (const beside of besides(store)) rmSync(beside, { force: true });
+    for (const companion of companionFiles(store)) rmSync(companion, { force: true });
     renameSync(draft, store);
     syncFolder(store);
   } catch (error) {
@@ -115,7 +115,7 @@ export async function resetStore(folder: string, now: number): Promise<void> {
   const file = requireStore(folder);
   const lock = lockData(folder);
   try {
-    for (const one of [file, ...besides(file)]) rmSync(one, { force: true });
+    for (const one of [file, ...companionFiles(file)]) rmSync(one, { force: true });
     const token = readIfThere(tokenFile(folder));
     const store = new Store(file);
     if (token !== null && token !== "")

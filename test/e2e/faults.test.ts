@@ -75,10 +75,10 @@ describe.each(bindings)("faults on %s", (binding) => {
   });
 
   test("F21: a token revoked in the middle of a run is not tried again and not shown; with a new one the next up goes on", async () => {
-    const { world, faults } = service.service;
+    const { context, faults } = service.service;
     const token = "mcs_c4n4ry-revoked-in-the-middle";
     const grant = { slug: "personal", readOnly: false, expiresAt: null };
-    const id = await world.store.write(() => addToken(world.store, token, grant, world.clock.now()));
+    const id = await context.store.write(() => addToken(context.store, token, grant, context.clock.now()));
     await stack.set({ "machines:token": token });
     declare("first");
     stack.program(
@@ -91,8 +91,8 @@ new machines.Machine("second", { app: app.id, config: { image: "registry.example
     const [since, met] = [service.service.audit.last, faults.met];
     const up = stack.run(["up", "--yes", "--skip-preview"]);
     await expect.poll(() => faults.met).toBe(met + 1);
-    await world.store.write(() => revokeTokens(world.store, id));
-    world.clock.advance(1000);
+    await context.store.write(() => revokeTokens(context.store, id));
+    context.clock.advance(1000);
     open();
     const { code, output } = await up;
     expect(code).not.toBe(0);

@@ -116,7 +116,7 @@ describe.each(cases)("F18: kill -9 in the middle of $story on $binding", ({ from
       isOver = false;
       await stack.ok("cancel", "--yes");
       // As if the lease of the killed run had been waited for.
-      service.service.world.clock.advance(13_000);
+      service.service.context.clock.advance(13_000);
       const { code, output } = await stack.run(["up", "--yes", "--skip-preview"]);
       expect(code, `${what}: ${output}`).toBe(0);
       await expectNothingTwice(service, stack);

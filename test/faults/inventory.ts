@@ -27,9 +27,9 @@ const questions: Readonly<Record<string, string>> = {
 };
 
 /** Everything there is on the service. */
-export const onService = ({ world }: Service): string[] =>
+export const onService = ({ context }: Service): string[] =>
   Object.entries(questions)
-    .flatMap(([kind, sql]) => world.store.all<{ what: string }>(sql).map(({ what }) => `${kind} ${what}`))
+    .flatMap(([kind, sql]) => context.store.all<{ what: string }>(sql).map(({ what }) => `${kind} ${what}`))
     .sort();
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");

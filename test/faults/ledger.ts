@@ -23,16 +23,16 @@ export const isGuarded = ({ type, inputs }: Pick<Declared, "type" | "inputs">): 
 export const isProtected = (kept: Kept): boolean => kept.type === "PostgresCluster" && isGuarded(kept);
 
 /** What tells an object from another one of its name: when it was made. */
-function birthOf({ world }: Service, line: string): number | undefined {
+function birthOf({ context }: Service, line: string): number | undefined {
   const [type = "", id = ""] = line.split(" ");
   const [holder = "", name = ""] = id.split("/");
   if (type === "PostgresDatabase")
-    return world.store.get<{ at: number }>(
+    return context.store.get<{ at: number }>(
       "SELECT created_at AS at FROM databases WHERE cluster = ? AND name = ?",
       ...[holder, name],
     )?.at;
   if (type === "SecretKey")
-    return world.store.get<{ at: number }>(
+    return context.store.get<{ at: number }>(
       "SELECT s.updated_at AS at FROM secret_keys s JOIN apps a ON a.id = s.app WHERE a.name = ? AND s.name = ?",
       ...[holder, name],
     )?.at;
@@ -137,15 +137,15 @@ function valuesOf({ type, id, inputs, state }: Kept, service: Service): Compared
   return [];
 }
 
-function secretValue({ world }: Service, app: string, name: string): string | undefined {
-  const row = world.store.get<{ app: string; value: Uint8Array }>(
+function secretValue({ context }: Service, app: string, name: string): string | undefined {
+  const row = context.store.get<{ app: string; value: Uint8Array }>(
     "SELECT s.app, s.value FROM secrets s JOIN apps a ON a.id = s.app WHERE a.name = ? AND s.name = ?",
     ...[app, name],
   );
-  return row && world.vault.open(sealedName(row.app, name), row.value).toString();
+  return row && context.vault.open(sealedName(row.app, name), row.value).toString();
 }
 
-function metadataOf({ world }: Service, machine: string): Record<string, string> {
-  const row = world.store.get<{ metadata: string | null }>("SELECT metadata FROM machines WHERE id = ?", machine);
+function metadataOf({ context }: Service, machine: string): Record<string, string> {
+  const row = context.store.get<{ metadata: string | null }>("SELECT metadata FROM machines WHERE id = ?", machine);
   return JSON.parse(row?.metadata ?? "{}") as Record<string, string>;
 }

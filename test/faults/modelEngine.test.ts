@@ -59,7 +59,7 @@ async function ran(
 }
 
 const live = ({ service }: Simulation): string[] =>
-  service.service.world.store
+  service.service.context.store
     .all<{ id: string }>("SELECT id FROM machines WHERE destroyed_at IS NULL")
     .map(({ id }) => id);
 

@@ -335,7 +335,7 @@ describe("F38 programs that are too large, or not settled yet", () => {
 
   test("F38 a preview of any type with nothing known writes nothing, under a token that cannot", async () => {
     const token = "may-only-read-0123456789";
-    addToken(service.service.world.store, token, { slug: "personal", readOnly: true, expiresAt: null }, Date.now());
+    addToken(service.service.context.store, token, { slug: "personal", readOnly: true, expiresAt: null }, Date.now());
     const plugin = await startPlugin();
     try {
       const args = toStruct({ endpoint: service.url, token, retries: 0 });

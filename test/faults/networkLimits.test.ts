@@ -174,7 +174,7 @@ describe("F21 a token that is not good any more", () => {
       await makeApp(lasting, "app");
       const passing = { url: lasting.url, token: "passing-token-0123456789" };
       const now = clock.now();
-      addToken(lasting.service.world.store, passing.token, { slug: "personal", expiresAt: now + 60_000 }, now);
+      addToken(lasting.service.context.store, passing.token, { slug: "personal", expiresAt: now + 60_000 }, now);
       const { api, sent } = jumpingClient(passing);
       const { id } = await api.machines.create({ appName: "app", body: { config: { image } } });
       clock.advance(60_000);

@@ -34,9 +34,9 @@ export class Somebody {
 
   /** Gives him his token. */
   async enter(): Promise<void> {
-    const { world } = this.#simulation.service.service;
-    await world.store.write(() => {
-      addToken(world.store, token, { slug: "personal", expiresAt: null }, world.clock.now());
+    const { context } = this.#simulation.service.service;
+    await context.store.write(() => {
+      addToken(context.store, token, { slug: "personal", expiresAt: null }, context.clock.now());
     });
   }
 
@@ -57,10 +57,12 @@ export class Somebody {
 
   /** Deletes Machines and volumes by hand, or whatever there is; answers what that was. */
   async clear(lines: readonly string[], isWhole: boolean): Promise<string[]> {
-    const { world } = this.#simulation.service.service;
+    const { context } = this.#simulation.service.service;
     const appOf = (table: string, id: string): string =>
-      world.store.get<{ name: string }>(`SELECT a.name FROM ${table} x JOIN apps a ON a.id = x.app WHERE x.id = ?`, id)
-        ?.name ?? "";
+      context.store.get<{ name: string }>(
+        `SELECT a.name FROM ${table} x JOIN apps a ON a.id = x.app WHERE x.id = ?`,
+        id,
+      )?.name ?? "";
     const deleted: string[] = [];
     const isMachine = (line: string) => line.startsWith("Machine ");
     for (const line of [...lines].sort((a, b) => Number(isMachine(b)) - Number(isMachine(a)))) {

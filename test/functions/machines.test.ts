@@ -159,7 +159,7 @@ describe.each(callings)("functions about Machines, $name binding", ({ name, star
   test("waitForMachine waits for what happens later", async () => {
     const made = await makeMachine(service, "shop", { region: "lhr", skip_launch: true, config: { image } });
     const waiting = tell("waitForMachine", at(made));
-    await expect.poll(() => service.service.world.waits.size).toBe(1);
+    await expect.poll(() => service.service.context.waits.size).toBe(1);
     await send(service, "POST", `/v1/apps/shop/machines/${made}/start`);
     expect(await waiting).toMatchObject({ state: "started" });
   });

@@ -35,7 +35,7 @@ describe("cancel", () => {
   const outcome = (work: Promise<unknown>): Promise<unknown> => work.catch((reason: unknown) => reason);
   const sentSince = (before: number) =>
     service.requests.slice(before).map(({ operation, status }) => `${operation ?? "?"} ${status}`);
-  const held = () => expect.poll(() => service.service.world.waits.size).toBe(1);
+  const held = () => expect.poll(() => service.service.context.waits.size).toBe(1);
   const machines = () => send<{ id: string }[]>(service, "GET", "/v1/apps/app/machines");
   const leaseOf = (id: string) => send(service, "GET", `/v1/apps/app/machines/${id.split("/")[1] ?? ""}/lease`);
 
@@ -142,7 +142,7 @@ describe("cancel", () => {
     const creating = Promise.all(
       names.map(async (name) => outcome(of(name).create(await of(name).checked(wanted({ env: forEver }))))),
     );
-    await expect.poll(() => service.service.world.waits.size).toBe(names.length);
+    await expect.poll(() => service.service.context.waits.size).toBe(names.length);
     await cancel();
     const ids = (await creating).map((error) => unfinishedIn(error)?.id);
     expect(new Set(ids)).toEqual(new Set((await machines()).map(({ id }) => `app/${id}`)));

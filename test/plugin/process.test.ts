@@ -48,7 +48,7 @@ describe("process", () => {
     return plugin;
   };
   const outcome = (work: Promise<unknown>): Promise<unknown> => work.catch((reason: unknown) => reason);
-  const held = (count = 1) => expect.poll(() => service.service.world.waits.size).toBe(count);
+  const held = (count = 1) => expect.poll(() => service.service.context.waits.size).toBe(count);
   /** An update that waits, its lease held. */
   const waiting = async (client: Client) => {
     const machine = drive(client, urnOf("Machine", "web"));

@@ -143,7 +143,7 @@ describe("progress", () => {
       const waiting = waitForMachine(api, { appName: "app", machineId }, ["started"], {
         progress: (message) => said.push(message),
       });
-      await expect.poll(() => service.service.world.waits.size).toBe(1);
+      await expect.poll(() => service.service.context.waits.size).toBe(1);
       for (const count of [1, 2, 3]) {
         vi.advanceTimersByTime(10_000);
         await expect.poll(() => said.length).toBe(count);

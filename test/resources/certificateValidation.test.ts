@@ -62,7 +62,7 @@ describe("CertificateValidation", () => {
 
   test("it waits until somebody makes the DNS right, and then has it checked itself", async () => {
     const hostname = "later.example.com";
-    const { store } = service.service.world;
+    const { store } = service.service.context;
     setDns(store, hostname, {});
     await ask(service, "app", hostname);
     const client = jumpingClient(service);

@@ -207,11 +207,11 @@ const seen: Readonly<Record<string, (scene: Scene, plan: Plan) => Promise<void>>
     const { id } = (await create(scene)).body;
     const path = `${scene.machines}/${id}`;
     const { nonce } = (await scene.call("POST", `${path}/lease`, { ttl: 30 })).body.data;
-    const before = scene.service.world.clock.now();
+    const before = scene.service.context.clock.now();
     await plan();
     const late = await scene.call("POST", path, { config: { image: "nginx" } }, { "svc-machine-lease-nonce": nonce });
     expect([late.status, late.body.error]).toEqual([409, expect.stringContaining("it expired or was released")]);
-    expect(scene.service.world.clock.now() - before).toBe(60_000);
+    expect(scene.service.context.clock.now() - before).toBe(60_000);
   },
   async "lost delete"(scene, plan) {
     const { id } = (await create(scene)).body;
@@ -347,7 +347,7 @@ test("the DNS of a hostname is set and brought back", async () => {
 test("time passes when it is told to, and what falls due happens", async () => {
   const { ask, machine, state, service } = await withAdmin({ delays: "believable" });
   const { id } = await machine();
-  const before = service.world.clock.now();
+  const before = service.context.clock.now();
   expect(await state(id)).toBe("created");
   expect(await ask("POST", "/clock", { advanceMs: 10_000 })).toEqual({ status: 200, body: { now: before + 10_000 } });
   expect(await state(id)).toBe("started");

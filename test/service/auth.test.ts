@@ -23,7 +23,7 @@ test.each([
 
 test("a token is good until it expires", async () => {
   const { url, clock, service } = await withApp({ clock: new ManualClock() });
-  addToken(service.world.store, "short-lived", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());
+  addToken(service.context.store, "short-lived", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());
   const call = caller(url, "short-lived");
   expect((await call("GET", "/apps/web")).status).toBe(200);
   clock.advance(59_999);
@@ -36,7 +36,7 @@ test("what belongs to another organization is 403, whatever is asked of it", asy
   const { url, service, call, machine, volume, machines } = await withApp();
   const { id } = await machine();
   const { id: disk } = await volume();
-  addToken(service.world.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
+  addToken(service.context.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
   const stranger = caller(url, "stranger");
   const before = (await call("GET", machines)).text;
   for (const [method, path, body] of [
@@ -61,7 +61,7 @@ test("what belongs to another organization is 403, whatever is asked of it", asy
 
 test("personal is the token's own organization; another's slug is refused", async () => {
   const { url, service, call } = await withApp();
-  addToken(service.world.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
+  addToken(service.context.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
   const stranger = caller(url, "stranger");
   await stranger("POST", "/apps", { name: "theirs", org_slug: "personal" });
   expect((await stranger("GET", "/apps/theirs")).body.organization.slug).toBe("strangers");
@@ -72,7 +72,7 @@ test("personal is the token's own organization; another's slug is refused", asyn
 
 test("a volume or snapshot of another organization cannot be copied", async () => {
   const { url, service, call, volume } = await withApp();
-  addToken(service.world.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
+  addToken(service.context.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
   const stranger = caller(url, "stranger");
   await stranger("POST", "/apps", { name: "theirs", org_slug: "personal" });
   const { id } = await volume();
@@ -86,7 +86,7 @@ test("a volume or snapshot of another organization cannot be copied", async () =
 
 test("the store holds no token in clear text", async () => {
   const { service, token } = await withApp();
-  const rows = service.world.store.all("SELECT * FROM tokens");
+  const rows = service.context.store.all("SELECT * FROM tokens");
   expect(rows).toHaveLength(1);
   expect(JSON.stringify(rows)).not.toContain(token);
 });

@@ -82,7 +82,7 @@ export function callerWith(
   token: string,
   grant: Partial<Grant> = {},
 ): Call {
-  addToken(service.world.store, token, { slug: "personal", expiresAt: null, ...grant }, service.world.clock.now());
+  addToken(service.context.store, token, { slug: "personal", expiresAt: null, ...grant }, service.context.clock.now());
   return caller(url, token);
 }
 

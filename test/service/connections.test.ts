@@ -153,13 +153,13 @@ test("F47 a request that is held outlives the limits, and is answered", async ()
   const { server } = service.app;
   const { id } = await machine();
   const waiting = call("GET", `${machines}/${id}/wait?state=stopped&timeout=60`);
-  await expect.poll(() => service.world.waits.size).toBe(1);
+  await expect.poll(() => service.context.waits.size).toBe(1);
   await stubbornOnes(30, url, "GET / HTTP/1.1\r\nHost: local");
   server.headersTimeout = server.requestTimeout = 1;
   // All but the held one, and the other of the tests' own client.
   await expect.poll(() => held(server)).toBeLessThanOrEqual(2);
   server.headersTimeout = server.requestTimeout = 0;
-  expect(service.world.waits.size).toBe(1);
+  expect(service.context.waits.size).toBe(1);
   await call("POST", `${machines}/${id}/stop`, {});
   expect((await waiting).body).toMatchObject({ ok: true, state: "stopped" });
 });
@@ -169,7 +169,7 @@ test("F47 requests are held on a part of the connections alone", async () => {
   const { id } = await machine();
   const path = `${machines}/${id}/wait?state=stopped&timeout=60`;
   const waiting = Array.from({ length: 3 }, () => call("GET", path));
-  await expect.poll(() => service.world.waits.size).toBe(3);
+  await expect.poll(() => service.context.waits.size).toBe(3);
   const more = await call("GET", path);
   expect([more.status, more.headers.get("retry-after")]).toEqual([503, "5"]);
   expect(more.body.error).toBe("too many requests are held, at most 3 may be");
@@ -177,7 +177,7 @@ test("F47 requests are held on a part of the connections alone", async () => {
   expect((await call("GET", `${machines}/${id}/wait?state=started`)).status).toBe(200);
   await call("POST", `${machines}/${id}/stop`, {});
   expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200, 200]);
-  expect(service.world.waits.size).toBe(0);
+  expect(service.context.waits.size).toBe(0);
 });
 
 test("F47 connections that expire together are closed in slices, and each of them once", async () => {

@@ -69,16 +69,16 @@ test.each([
   ),
 ])("F48 it is refused: %s", async (error, path, body, status) => {
   const { call, service } = await withApp({ strict: false });
-  const { vault } = service.world;
+  const { vault } = service.context;
   await call("POST", "/apps/web/secretkeys/k/generate", { type: "nacl_secretbox" });
   let sealed = 0;
   const seal = vault.seal.bind(vault);
   vault.seal = (...given) => (sealed++, seal(...given));
-  const before = service.world.store.all("SELECT * FROM machines").length;
+  const before = service.context.store.all("SELECT * FROM machines").length;
   const answer = await call("POST", `/apps/web${path}`, body);
   expect([answer.status, answer.body]).toEqual([status, { error }]);
   expect(sealed).toBe(0);
-  expect(service.world.store.all("SELECT * FROM machines")).toHaveLength(before);
+  expect(service.context.store.all("SELECT * FROM machines")).toHaveLength(before);
 });
 
 test("F48 databases refuse with their own status", async () => {
@@ -133,7 +133,7 @@ test("F48 what is just within the limits is done", async () => {
 test("F48 a Machine that an older version let ask for too much runs like any other", async () => {
   const { call, machine: make, machines, service, state } = await withApp();
   const { id } = await make({ env: { MACHINES_SIMULATE: "deaf" } });
-  const { store, machineRows, machineTexts, configs } = service.world;
+  const { store, machineRows, machineTexts, configs } = service.context;
   await store.write(() =>
     store.run(
       `UPDATE machine_versions SET config = replace(config, 'deaf', '${"deaf,".repeat(700_000)}') WHERE machine = ?`,

@@ -74,7 +74,7 @@ test("every request that was answered is counted, refusals included", async () =
 
 test("a strict service refuses to give an answer its row does not describe", async () => {
   const { call, service } = await withApp();
-  const ams = service.world.regions.get("ams");
+  const ams = service.context.regions.get("ams");
   if (ams) Object.assign(ams, { latitude: "north" });
   const answer = await call("GET", "/platform/regions");
   expect([answer.status, answer.body.error]).toEqual([

@@ -105,7 +105,7 @@ test.each(seeds)("nothing contradicts itself in the life %s", async (seed) => {
   for (let i = 0; i < operations; i++) {
     await pick(acts)?.();
     for (const [name, sql] of Object.entries(contradictions))
-      expect([i, name, service.world.store.all(sql)]).toEqual([i, name, []]);
+      expect([i, name, service.context.store.all(sql)]).toEqual([i, name, []]);
   }
   expect(machines.length).toBeGreaterThan(10);
   await service.close();

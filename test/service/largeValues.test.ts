@@ -1,13 +1,13 @@
 // What is large in one App costs no other anything: where it lies, how often, and how much of it there may be (F46).
 import { expect, test } from "vitest";
-import { touch } from "../../service/world.ts";
+import { touch } from "../../service/context.ts";
 import { withApp } from "./client.ts";
 
 const mi = 2 ** 20;
 
 test("F46 no table whose values a client makes as long as it likes is read whole for every key that is compared", async () => {
   const { service } = await withApp();
-  const { store } = service.world;
+  const { store } = service.context;
   const withoutRowid = store
     .all<{ name: string; sql: string }>("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
     .filter(({ sql }) => /WITHOUT ROWID/i.test(sql))
@@ -21,7 +21,7 @@ test("F46 no table whose values a client makes as long as it likes is read whole
 
 test("F46 the secrets of a version lie sealed once, for as long as a Machine has them or the next one is given them", async () => {
   const { call, machines, machine, service } = await withApp();
-  const sets = () => service.world.store.all("SELECT version FROM secret_sets ORDER BY version");
+  const sets = () => service.context.store.all("SELECT version FROM secret_sets ORDER BY version");
   const env = async (id: string) =>
     (await call("POST", `${machines}/${id}/exec`, { command: ["env"] })).body.stdout
       .split("\n")
@@ -55,7 +55,7 @@ test("F46 an update that is refused leaves the secrets a Machine has", async () 
   // The lease comes last; by then the row has been written.
   const refused = await call("POST", `${machines}/${id}`, { config: { image: "nginx" }, lease_ttl: 9999 });
   expect(refused.status).toBe(400);
-  expect(service.world.store.all("SELECT version FROM secret_sets")).toEqual([{ version: 1 }]);
+  expect(service.context.store.all("SELECT version FROM secret_sets")).toEqual([{ version: 1 }]);
   const { stdout } = (await call("POST", `${machines}/${id}/exec`, { command: ["env"] })).body;
   expect(stdout).toContain("ONE=1");
 });
@@ -78,7 +78,7 @@ test("F46 a configuration has at most 1 Mi characters, and versions at most 8 Mi
   }
   for (let i = 0; i < 10; i++)
     expect((await call("POST", `${machines}/${id}`, { config: config(mi) })).status).toBe(200);
-  expect(service.world.store.all("SELECT sum(size) AS sum, count(*) AS n FROM machine_versions")).toEqual([
+  expect(service.context.store.all("SELECT sum(size) AS sum, count(*) AS n FROM machine_versions")).toEqual([
     { sum: 8 * mi, n: 8 },
   ]);
   expect((await call("GET", `${machines}/${id}`)).body.config).toEqual(config(mi));
@@ -147,9 +147,9 @@ test("F46 a list that is longer than memory should hold is sent in pieces, compl
   await read();
   const gone = ids.pop() ?? "";
   // Far behind what the network holds.
-  await service.world.store.write(() => {
-    service.world.store.run("DELETE FROM machines WHERE id = ?", gone);
-    touch(service.world, gone);
+  await service.context.store.write(() => {
+    service.context.store.run("DELETE FROM machines WHERE id = ?", gone);
+    touch(service.context, gone);
   });
   while (await read());
   const found: string[] = JSON.parse(text).map(({ id }: { id: string }) => id);

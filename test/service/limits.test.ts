@@ -25,7 +25,7 @@ test("a start that takes for ever neither stops the service nor keeps it from st
 
 test("a timer beyond the last date that there is waits for that date", async () => {
   const { service, call } = await withApp({ clock: new ManualClock() });
-  await service.world.store.write(() => service.world.timers.after(1e300, "machine.retry", "nobody"));
+  await service.context.store.write(() => service.context.timers.after(1e300, "machine.retry", "nobody"));
   expect((await call("GET", "/apps/web")).status).toBe(200);
 });
 
@@ -41,10 +41,16 @@ test("PEM without an end, and without measure, is refused at once", async () => 
 
 test("an App has no more than 500 addresses", async () => {
   const { call, service } = await withApp();
-  const [{ id }] = service.world.store.all<{ id: string }>("SELECT id FROM apps") as [{ id: string }];
-  await service.world.store.write(() => {
+  const [{ id }] = service.context.store.all<{ id: string }>("SELECT id FROM apps") as [{ id: string }];
+  await service.context.store.write(() => {
     for (let i = 0; i < 500; i++)
-      service.world.store.insert("ips", { app: id, ip: `2001:db8::${i}`, type: "v6", region: "global", created_at: 0 });
+      service.context.store.insert("ips", {
+        app: id,
+        ip: `2001:db8::${i}`,
+        type: "v6",
+        region: "global",
+        created_at: 0,
+      });
   });
   const answer = await call("POST", "/apps/web/ip_assignments", { type: "v4" });
   expect([answer.status, answer.body.error]).toEqual([422, "Validation failed: an app has at most 500 IP addresses"]);
@@ -106,10 +112,10 @@ test("the latest 100 backups of a cluster are kept, whatever the others have", a
 
 test("when every address is taken the answer is a refusal", async () => {
   const { call, service } = await withApp();
-  const { ids } = service.world;
-  const [{ id }] = service.world.store.all<{ id: string }>("SELECT id FROM apps") as [{ id: string }];
-  await service.world.store.write(() =>
-    service.world.store.insert("ips", { app: id, ip: "198.19.7.7", type: "v4", region: "global", created_at: 0 }),
+  const { ids } = service.context;
+  const [{ id }] = service.context.store.all<{ id: string }>("SELECT id FROM apps") as [{ id: string }];
+  await service.context.store.write(() =>
+    service.context.store.insert("ips", { app: id, ip: "198.19.7.7", type: "v4", region: "global", created_at: 0 }),
   );
   const drawn = ids.ipv4;
   ids.ipv4 = () => "198.19.7.7";
@@ -133,7 +139,7 @@ test("metadata, versions and secrets have an end", async () => {
   const versions = (await call("GET", `${machines}/${id}/versions`)).body;
   expect(versions).toHaveLength(100);
   expect(versions[0].user_config.image).toBe("nginx:101");
-  expect(service.world.store.all("SELECT 1 FROM machine_versions")).toHaveLength(100);
+  expect(service.context.store.all("SELECT 1 FROM machine_versions")).toHaveLength(100);
 
   const values = Object.fromEntries(Array.from({ length: 501 }, (_, i) => [`S${i}`, "1"]));
   expect((await call("POST", "/apps/web/secrets", { values })).status).toBe(400);
@@ -144,7 +150,7 @@ test("metadata, versions and secrets have an end", async () => {
 test("tokens can be listed however long they are good for", async () => {
   const { call, service } = await withApp();
   expect((await call("POST", "/apps/web/deploy_token", { expiry: "876000h" })).status).toBe(200);
-  expect(listTokens(service.world.store, service.world.clock.now())).toHaveLength(2);
+  expect(listTokens(service.context.store, service.context.clock.now())).toHaveLength(2);
 });
 
 test.each([

@@ -32,7 +32,7 @@ test("requests, Machines, waits, the store, limits and faults are counted", asyn
   await expect(call("GET", "/apps/web")).rejects.toThrow("fetch failed");
   for (let i = 0; i < 3; i++) await call("GET", "/apps/web");
   const held = call("GET", `${machines}/${id}/wait?state=suspended&timeout=60`).catch(() => undefined);
-  await expect.poll(() => scene.service.world.waits.size).toBe(1);
+  await expect.poll(() => scene.service.context.waits.size).toBe(1);
   const before = await figures(scene);
   const counted = (labels: string) => before.get(`machines_service_requests_total{${labels}}`);
   expect(counted('operation="apps.get",status="500"')).toBe(1);
@@ -79,7 +79,7 @@ test.each(["/healthz", "/readyz", "/openapi.json", "/docs", "/metrics"])(
 
 test("a service whose store cannot be written is not ready, and is again once it can", async () => {
   const { url, service, call } = await withApp();
-  const { db } = service.world.store;
+  const { db } = service.context.store;
   const ready = async () => (await fetch(`${url}/readyz`)).status;
   const pages = db.prepare("PRAGMA page_count").get()?.["page_count"];
   db.exec(`PRAGMA max_page_count = ${Number(pages)}`);
@@ -87,9 +87,11 @@ test("a service whose store cannot be written is not ready, and is again once it
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   expect((await call("GET", "/apps/web")).status).toBe(200);
   db.exec("PRAGMA max_page_count = 1000000");
-  service.world.clock.advance(1000);
+  service.context.clock.advance(1000);
   expect(await ready()).toBe(200);
-  expect(service.world.store.get("SELECT count(*) AS images FROM images WHERE reference = ''")).toEqual({ images: 0 });
+  expect(service.context.store.get("SELECT count(*) AS images FROM images WHERE reference = ''")).toEqual({
+    images: 0,
+  });
 });
 
 test("a service that is closing is not ready", async () => {

@@ -46,7 +46,7 @@ async function verify(data: string): Promise<void> {
     expect((await env()).filter((line: string) => line.startsWith("TWO="))).toEqual([]);
     expect((await call("POST", at, { config: held.config })).status).toBe(200);
     expect(await env()).toEqual(expect.arrayContaining(["ONE=first", "TWO=second"]));
-    const { store } = service.world;
+    const { store } = service.context;
     expect(store.all("SELECT version, machine FROM secret_sets")).toEqual([{ version: 3, machine: null }]);
     expect(store.all("SELECT cpu_kind, machines FROM region_use")).toEqual([{ cpu_kind: "shared", machines: 2 }]);
     expect(store.all("SELECT id FROM machines WHERE standby = 1")).toEqual([{ id: "00000000000002" }]);

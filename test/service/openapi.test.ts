@@ -224,7 +224,7 @@ test("every operation answers as described, done or refused", async () => {
     await told("GET", `${path}${more}`);
   await told("POST", `${path}/cordon`);
   await told("POST", `${path}/lease`, { ttl: 60 });
-  service.world.clock.advance(30_000);
+  service.context.clock.advance(30_000);
   const lease = (await told("POST", `${path}/lease`, example("machines.acquireLease"))).data.nonce;
   const holder = { "svc-machine-lease-nonce": lease };
   await told("POST", `${path}/stop`);
@@ -262,14 +262,14 @@ test("every operation answers as described, done or refused", async () => {
   await told("DELETE", path);
   await told("DELETE", `${path}?force=true`);
   await told("GET", path);
-  service.world.clock.advance(1000);
+  service.context.clock.advance(1000);
   await told("DELETE", `${volumes}/${disk}`);
 
   const certificates = "/apps/web/certificates";
   await told("POST", `${certificates}/acme`, example("certificates.createAcme"));
   await told("POST", `${certificates}/acme`, { hostname: "nothing.invalid" });
   await told("POST", `${certificates}/custom`, example("certificates.createCustom"));
-  service.world.clock.advance(60_000);
+  service.context.clock.advance(60_000);
   await told("POST", `${certificates}/custom`, {
     ...makeCertificate({ hosts: ["up.example.com"] }),
     hostname: "up.example.com",
@@ -323,7 +323,7 @@ test("every operation answers as described, done or refused", async () => {
     "",
   ])
     await told("GET", `${one}${more}`);
-  service.world.clock.advance(60_000);
+  service.context.clock.advance(60_000);
   await told("GET", `${one}/backups`);
   await told("POST", `${one}/restore`, { backup_id: saved, name: "restored" });
   await told("POST", `${one}/fork`, example("postgres.fork"));

@@ -75,7 +75,7 @@ test("what is refused changes nothing", async () => {
 
 test("strangers and requests without a token take nothing away", async () => {
   const { call, url, service } = await limited();
-  addToken(service.world.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
+  addToken(service.context.store, "stranger", { slug: "strangers", expiresAt: null }, 0);
   expect(await statuses(5, show(caller(url, "stranger")))).toEqual([403, 403, 403, 429, 429]);
   expect(await statuses(5, show(caller(url, "nobody")))).toEqual(times(5, 401));
   expect(await statuses(3, show(call))).toEqual([200, 200, 200]);

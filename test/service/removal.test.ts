@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), "machines-removal-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Copies the App's one Machine and volume many times, by SQL. */
-function fill({ world: { store, timers } }: Pick<Service, "world">, count: number): Promise<void> {
+function fill({ context: { store, timers } }: Pick<Service, "context">, count: number): Promise<void> {
   const names = (table: string) =>
     store.all<{ name: string }>("SELECT name FROM pragma_table_info(?)", table).map(({ name }) => name);
   const copy = (table: string, replaced: Record<string, string>): string =>
@@ -34,8 +34,8 @@ function fill({ world: { store, timers } }: Pick<Service, "world">, count: numbe
 }
 
 const counted = ["machines", "machine_versions", "events", "volumes", "secrets", "secret_sets", "tokens", "timers"];
-const rows = ({ world }: Pick<Service, "world">): number[] =>
-  counted.map((table) => world.store.get<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)?.n ?? -1);
+const rows = ({ context }: Pick<Service, "context">): number[] =>
+  counted.map((table) => context.store.get<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)?.n ?? -1);
 
 async function filled(options: Parameters<typeof withApp>[0] = {}, count = 3000) {
   const app = await withApp(options);
@@ -52,13 +52,13 @@ async function filled(options: Parameters<typeof withApp>[0] = {}, count = 3000)
 
 const patient = { timeout: 60_000, interval: 10 };
 /** Waits until no App is being deleted, and until that is committed. */
-async function isGone({ world: { store } }: Pick<Service, "world">): Promise<void> {
+async function isGone({ context: { store } }: Pick<Service, "context">): Promise<void> {
   await vi.waitFor(() => expect(store.all("SELECT 1 FROM apps WHERE deleting > 0")).toEqual([]), patient);
   await store.unsettled;
 }
 
 /** Lets nothing go on after a commit until it is told to. */
-function held({ world: { store, waits } }: Pick<Service, "world">): { goOn(): Promise<void> } {
+function held({ context: { store, waits } }: Pick<Service, "context">): { goOn(): Promise<void> } {
   const { hooks } = store;
   store.hooks = { ...hooks, afterCommit: (touched) => waits.wake(touched) };
   return {
@@ -70,7 +70,7 @@ function held({ world: { store, waits } }: Pick<Service, "world">): { goOn(): Pr
 }
 
 /** Notes how many rows each commit removes. */
-function watched({ world: { store } }: Pick<Service, "world">): { readonly removed: number[] } {
+function watched({ context: { store } }: Pick<Service, "context">): { readonly removed: number[] } {
   const total = () =>
     counted.reduce((n, table) => n + (store.get<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)?.n ?? 0), 0);
   const removed: number[] = [];
@@ -90,7 +90,7 @@ function watched({ world: { store } }: Pick<Service, "world">): { readonly remov
 
 test("F46 an App with very many parts is gone for everybody at once, and goes in pieces", async () => {
   const { service, call, machines, url, deploy, before } = await filled();
-  const [{ id }] = service.world.store.all<{ id: string }>("SELECT id FROM machines LIMIT 1") as [{ id: string }];
+  const [{ id }] = service.context.store.all<{ id: string }>("SELECT id FROM machines LIMIT 1") as [{ id: string }];
   const { removed } = watched(service);
   const still = held(service);
   expect((await call("DELETE", "/apps/web")).status).toBe(202);
@@ -117,7 +117,7 @@ test("F46 an App with very many parts is gone for everybody at once, and goes in
   expect(removed.length).toBeGreaterThan(5);
   // A piece may end with a Machine that has more rows than were left for it.
   expect(Math.max(...removed)).toBeLessThan(unitsAtOnce + 300);
-  expect(service.world.store.all("SELECT machines FROM region_use WHERE machines <> 0")).toEqual([]);
+  expect(service.context.store.all("SELECT machines FROM region_use WHERE machines <> 0")).toEqual([]);
 });
 
 test("F46 a removal that was cut short goes on after a start", async () => {
@@ -129,7 +129,7 @@ test("F46 a removal that was cut short goes on after a start", async () => {
   const again = createService({ data, delays: "none" });
   try {
     expect(rows(again)[0]).toBeGreaterThan(0);
-    again.world.clock.advance(2000);
+    again.context.clock.advance(2000);
     await isGone(again);
     expect(rows(again)[0]).toBe(0);
   } finally {
@@ -141,7 +141,7 @@ test("F46 what is in a cluster goes in pieces once it is deleted, and is shown t
   const { service, call } = await withApp();
   const { data } = (await call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic", name: "db" }))
     .body;
-  const { store } = service.world;
+  const { store } = service.context;
   await store.write(() => {
     for (let i = 0; i < 5000; i++) store.insert("databases", { cluster: data.id, name: `d${i}`, created_at: 0 });
   });

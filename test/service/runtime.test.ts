@@ -71,10 +71,12 @@ test("what goes wrong while a runtime tells something is the service's to log, n
   const runtime = byHand();
   const app = await withApp({ runtime: runtime.factory });
   const machine = await app.machine();
-  app.service.world.store.db.exec("CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no'); END");
+  app.service.context.store.db.exec(
+    "CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no'); END",
+  );
   expect(() => runtime.events().prepared(machine)).not.toThrow();
   await settled();
-  app.service.world.store.db.exec("DROP TRIGGER refuse");
+  app.service.context.store.db.exec("DROP TRIGGER refuse");
   expect(await app.state(machine.id)).toBe("created"); // nothing of it is half done
 });
 
@@ -116,13 +118,13 @@ test("a command nobody waits for any more is told so, and one that runs ends wit
     body: JSON.stringify({ command: ["first"] }),
     signal: gone.signal,
   });
-  await expect.poll(() => app.service.world.waits.size).toBe(1);
+  await expect.poll(() => app.service.context.waits.size).toBe(1);
   gone.abort();
   await expect(left).rejects.toThrow();
   await expect.poll(() => ended).toEqual(["first"]);
 
   const held = caller(app.url, app.token)("POST", at, { command: ["second"] });
-  await expect.poll(() => app.service.world.waits.size).toBe(1);
+  await expect.poll(() => app.service.context.waits.size).toBe(1);
   await app.close();
   expect((await held).status).toBe(503);
   expect(ended).toEqual(["first", "second"]);

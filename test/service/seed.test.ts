@@ -56,7 +56,7 @@ test("the documented example, in a folder where nothing has run, and again", asy
   ]);
 
   const service = createService({ data, delays: "none" });
-  const { store } = service.world;
+  const { store } = service.context;
   addToken(store, "team-token", { slug: "team", expiresAt: null }, 0);
   const url = await service.app.listen({ host: "127.0.0.1", port: 0 });
   const call = caller(url, "team-token");

@@ -4,7 +4,7 @@ import { createService, ManualClock, seededRandom } from "../../service/index.ts
 import { DueQueue } from "../../service/lifecycle/dueQueue.ts";
 import { Waits, type Hold } from "../../service/lifecycle/waits.ts";
 import { refuse } from "../../service/refusal.ts";
-import { Turns } from "../../service/turns.ts";
+import { FairTurns } from "../../service/fairTurns.ts";
 
 const many = 1000;
 
@@ -79,7 +79,7 @@ test("a crowd whose time is over is told so", async () => {
 test("F46 timers that are due together are run in slices, in order of time, and each of them once", async () => {
   const clock = new ManualClock();
   const service = createService({ clock, random: seededRandom("slices") });
-  const { store, timers } = service.world;
+  const { store, timers } = service.context;
   await store.write(() => {
     for (let i = 0; i < many; i++) timers.after(1000, "snapshot.expire", `vs_${i}`);
     for (let i = 0; i < many; i++) timers.after(9e9, "snapshot.expire", `later_${i}`);
@@ -103,7 +103,7 @@ test("F46 timers that are due together are run in slices, in order of time, and 
 
 test("a timer that is set and cancelled in a request that is refused is as it was", async () => {
   const service = createService({ clock: new ManualClock() });
-  const { store, timers } = service.world;
+  const { store, timers } = service.context;
   await store.write(() => timers.after(1000, "volume.backup", "vol_1"));
   await expect(
     (async () =>
@@ -115,7 +115,7 @@ test("a timer that is set and cancelled in a request that is refused is as it wa
   ).rejects.toThrow("refused");
   expect([timers.pending("vol_1", "volume.backup"), timers.pending("vol_1", "volume.remove")]).toEqual([true, false]);
   await store.write(() => {});
-  expect(store.all("SELECT kind, due - ? AS due FROM timers", service.world.clock.now())).toEqual([
+  expect(store.all("SELECT kind, due - ? AS due FROM timers", service.context.clock.now())).toEqual([
     { kind: "volume.backup", due: 1000 },
   ]);
   await service.close();
@@ -134,7 +134,7 @@ test("a queue gives what is due first, and of the same time what was put in firs
 });
 
 test("F46 however many long answers there are, one piece of them is made in a turn", async () => {
-  const turns = new Turns();
+  const turns = new FairTurns();
   const made = { pieces: 0 };
   const answers = Array.from({ length: 20 }, async () => {
     for (let piece = 0; piece < 5; piece++) {

@@ -79,7 +79,7 @@ test("F28 a restart goes on where it was: states, timers, leases, snapshots and 
   const third = open({ data, clock: new ManualClock(after.now() + 25 * 3600_000) });
   await third.service.app.ready();
   await new Promise(setImmediate);
-  third.service.world.clock.advance(0);
+  third.service.context.clock.advance(0);
   expect((await third.call("GET", `/apps/web/volumes/${volume}`)).status).toBe(404);
   expect((await third.call("POST", `${machines}/${id}/stop`)).status).toBe(200);
 });
@@ -133,7 +133,7 @@ test("F29 a damaged store is refused with a sentence", async () => {
 test("F29 a full disk is 503 with Retry-After; reads go on, and so do writes once there is room", async () => {
   const { service, call } = open({ data: folder() });
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
-  const { db } = service.world.store;
+  const { db } = service.context.store;
   const { page_count } = db.prepare("PRAGMA page_count").get() as { page_count: number };
   db.exec(`PRAGMA max_page_count = ${page_count + 2}`);
   const big = {
@@ -152,7 +152,7 @@ test("F29 a full disk is 503 with Retry-After; reads go on, and so do writes onc
 
 test("F28 what is answered is on the disk: every commit is synced", () => {
   const { service } = open({ data: folder() });
-  const { store } = service.world;
+  const { store } = service.context;
   expect(store.get("PRAGMA synchronous")).toEqual({ synchronous: 2 });
   expect(store.get("PRAGMA journal_mode")).toEqual({ journal_mode: "wal" });
 });
@@ -161,7 +161,7 @@ test("F28 the mark of a store counts once a second at most, and only what is on 
   const data = folder();
   const clock = new ManualClock();
   const { call, service } = open({ data, clock, delays: "none" });
-  const { store } = service.world;
+  const { store } = service.context;
   const marks = () => [
     readMark(join(data, "service.db")),
     store.get<{ count: number }>("SELECT count FROM written")?.count,
@@ -215,16 +215,16 @@ test("F29 what was never committed is not shown to anybody later", async () => {
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
   const { id } = (await call("POST", machines, { config: { image: "nginx" } })).body;
   const before = (await call("GET", `${machines}/${id}`)).text;
-  const { hooks } = service.world.store;
-  service.world.store.hooks = {
+  const { hooks } = service.context.store;
+  service.context.store.hooks = {
     ...hooks,
     beforeCommit() {
-      machineText(service.world, id); // somebody looks in the same turn
+      machineText(service.context, id); // somebody looks in the same turn
       throw new Error("the disk is gone");
     },
   };
   expect((await call("POST", `${machines}/${id}`, { config: { image: "nginx:2" } })).status).toBe(500);
-  service.world.store.hooks = hooks;
+  service.context.store.hooks = hooks;
   expect((await call("GET", `${machines}/${id}`)).text).toBe(before);
 });
 

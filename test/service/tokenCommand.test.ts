@@ -55,8 +55,8 @@ test("a token is made, listed without being shown, and refused once it is revoke
 });
 
 test("what a service remembers of a token is a second old at most", () => {
-  const { world, close } = createService();
-  const { store } = world;
+  const { context, close } = createService();
+  const { store } = context;
   const id = addToken(store, "short", { slug: "personal", expiresAt: null }, 0);
   const tokens = new Tokens(store);
   expect(tokens.find("short", 10_000)).toBeDefined();

@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { ManualClock } from "../../service/lifecycle/clock.ts";
 import { Timers, type TimerKind } from "../../service/lifecycle/timers.ts";
 import { Store } from "../../service/store/database.ts";
-import { Kept } from "../../service/store/kept.ts";
+import { BoundedCache } from "../../service/store/rowCache.ts";
 
 const stores: Store[] = [];
 afterEach(() => {
@@ -64,7 +64,7 @@ test("a part that fails undoes what it wrote and what the parts in it wrote, and
 
 test("a write that is refused takes from memory what was read in it, and nothing else", async () => {
   const store = open();
-  const kept = new Kept<string>(store, (text) => text.length, 1000);
+  const kept = new BoundedCache<string>(store, (text) => text.length, 1000);
   kept.set("before", "as it was");
   const done = store.write(() => kept.set("same group", "written"));
   const refused = async () =>

@@ -213,7 +213,7 @@ test("what was under way in an older store goes on, and its room is counted by k
   await service.app.inject({ method: "POST", url: "/v1/apps/web/secrets", headers, payload: { values: {} } });
   const machines = (await service.app.inject({ method: "GET", url: "/v1/apps/web/machines", headers })).json();
   expect(machines.map(({ state }: { state: string }) => state)).toEqual(["started", "stopped", "started"]);
-  expect(service.world.store.all("SELECT cpu_kind, machines FROM region_use ORDER BY cpu_kind")).toEqual([
+  expect(service.context.store.all("SELECT cpu_kind, machines FROM region_use ORDER BY cpu_kind")).toEqual([
     { cpu_kind: "performance", machines: 1 },
     { cpu_kind: "shared", machines: 2 },
   ]);

@@ -38,7 +38,7 @@ export async function prepare(name: string, binding: Binding) {
   for (const key of Object.keys(tokens) as (keyof typeof tokens)[]) {
     tokens[key] = `token-of-${name}-${key}-c4n4ry`;
     const grant = { slug: `acme-${key.replace("-read", "")}`, readOnly: key.endsWith("-read"), expiresAt: null };
-    addToken(service.service.world.store, tokens[key], grant, Date.now());
+    addToken(service.service.context.store, tokens[key], grant, Date.now());
   }
   const stack = new Stack(installed, name, binding);
   stack.example("promotion");

@@ -27,7 +27,7 @@ export async function runSchemathesis({ dir, env, service, url, max, seed }) {
   const cases = Math.max(1, Math.round((max - EXAMPLES - (covers ? COVERAGE : 0)) / PER_CASE));
   const work = fs.mkdtempSync(path.join(os.tmpdir(), "schemathesis-"));
   // Requests that wait for something are answered in a moment when time passes quickly.
-  const hurry = setInterval(() => service.world.clock.advance(5000), 100);
+  const hurry = setInterval(() => service.context.clock.advance(5000), 100);
   const before = service.audit.last;
   try {
     const { code, output } = await quiet(

@@ -266,7 +266,7 @@ test("a deploy token makes no others, which would outlive its being taken back",
 test("a deploy token outlives neither a hundred years nor the token it was made with", async () => {
   const { call, clock, service, url } = await withApp({ clock: new ManualClock() });
   expect((await call("POST", "/apps/web/deploy_token", { expiry: "9999999999h" })).status).toBe(400);
-  addToken(service.world.store, "for-a-minute", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());
+  addToken(service.context.store, "for-a-minute", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());
   const { token } = (await caller(url, "for-a-minute")("POST", "/apps/web/deploy_token", {})).body;
   clock.advance(60_000);
   expect((await caller(url, token)("GET", "/apps/web")).status).toBe(401);

@@ -14,7 +14,7 @@ const machineIds = async ({ call }: Pick<App, "call">, query = "") =>
 const volumeIds = async ({ call }: Pick<App, "call">, query = "") =>
   idsOf((await call("GET", volumesAt + query)).body.volumes);
 
-/** Machines made a second apart, in a still world. */
+/** Machines made a second apart, while the clock stands still. */
 async function several(app: App, count: number): Promise<string[]> {
   const made: string[] = [];
   for (let i = 0; i < count; i++) {

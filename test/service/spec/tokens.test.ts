@@ -12,7 +12,7 @@ const current = async (call: Call) => {
 
 test("a token of an organization tells its slug and name, and no Apps", async () => {
   const app = await withApp();
-  ensureOrg(app.service.world.store, "acme", "The Acme Company");
+  ensureOrg(app.service.context.store, "acme", "The Acme Company");
   const acme = callerWith(app, "acme-token", { slug: "acme" });
   expect(await current(app.call)).toEqual({
     tokens: [{ token_id: expect.stringMatching(/^[0-9a-f]{12}$/), org_slug: "personal", organization: "Personal" }],
@@ -46,7 +46,7 @@ test("a token that only reads is told the same, of an organization or of one App
 
 test("the id is the one the token is listed under, and the token itself is never told", async () => {
   const app = await withApp();
-  const { store, clock } = app.service.world;
+  const { store, clock } = app.service.context;
   const named = callerWith(app, "canary-token", { name: "for the canary" });
   const answer = await named("GET", "/tokens/current");
   const listed = listTokens(store, clock.now()).find(({ name }) => name === "for the canary");
@@ -57,7 +57,7 @@ test("the id is the one the token is listed under, and the token itself is never
 
 test("without a token, with one that is not known, and with one that has ended it is 401", async () => {
   const app = await withApp({ clock: new ManualClock() });
-  const brief = callerWith(app, "brief", { expiresAt: app.service.world.clock.now() + 60_000 });
+  const brief = callerWith(app, "brief", { expiresAt: app.service.context.clock.now() + 60_000 });
   await current(brief);
   app.clock.advance(60_000);
   for (const call of [brief, caller(app.url, "nobody"), caller(app.url, "")]) {

@@ -9,7 +9,7 @@ type App = Awaited<ReturnType<typeof stillClock>>;
 
 /** Sends a wait and comes back once the service holds it. */
 async function hold(app: App, id: string, query: string) {
-  const { waits } = app.service.world;
+  const { waits } = app.service.context;
   const before = waits.size;
   let done = false;
   const answer = app.call("GET", `${app.machines}/${id}/wait${query}`).finally(() => (done = true));
@@ -97,7 +97,7 @@ test("408 names the state wanted and the present one", async () => {
     status: 408,
     body: { error: "deadline_exceeded: machine failed to reach desired state, started, currently stopped" },
   });
-  expect(app.service.world.waits.size).toBe(0);
+  expect(app.service.context.waits.size).toBe(0);
 });
 
 test("the timeout is 60 s when none is given", async () => {
@@ -212,7 +212,7 @@ test("deleting the App ends the waits for its Machines", async () => {
 test("a client that goes away frees what was held for it", async () => {
   const app = await stillClock();
   const { id } = await app.machine({}, { skip_launch: true });
-  const { waits } = app.service.world;
+  const { waits } = app.service.context;
   const socket = connect(Number(new URL(app.url).port), "127.0.0.1");
   socket.write(
     `GET /v1${app.machines}/${id}/wait HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${app.token}\r\n\r\n`,
@@ -240,7 +240,7 @@ test("a thousand waits for one Machine are all woken by one change", async () =>
     app.service.app.inject({ url: `/v1${app.machines}/${id}/wait`, headers: { authorization: `Bearer ${app.token}` } }),
   );
   const answers = Promise.all(waits);
-  await expect.poll(() => app.service.world.waits.size).toBe(1000);
+  await expect.poll(() => app.service.context.waits.size).toBe(1000);
   app.clock.advance(1000);
   expect((await answers).every(({ statusCode }) => statusCode === 200)).toBe(true);
 });

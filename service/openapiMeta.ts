@@ -14,10 +14,10 @@ const status = {
 const well = { description: "Done.", content: { "application/json": { schema: status } } };
 
 /** Their paths; those of the description itself included, which it leaves out. */
-export const ownPaths = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"] as const;
+export const metaPaths = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"] as const;
 
 /** What is described of them. */
-export const ownOperations: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>> = {
+export const metaOperations: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>> = {
   "/healthz": {
     get: {
       ...open,

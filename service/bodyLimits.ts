@@ -4,7 +4,7 @@ import { isUtf8 } from "node:buffer";
 import type { Operation } from "../api/operation.ts";
 import { fieldOf, isObject, type Field } from "../api/schema.ts";
 import { refuse, type Refusal } from "./refusal.ts";
-import { badStatus } from "./rules/wording.ts";
+import { badStatus } from "./validationMessages.ts";
 
 // ASSUMED: a body is nested at most 100 levels deep.
 const deepest = 100;
@@ -123,9 +123,9 @@ export const namesOf = (fields: readonly string[]): string[] => fields.slice(0, 
 const isNumber = (value: unknown): boolean => typeof value === "number";
 
 /** Refuses a body that holds more than a request may ask to be looked at. True when an entry of it is named `__proto__`. */
-export function requireMeasure({ id }: Operation, schema: Parameters<typeof fieldOf>[0], body: unknown): boolean {
+export function requireBodyLimits({ id }: Operation, schema: Parameters<typeof fieldOf>[0], body: unknown): boolean {
   let [values, hasProto] = [0, false];
-  const beyond = (path: readonly PropertyKey[], got: string, allowed: string): Refusal =>
+  const overLimit = (path: readonly PropertyKey[], got: string, allowed: string): Refusal =>
     refuse(badStatus(id), `invalid ${path.length === 0 ? "body" : pathText(path)}, got ${got}, ${allowed}`);
   // One path for the whole walk: most bodies are within their limits, and it is only read to refuse.
   const path: PropertyKey[] = [];
@@ -135,25 +135,25 @@ export function requireMeasure({ id }: Operation, schema: Parameters<typeof fiel
     path.pop();
   };
   const walk = (field: Field | undefined, value: unknown): void => {
-    if (++values > mostValues) throw beyond([], `more than ${mostValues} values`, `must be at most ${mostValues}`);
+    if (++values > mostValues) throw overLimit([], `more than ${mostValues} values`, `must be at most ${mostValues}`);
     const { characters: longest = Number.POSITIVE_INFINITY, items, properties } = limitsOf(field ?? undescribed);
     if (typeof value === "string") {
       const characters = value.length > longest ? charactersIn(value) : 0;
       if (characters > longest)
-        throw beyond(path, `${characters} characters`, `must not be longer than ${longest} characters`);
+        throw overLimit(path, `${characters} characters`, `must not be longer than ${longest} characters`);
       return;
     }
     const shape = field?.shape;
     if (Array.isArray(value)) {
       const isBytes = field?.meta.format === "bytes" && value.every(isNumber);
-      if (value.length > items) throw beyond(path, `${value.length} entries`, `must be at most ${items}`);
+      if (value.length > items) throw overLimit(path, `${value.length} entries`, `must be at most ${items}`);
       const item = shape?.kind === "array" ? shape.item : undefined;
       if (!isBytes) for (const [i, one] of value.entries()) walkAt(i, item, one);
       return;
     }
     if (!isObject(value)) return;
     const names = Object.keys(value);
-    if (names.length > properties) throw beyond(path, `${names.length} entries`, `must be at most ${properties}`);
+    if (names.length > properties) throw overLimit(path, `${names.length} entries`, `must be at most ${properties}`);
     for (const name of names) {
       if (name === "__proto__") hasProto = true;
       const member = shape?.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;

@@ -1,6 +1,6 @@
 // Where the platform words a bad value in its own way, or answers another status than 400 (docs/interface.md#errors,
 // docs/interface.md#refusals).
-import { refuse, type Refusal } from "../refusal.ts";
+import { refuse, type Refusal } from "./refusal.ts";
 
 type Wording = (path: readonly PropertyKey[], value: unknown) => Refusal | undefined;
 
@@ -38,7 +38,7 @@ const certificateHostname: Wording = ([field]) =>
 export const badStatus = (operation: string): number => (operation.startsWith("postgres.") ? 422 : 400);
 
 /** By operation; a field it has nothing to say about is worded like every other. */
-export const wording: Readonly<Record<string, Wording>> = {
+export const validationMessages: Readonly<Record<string, Wording>> = {
   "apps.create": appNames,
   "machines.wait": waitTimeout,
   "certificates.createAcme": certificateHostname,

@@ -2,7 +2,7 @@
 // loop, and everybody else is served in between.
 
 /** Hands out turns of the event loop, one at a time. */
-export class Turns {
+export class FairTurns {
   #last: Promise<void> = Promise.resolve();
 
   /** Resolves in a turn that is nobody else's. */

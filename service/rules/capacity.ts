@@ -1,6 +1,6 @@
 // The room in a region, as create, placements and the list of regions see it.
 import { cpuKinds, type Region } from "../runtime/regions.ts";
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 
 type Kind = (typeof cpuKinds)[number];
 
@@ -9,23 +9,23 @@ interface Use {
   readonly machines: number;
 }
 
-const useOf = (world: World, region: string): Use[] =>
-  world.store.all<Use>("SELECT cpu_kind, machines FROM region_use WHERE region = ?", region);
+const useOf = (context: Context, region: string): Use[] =>
+  context.store.all<Use>("SELECT cpu_kind, machines FROM region_use WHERE region = ?", region);
 
 /** Machines of a kind a region still has room for, whatever those of other kinds take. */
-export const roomFor = (world: World, region: Region, kind: Kind): number =>
-  roomLeft(region, kind, useOf(world, region.code));
+export const capacityFor = (context: Context, region: Region, kind: Kind): number =>
+  capacityLeft(region, kind, useOf(context, region.code));
 
-function roomLeft({ capacity }: Region, kind: Kind, use: readonly Use[]): number {
+function capacityLeft({ capacity }: Region, kind: Kind, use: readonly Use[]): number {
   const used = use.find(({ cpu_kind }) => cpu_kind === kind)?.machines ?? 0;
   return Math.max(0, capacity[kind] - used);
 }
 
 /** Machines of a kind a region takes more of; of all kinds together when none is named. */
-export function roomIn(world: World, region: Region, kind?: Kind): number {
-  const use = useOf(world, region.code);
+export function capacityIn(context: Context, region: Region, kind?: Kind): number {
+  const use = useOf(context, region.code);
   const used = use.reduce((sum, { machines }) => sum + machines, 0);
   const kinds: readonly Kind[] = kind === undefined ? cpuKinds : [kind];
-  const ofKinds = kinds.reduce((sum, one) => sum + roomLeft(region, one, use), 0);
+  const ofKinds = kinds.reduce((sum, one) => sum + capacityLeft(region, one, use), 0);
   return Math.min(Math.max(0, region.capacity.total - used), ofKinds);
 }

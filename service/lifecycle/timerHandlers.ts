@@ -1,5 +1,5 @@
 // What each kind of timer does when its time has come.
-import type { World } from "../world.ts";
+import type { Context } from "../context.ts";
 import { issue, renew } from "./certificates.ts";
 import { finishBackup, measure } from "./clusters.ts";
 import { retry, scheduled } from "./machines.ts";
@@ -8,10 +8,10 @@ import type { TimerKind } from "./timers.ts";
 import { backup, removeVolume, stepVolume, unbind } from "./volumes.ts";
 
 /** Something that happens by itself to the thing with that identifier; one that is gone by then is passed over. */
-export type Happening = (world: World, subject: string, data: string) => void;
+export type TimerHandler = (context: Context, subject: string, data: string) => void;
 
 /** Every kind of timer. */
-export const happenings: Readonly<Record<TimerKind, Happening>> = {
+export const timerHandlers: Readonly<Record<TimerKind, TimerHandler>> = {
   "app.remove": removeApp,
   "machine.retry": retry,
   "machine.schedule": scheduled,
@@ -20,15 +20,15 @@ export const happenings: Readonly<Record<TimerKind, Happening>> = {
   "volume.unbind": unbind,
   "volume.remove": removeVolume,
   "volume.backup": backup,
-  "snapshot.done": (world, id) => world.store.run("UPDATE snapshots SET status = 'created' WHERE id = ?", id),
-  "snapshot.expire": (world, id) => world.store.run("DELETE FROM snapshots WHERE id = ?", id),
+  "snapshot.done": (context, id) => context.store.run("UPDATE snapshots SET status = 'created' WHERE id = ?", id),
+  "snapshot.expire": (context, id) => context.store.run("DELETE FROM snapshots WHERE id = ?", id),
   "certificate.issue": issue,
   "certificate.renew": renew,
-  "cluster.step": (world, id) => world.postgres.due?.(id),
+  "cluster.step": (context, id) => context.postgres.due?.(id),
   "cluster.measure": measure,
   "cluster.clear": clearCluster,
   "backup.done": finishBackup,
-  "runtime.step": (world, id) => world.runtime.due?.("runtime.step", id),
-  "runtime.exit": (world, id) => world.runtime.due?.("runtime.exit", id),
-  "runtime.checks": (world, id) => world.runtime.due?.("runtime.checks", id),
+  "runtime.step": (context, id) => context.runtime.due?.("runtime.step", id),
+  "runtime.exit": (context, id) => context.runtime.due?.("runtime.exit", id),
+  "runtime.checks": (context, id) => context.runtime.due?.("runtime.checks", id),
 };

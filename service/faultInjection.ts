@@ -3,24 +3,24 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { Operation } from "../api/operation.ts";
 import { define, isObject } from "../api/schema.ts";
-import { listIn, type Fault, type needsRoom } from "./faults.ts";
+import { listIn, type Fault, type needsCapacity } from "./faults.ts";
 import { rfc3339 } from "./lifecycle/clock.ts";
 import { findMachine } from "./lifecycle/machines.ts";
 import { refuse, type Refusal } from "./refusal.ts";
-import { noHost, noRoomOnHost } from "./rules/placement.ts";
+import { noHost, noCapacityOnHost } from "./rules/placement.ts";
 import { imageRef, withMetadata } from "./rules/machineAnswer.ts";
 import type { EventRow, VersionRow } from "./store/rows.ts";
-import { touch, type World } from "./world.ts";
+import { touch, type Context } from "./context.ts";
 
 /** A request a fault meets. */
-export interface Struck {
-  readonly world: World;
+export interface FaultedRequest {
+  readonly context: Context;
   readonly row: Operation;
   readonly params: Readonly<Record<string, unknown>>;
   readonly body: unknown;
   readonly reply: FastifyReply;
   /** Called when the connection is cut, which no hook of the server tells. */
-  readonly cut: () => void;
+  readonly onDisconnect: () => void;
 }
 
 /** An answer before it is sent. */
@@ -31,43 +31,43 @@ export interface Outgoing {
   readonly text: string | undefined;
 }
 
-async function holdBack({ delayMs, until }: Fault): Promise<void> {
+async function delayAnswer({ delayMs, until }: Fault): Promise<void> {
   if (delayMs !== undefined) await sleep(delayMs);
   await until?.();
 }
 
 /** Lets a fault happen before anything is done: true when the request is over. Refuses where the fault is a refusal. */
-export async function strikeBefore(fault: Fault, struck: Struck): Promise<boolean> {
-  const { world, row, params, body } = struck;
+export async function injectBefore(fault: Fault, faulted: FaultedRequest): Promise<boolean> {
+  const { context, row, params, body } = faulted;
   const { status, capacity, stealLease, clockJumpMs, hiddenForMs } = fault;
-  await holdBack(fault);
+  await delayAnswer(fault);
   const machine = String(params["machine_id"]);
-  if (capacity) throw withoutRoom[row.id as (typeof needsRoom)[number]](body);
-  if (hiddenForMs !== undefined && isHidden(world, machine, hiddenForMs))
+  if (capacity) throw capacityRefusals[row.id as (typeof needsCapacity)[number]](body);
+  if (hiddenForMs !== undefined && isHidden(context, machine, hiddenForMs))
     throw refuse(404, "not_found: machine not found");
-  if (stealLease) await world.store.write(() => steal(world, machine, stealLease.ttl));
-  if (clockJumpMs !== undefined) world.clock.advance(clockJumpMs);
+  if (stealLease) await context.store.write(() => steal(context, machine, stealLease.ttl));
+  if (clockJumpMs !== undefined) context.clock.advance(clockJumpMs);
   if (status === undefined) return false;
-  await answerInstead(fault, struck);
+  await answerInstead(fault, faulted);
   return true;
 }
 
 /** Lets a fault happen to an answer whose change is committed: true when the request is over, else what is sent. */
-export async function strikeAfter(fault: Fault, struck: Struck, outgoing: Outgoing): Promise<true | Outgoing> {
-  await holdBack(fault);
+export async function injectAfter(fault: Fault, faulted: FaultedRequest, outgoing: Outgoing): Promise<true | Outgoing> {
+  await delayAnswer(fault);
   if (fault.status !== undefined) {
-    await answerInstead(fault, struck);
+    await answerInstead(fault, faulted);
     return true;
   }
-  const changed = change(fault, struck, outgoing);
+  const changed = change(fault, faulted, outgoing);
   if (fault.truncate === undefined && fault.drip === undefined) return changed;
-  await deliver(fault, struck, changed);
+  await deliver(fault, faulted, changed);
   return true;
 }
 
 // --- refusals ---
 
-type NeedsRoom = (typeof needsRoom)[number];
+type NeedsCapacity = (typeof needsCapacity)[number];
 
 /** The first volume a body mounts. */
 function volumeIn(body: unknown): string | undefined {
@@ -79,57 +79,57 @@ function volumeIn(body: unknown): string | undefined {
 
 // What each operation answers when no host has room (docs/interface.md#refusals). ASSUMED: a cluster no host has room
 // for is 400.
-const withoutRoom: Readonly<Record<NeedsRoom, (body: unknown) => Refusal>> = {
+const capacityRefusals: Readonly<Record<NeedsCapacity, (body: unknown) => Refusal>> = {
   "machines.create": (body) => noHost(volumeIn(body)),
-  "machines.update": noRoomOnHost,
-  "machines.start": noRoomOnHost,
+  "machines.update": noCapacityOnHost,
+  "machines.start": noCapacityOnHost,
   "volumes.create": () => refuse(409, "aborted: no capacity"),
   "postgres.create": () => refuse(400, "The cluster could not be created: no capacity"),
 };
 
-// --- the world changed behind the caller's back ---
+// --- changes that another client could have made ---
 
-const isHidden = (world: World, id: string, ms: number): boolean => {
-  const machine = findMachine(world, id);
-  return machine !== undefined && world.clock.now() - machine.created_at < ms;
+const isHidden = (context: Context, id: string, ms: number): boolean => {
+  const machine = findMachine(context, id);
+  return machine !== undefined && context.clock.now() - machine.created_at < ms;
 };
 
 /** Gives the lease of a Machine to somebody else, whoever holds it. */
-function steal(world: World, id: string, ttl: number): void {
-  const machine = findMachine(world, id);
+function steal(context: Context, id: string, ttl: number): void {
+  const machine = findMachine(context, id);
   if (!machine || machine.destroyed_at !== null) return;
-  world.store.run("DELETE FROM leases WHERE machine = ?", id);
-  world.store.insert("leases", {
+  context.store.run("DELETE FROM leases WHERE machine = ?", id);
+  context.store.insert("leases", {
     machine: id,
-    nonce: world.ids.nonce(),
+    nonce: context.ids.nonce(),
     owner: "thief@tokens.faults",
     description: "taken by a fault",
     version: machine.version,
-    expires_at: world.clock.now() + ttl * 1000,
+    expires_at: context.clock.now() + ttl * 1000,
   });
-  touch(world, id);
+  touch(context, id);
 }
 
 // --- answers changed ---
 
-function change(fault: Fault, struck: Struck, outgoing: Outgoing): Outgoing {
-  const { world, row } = struck;
+function change(fault: Fault, faulted: FaultedRequest, outgoing: Outgoing): Outgoing {
+  const { context, row } = faulted;
   const { stale, list, merge, hiddenForMs, rewrite } = fault;
   const body: unknown = outgoing.text === undefined ? undefined : JSON.parse(outgoing.text);
   const withBody = (changed: unknown): Outgoing => ({ ...outgoing, text: JSON.stringify(changed) });
   if (rewrite) return withBody(rewrite(body));
   if (merge) return withBody(merged(body, merge));
   if (stale !== undefined)
-    return withBody(Array.isArray(body) ? body.map((one) => asOf(world, one, stale)) : asOf(world, body, stale));
+    return withBody(Array.isArray(body) ? body.map((one) => asOf(context, one, stale)) : asOf(context, body, stale));
   if (hiddenForMs !== undefined) {
-    const seen = (one: unknown): boolean => !isObject(one) || !isHidden(world, String(one["id"]), hiddenForMs);
+    const seen = (one: unknown): boolean => !isObject(one) || !isHidden(context, String(one["id"]), hiddenForMs);
     return withBody(withList(row, body, (all) => all.filter(seen)));
   }
   if (!list) return outgoing;
   const { keep, repeat = 0, reverse, next } = list;
   const shown = withList(row, body, (all) => {
-    const kept = all.slice(0, keep);
-    return [...(reverse ? kept.toReversed() : kept), ...kept.slice(0, repeat)];
+    const shortened = all.slice(0, keep);
+    return [...(reverse ? shortened.toReversed() : shortened), ...shortened.slice(0, repeat)];
   });
   if (next === undefined) return withBody(shown);
   if (isObject(shown)) return withBody({ ...shown, next_cursor: next });
@@ -137,11 +137,11 @@ function change(fault: Fault, struck: Struck, outgoing: Outgoing): Outgoing {
 }
 
 /** An answer with another list in the place of its own. */
-function withList(row: Operation, body: unknown, make: (all: readonly unknown[]) => unknown[]): unknown {
+function withList(row: Operation, body: unknown, transform: (all: readonly unknown[]) => unknown[]): unknown {
   const at = listIn(row);
-  if (at === "") return Array.isArray(body) ? make(body) : body;
+  if (at === "") return Array.isArray(body) ? transform(body) : body;
   const list = isObject(body) && at !== undefined ? body[at] : undefined;
-  return isObject(body) && at !== undefined && Array.isArray(list) ? { ...body, [at]: make(list) } : body;
+  return isObject(body) && at !== undefined && Array.isArray(list) ? { ...body, [at]: transform(list) } : body;
 }
 
 /** A value with another laid over it: members that are null go (RFC 7396). */
@@ -156,22 +156,22 @@ function merged(value: unknown, over: unknown): unknown {
 }
 
 /** A Machine as it was that many versions before, at the end of that version; the first one when there were fewer. */
-function asOf(world: World, machine: unknown, versions: number): unknown {
+function asOf(context: Context, machine: unknown, versions: number): unknown {
   if (!isObject(machine)) return machine;
   const id = String(machine["id"]);
-  const all = world.store.all<{ version: string }>(
+  const all = context.store.all<{ version: string }>(
     "SELECT version FROM machine_versions WHERE machine = ? ORDER BY version DESC",
     id,
   );
   const then = all[Math.min(versions, all.length - 1)];
   if (!then || then.version === machine["version"]) return machine;
-  const row = world.store.get<Pick<VersionRow, "config" | "metadata">>(
+  const row = context.store.get<Pick<VersionRow, "config" | "metadata">>(
     "SELECT config, metadata FROM machine_versions WHERE machine = ? AND version = ?",
     ...[id, then.version],
   );
   if (!row) return machine;
   const config = JSON.parse(withMetadata(row.config, row.metadata)) as { readonly image: string };
-  const last = world.store.get<EventRow>(
+  const last = context.store.get<EventRow>(
     "SELECT * FROM events WHERE machine = ? AND version = ? ORDER BY id DESC LIMIT 1",
     id,
     then.version,
@@ -182,7 +182,7 @@ function asOf(world: World, machine: unknown, versions: number): unknown {
     version: then.version,
     instance_id: then.version,
     ...(last ? { state: last.status, updated_at: rfc3339(last.timestamp) } : {}),
-    image_ref: imageRef(world, config.image),
+    image_ref: imageRef(context, config.image),
     ...(isObject(now) ? { config: { ...config, ...("metadata" in now ? { metadata: now["metadata"] } : {}) } } : {}),
     ...(Array.isArray(events) && last
       ? { events: events.filter((event) => isObject(event) && String(event["id"]) <= last.id) }
@@ -192,16 +192,16 @@ function asOf(world: World, machine: unknown, versions: number): unknown {
 
 // --- answers sent in other ways ---
 
-async function answerInstead(fault: Fault, struck: Struck): Promise<void> {
+async function answerInstead(fault: Fault, faulted: FaultedRequest): Promise<void> {
   const { status, headers, body = { error: "injected fault" } } = fault;
   if (status === "reset") {
-    struck.reply.hijack();
-    struck.cut();
-    struck.reply.raw.socket?.resetAndDestroy();
+    faulted.reply.hijack();
+    faulted.onDisconnect();
+    faulted.reply.raw.socket?.resetAndDestroy();
     return;
   }
   const raw = typeof body === "string";
-  await deliver(fault, struck, {
+  await deliver(fault, faulted, {
     status: status ?? 200,
     headers: { "content-type": raw ? "text/plain" : "application/json", ...headers },
     text: raw ? body : JSON.stringify(body),
@@ -211,7 +211,7 @@ async function answerInstead(fault: Fault, struck: Struck): Promise<void> {
 /** Sends an answer: as it is, or in drops, or only the beginning of it. */
 async function deliver(
   { truncate, drip }: Fault,
-  { reply, cut }: Struck,
+  { reply, onDisconnect }: FaultedRequest,
   { status, headers, text = "" }: Outgoing,
 ): Promise<void> {
   if (truncate === undefined && drip === undefined) {
@@ -231,6 +231,6 @@ async function deliver(
     raw.write(part.subarray(sent, sent + bytes));
   }
   if (part.length === whole.length) return void raw.end();
-  cut();
+  onDisconnect();
   raw.socket?.destroySoon();
 }

@@ -5,11 +5,11 @@ import { Refusal, refuse } from "./refusal.ts";
 import type { Clock } from "./lifecycle/clock.ts";
 import type { Tokens } from "./store/tokens.ts";
 
-const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
+const localNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** What the gate needs to know. */
-export interface Gate {
-  readonly world: { readonly clock: Clock };
+export interface AuthenticateOptions {
+  readonly context: { readonly clock: Clock };
   readonly tokens: Pick<Tokens, "find">;
   readonly allowedHosts: ReadonlySet<string> | undefined;
 }
@@ -22,7 +22,7 @@ const nameOf = (host: string): string => host.replace(/:\d*$/, "").toLowerCase()
  */
 function refuseForeign({ headers }: FastifyRequest, allowed: ReadonlySet<string>): void {
   const host = headers.host ?? "";
-  if (!ownNames.has(nameOf(host)) && !allowed.has(nameOf(host))) {
+  if (!localNames.has(nameOf(host)) && !allowed.has(nameOf(host))) {
     throw refuse(
       403,
       `host ${JSON.stringify(host.slice(0, 80))} is not allowed; start the service with --allow-host to allow it`,
@@ -47,7 +47,7 @@ function requireOneHost({ raw: { rawHeaders } }: FastifyRequest): void {
 }
 
 /** The hook every request passes, whatever it asks for. */
-export function gatekeeper({ world, tokens, allowedHosts }: Gate) {
+export function authenticate({ context, tokens, allowedHosts }: AuthenticateOptions) {
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     reply.header("svc-request-id", request.id).header("fly-request-id", request.id);
     try {
@@ -55,7 +55,7 @@ export function gatekeeper({ world, tokens, allowedHosts }: Gate) {
       if (allowedHosts) refuseForeign(request, allowedHosts);
       if (request.routeOptions.config.open) return done();
       const token = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
-      const bearer = token === undefined ? undefined : tokens.find(token, world.clock.now());
+      const bearer = token === undefined ? undefined : tokens.find(token, context.clock.now());
       if (!bearer) throw refuse(401, "Authenticate: token validation error");
       request.caller = bearer;
       done();

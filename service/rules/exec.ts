@@ -9,7 +9,7 @@ import type { Command, Outcome, Subject } from "../runtime/runtime.ts";
 import { wordsOf } from "../shellWords.ts";
 import type { MachineRow } from "../store/rows.ts";
 import { liveMachineOf } from "./find.ts";
-import { Later, type Input, type Rules } from "./rule.ts";
+import { Deferred, type Input, type Rules } from "./rule.ts";
 
 type InsideRules = Pick<
   Rules<typeof machines>,
@@ -28,30 +28,30 @@ function runningMachineOf(input: Input): MachineRow {
   return machine;
 }
 
-const subject = (input: Input): Subject => subjectOf(input.world, runningMachineOf(input));
+const subject = (input: Input): Subject => subjectOf(input.context, runningMachineOf(input));
 
-const memoryAnswer = ({ world }: Input, machine: Subject) =>
-  new Later(async () => {
-    const { limitMb, availableMb } = await world.runtime.memory(machine);
+const memoryAnswer = ({ context }: Input, machine: Subject) =>
+  new Deferred(async () => {
+    const { limitMb, availableMb } = await context.runtime.memory(machine);
     return { limit_mb: limitMb, available_mb: availableMb };
   });
 
 /** Runs a command for as long as there is somebody to answer: the request is held like every other. */
 async function execute(
-  { world, onGone }: Pick<Input, "world" | "onGone">,
+  { context, onGone }: Pick<Input, "context" | "onGone">,
   machine: Subject,
   command: Omit<Command, "signal">,
 ) {
   const over = new AbortController();
-  const subject = `exec/${world.ids.nonce()}`;
+  const subject = `exec/${context.ids.nonce()}`;
   let look = (): Outcome | undefined => undefined;
   const found = (answer: () => Outcome | undefined): void => {
     look = answer;
-    world.waits.wake([subject]);
+    context.waits.wake([subject]);
   };
   // ASSUMED: a command that does not end in time is 408.
   const late = () => refuse(408, `deadline_exceeded: the command did not end within ${command.timeoutMs / 1000} s`);
-  world.runtime.exec(machine, { ...command, signal: over.signal }).then(
+  context.runtime.exec(machine, { ...command, signal: over.signal }).then(
     (outcome) => found(() => outcome),
     (error: unknown) =>
       found(() => {
@@ -60,7 +60,7 @@ async function execute(
   );
   try {
     const hold = { subject, look: () => look(), timeoutMs: command.timeoutMs, late, onGone };
-    const { stdout, stderr, exitCode, exitSignal } = await world.waits.hold(hold);
+    const { stdout, stderr, exitCode, exitSignal } = await context.waits.hold(hold);
     return { stdout, stderr, exit_code: exitCode, exit_signal: exitSignal };
   } finally {
     over.abort();
@@ -68,7 +68,7 @@ async function execute(
 }
 
 /** The rules of what happens inside a Machine. */
-export const inside: InsideRules = {
+export const exec: InsideRules = {
   exec(input) {
     const { body } = input;
     const machine = subject(input);
@@ -82,16 +82,16 @@ export const inside: InsideRules = {
         `invalid container, the machine has none of the name ${JSON.stringify(container.slice(0, 80))}`,
       );
     const timeoutMs = (body.timeout || longestExec) * 1000;
-    return new Later(() => execute(input, machine, { words, stdin: body.stdin ?? "", timeoutMs }));
+    return new Deferred(() => execute(input, machine, { words, stdin: body.stdin ?? "", timeoutMs }));
   },
 
   processes(input) {
-    const { world, query } = input;
+    const { context, query } = input;
     const machine = subject(input);
     const field = query.sort_by ?? "pid";
     const direction = query.order === "desc" ? -1 : 1;
-    return new Later(async () => {
-      const processes = [...(await world.runtime.processes(machine))];
+    return new Deferred(async () => {
+      const processes = [...(await context.runtime.processes(machine))];
       return processes
         .sort((a, b) => direction * (a[field] < b[field] ? -1 : a[field] > b[field] ? 1 : 0))
         .map((process) => ({ ...process, listen_sockets: [...process.listen_sockets] }));
@@ -99,26 +99,26 @@ export const inside: InsideRules = {
   },
 
   signal(input) {
-    input.world.runtime.signal(subject(input), input.body.signal);
+    input.context.runtime.signal(subject(input), input.body.signal);
     return { ok: true };
   },
 
   getMemory: (input) => memoryAnswer(input, subject(input)),
 
   setMemory(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const machine = runningMachineOf(input);
-    const config = configOf(world, machine);
-    const own = sizeOf(config).memoryMb;
-    const most = Math.max(own, config.guest?.max_memory_mb ?? own);
+    const config = configOf(context, machine);
+    const configured = sizeOf(config).memoryMb;
+    const most = Math.max(configured, config.guest?.max_memory_mb ?? configured);
     // ASSUMED: a memory limit may be what the Machine has, or the ceiling its configuration names; more is 400.
     if (body.limit_mb > most) throw refuse(400, `invalid limit_mb, got ${body.limit_mb}, cannot exceed ${most}`);
-    return memoryAnswer(input, subjectOf(world, changeMachine(world, machine, { memory_limit_mb: body.limit_mb })));
+    return memoryAnswer(input, subjectOf(context, changeMachine(context, machine, { memory_limit_mb: body.limit_mb })));
   },
 
   reclaimMemory(input) {
-    const { world, body } = input;
+    const { context, body } = input;
     const machine = subject(input);
-    return new Later(async () => ({ actual_mb: await world.runtime.reclaim(machine, body.amount_mb) }));
+    return new Deferred(async () => ({ actual_mb: await context.runtime.reclaim(machine, body.amount_mb) }));
   },
 };

@@ -5,11 +5,11 @@ import { docsPage } from "./docsPage.ts";
 import type { Metrics } from "./metrics.ts";
 import { refuse } from "./refusal.ts";
 import { openapi } from "./openapi.ts";
-import type { World } from "./world.ts";
+import type { Context } from "./context.ts";
 
 /** What these routes speak of. */
-export interface OwnRoutes {
-  readonly world: World;
+export interface MetaRoutes {
+  readonly context: Context;
   readonly metrics: Metrics;
   /** Whether fields that are not known are refused, which the description says. */
   readonly strict: boolean;
@@ -24,7 +24,7 @@ const rememberedMs = 1000;
 const probeBytes = 16_384;
 
 /** Writes to the store and takes it back; false when that cannot be done. */
-async function canWrite({ store }: World): Promise<boolean> {
+async function canWrite({ store }: Context): Promise<boolean> {
   try {
     await store.write(() => {
       store.run(`INSERT INTO images (reference, digest, labels) VALUES ('', '', hex(zeroblob(${probeBytes / 2})))`);
@@ -37,18 +37,18 @@ async function canWrite({ store }: World): Promise<boolean> {
 }
 
 /** Asks whether the store can be written, once a second at most. */
-function writable(world: World): () => Promise<boolean> {
+function writable(context: Context): () => Promise<boolean> {
   let asked: { readonly at: number; readonly answer: Promise<boolean> } | undefined;
   return () => {
-    const at = world.clock.now();
-    if (!asked || at - asked.at >= rememberedMs) asked = { at, answer: canWrite(world) };
+    const at = context.clock.now();
+    if (!asked || at - asked.at >= rememberedMs) asked = { at, answer: canWrite(context) };
     return asked.answer;
   };
 }
 
 /** Adds the routes. The description and the page are made when they are first asked for. */
-export function addOwnRoutes(app: FastifyInstance, { world, metrics, strict, closing }: OwnRoutes): void {
-  const storeWritable = writable(world);
+export function addMetaRoutes(app: FastifyInstance, { context, metrics, strict, closing }: MetaRoutes): void {
+  const storeWritable = writable(context);
   const open = { config: { open: true as const } };
   let description: string | undefined;
   let page: string | undefined;

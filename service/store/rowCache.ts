@@ -5,7 +5,7 @@ import type { Store } from "./database.ts";
 type Undoing = Pick<Store, "onUndo">;
 
 /** Values by a key, each until something about it changes; when there are too many, all of them go. */
-export class Kept<Value> {
+export class BoundedCache<Value> {
   readonly #values = new Map<string, Value>();
   readonly #weigh: (value: Value) => number;
   readonly #most: number;
@@ -21,8 +21,8 @@ export class Kept<Value> {
 
   /** The value of a key: the one that is kept, or the one that is found now. That there is none is not kept. */
   get(key: string, find: () => Value | undefined): Value | undefined {
-    const kept = this.#values.get(key);
-    if (kept !== undefined) return kept;
+    const cached = this.#values.get(key);
+    if (cached !== undefined) return cached;
     const value = find();
     if (value !== undefined) this.set(key, value);
     return value;
@@ -57,12 +57,12 @@ export class Kept<Value> {
 const mostKeys = 20_000;
 
 /** Rows by a key, each until something about the row of that id changes. */
-export class KeptRows<Row extends { readonly id: string }> {
-  readonly #rows: Kept<Row>;
+export class RowCache<Row extends { readonly id: string }> {
+  readonly #rows: BoundedCache<Row>;
   readonly #keys = new Map<string, string>();
 
   constructor(store: Undoing, weigh: (row: Row) => number, most: number) {
-    this.#rows = new Kept(store, weigh, most);
+    this.#rows = new BoundedCache(store, weigh, most);
   }
 
   /** The row of a key: the one that is kept, or the one that is found now. */

@@ -13,7 +13,7 @@ export function requireStore(folder: string): string {
 }
 
 /** Opens the store of a data folder. Throws a StoreError when that would change its tables under a service that runs. */
-export function openBeside(folder: string): Store {
+export function openForCommand(folder: string): Store {
   const file = requireStore(folder);
   if (isLocked(folder)) {
     const db = new DatabaseSync(file, { readOnly: true });

@@ -10,13 +10,13 @@ import type { Region } from "./runtime/regions.ts";
 import type { PostgresEngine } from "./runtime/postgresEngine.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { Store } from "./store/database.ts";
-import type { Kept, KeptRows } from "./store/kept.ts";
+import type { BoundedCache, RowCache } from "./store/rowCache.ts";
 import type { AppRow, MachineRow } from "./store/rows.ts";
-import type { Turns } from "./turns.ts";
+import type { FairTurns } from "./fairTurns.ts";
 import type { Vault } from "./store/vault.ts";
 
 /** What a rule sees of the service. */
-export interface World {
+export interface Context {
   readonly store: Store;
   readonly clock: MovableClock;
   readonly ids: Ids;
@@ -26,7 +26,7 @@ export interface World {
   readonly timers: Timers;
   readonly waits: Waits;
   /** Turns for what is long. */
-  readonly turns: Turns;
+  readonly turns: FairTurns;
   readonly runtime: Runtime;
   readonly postgres: PostgresEngine;
   /** Seals what must not lie in the store in clear text. */
@@ -34,25 +34,25 @@ export interface World {
   readonly regions: ReadonlyMap<string, Region>;
   readonly nearest: string;
   /** Answers for Machines as JSON text, until something about the Machine changes. */
-  readonly machineTexts: Kept<string>;
+  readonly machineTexts: BoundedCache<string>;
   /** Configurations, by Machine and version. */
-  readonly configs: Kept<StoredConfig>;
+  readonly configs: BoundedCache<StoredConfig>;
   /** Apps by name. */
-  readonly appRows: KeptRows<AppRow>;
+  readonly appRows: RowCache<AppRow>;
   /** Machines by id. */
-  readonly machineRows: Kept<MachineRow>;
+  readonly machineRows: BoundedCache<MachineRow>;
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
 }
 
 /** Says that something about this Machine changes that its row does not hold. */
-export function touchAnswer(world: World, id: string): void {
-  world.machineTexts.forget(id);
-  world.store.touch(id);
+export function touchAnswer(context: Context, id: string): void {
+  context.machineTexts.forget(id);
+  context.store.touch(id);
 }
 
 /** Says that something about this Machine, volume or App changes: answers kept for it are void, and waiters look again. */
-export function touch(world: World, id: string): void {
-  touchAnswer(world, id);
-  world.appRows.forget(id);
-  world.machineRows.forget(id);
+export function touch(context: Context, id: string): void {
+  touchAnswer(context, id);
+  context.appRows.forget(id);
+  context.machineRows.forget(id);
 }
