@@ -1,10 +1,10 @@
 // Everything the rules work with, handed in: nothing in the service reads a clock, draws a random number or opens a file by itself.
 import type { FastifyBaseLogger } from "fastify";
-import type { MovableClock } from "./lifecycle/clock.ts";
-import type { Delays } from "./lifecycle/delays.ts";
-import type { StoredConfig } from "./lifecycle/machines.ts";
-import type { Timers } from "./lifecycle/timers.ts";
-import type { Waits } from "./lifecycle/waits.ts";
+import type { MovableClock } from "./time/clock.ts";
+import type { Delays } from "./time/delays.ts";
+import type { StoredConfig } from "./store/storedConfig.ts";
+import type { Timers } from "./time/timers.ts";
+import type { Waits } from "./time/waits.ts";
 import type { Ids, RandomBytes } from "./ids.ts";
 import type { Region } from "./runtime/regions.ts";
 import type { PostgresEngine } from "./runtime/postgresEngine.ts";
@@ -12,7 +12,7 @@ import type { Runtime } from "./runtime/runtime.ts";
 import type { Store } from "./store/database.ts";
 import type { BoundedCache, RowCache } from "./store/rowCache.ts";
 import type { AppRow, MachineRow } from "./store/rows.ts";
-import type { FairTurns } from "./fairTurns.ts";
+import type { FairTurns } from "./time/fairTurns.ts";
 import type { Vault } from "./store/vault.ts";
 
 /** What a rule sees of the service. */

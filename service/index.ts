@@ -1,11 +1,11 @@
 // What other packages use: a service in this process for tests, or the one on this computer, started when needed.
 export { createService, type Service, type ServiceOptions } from "./service.ts";
-export { ManualClock, systemClock, type Clock } from "./lifecycle/clock.ts";
+export { ManualClock, systemClock, type Clock } from "./time/clock.ts";
 export { seededRandom, type RandomBytes } from "./ids.ts";
-export type { Fault } from "./faults.ts";
-export type { Audited } from "./audit.ts";
-export { startAdmin, type Admin, type AdminOptions } from "./admin.ts";
-export type { Seen } from "./app.ts";
+export type { Fault } from "./faults/faults.ts";
+export type { Audited } from "./http/audit.ts";
+export { startAdmin, type Admin, type AdminOptions } from "./http/admin.ts";
+export type { Seen } from "./http/app.ts";
 export type { Runtime, RuntimeEvents, RuntimeFactory, RuntimeHost, Subject } from "./runtime/runtime.ts";
 export type { Cluster, EngineEvents, EngineFactory, EngineHost, PostgresEngine } from "./runtime/postgresEngine.ts";
 export { findLocal, startLocal, type Local } from "./local/daemon.ts";

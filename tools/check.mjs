@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { checkCitations } from "./lib/citations.mjs";
+import { checkLayers } from "./lib/layers.mjs";
 import { bin, inRoot } from "./lib/paths.mjs";
 import { main, quiet, say, Stop } from "./lib/process.mjs";
 import { completeLock } from "./lib/packageLock.mjs";
@@ -28,6 +29,7 @@ const checks = {
   "package machines-service": { command: "publint", args: ["run", "service", "--strict"] },
   generated: { command: "node", args: [...GENERATE, "--check"] },
   citations: { check: checkCitations },
+  "layers of the service": { check: checkLayers },
   ...Object.fromEntries(Object.entries(sdkChecks).map(([name, check]) => [name, { check }])),
 };
 

@@ -1,14 +1,14 @@
 // start, status and stop.
 import { closeSync } from "node:fs";
 import { Option, type Command } from "commander";
-import { delayProfiles } from "../lifecycle/delays.ts";
+import { delayProfiles } from "../time/delays.ts";
 import { findRunning, startLocal, stopLocal } from "../local/daemon.ts";
 import { parseListen } from "../local/listen.ts";
 import { keyWarning } from "../local/certificate.ts";
 import { dataFolder, settled, type LocalOptions } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { report, serve } from "../local/serve.ts";
-import { rateLimitProfiles } from "../rateLimits.ts";
+import { rateLimitProfiles } from "../http/rateLimits.ts";
 import type { Running } from "../store/lock.ts";
 import { fromEnvironment } from "./environment.ts";
 import { print } from "./print.ts";

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
 import { parseDuration } from "../../api/schema.ts";
 import { createIds, systemRandom } from "../ids.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { dataFolder } from "../local/options.ts";
 import { Problem } from "../local/problem.ts";
 import { orgSlug } from "../local/seedFile.ts";

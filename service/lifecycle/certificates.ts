@@ -2,8 +2,8 @@
 import { lookUp, type DnsAnswer } from "../runtime/dns.ts";
 import type { HostnameRow, IpRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
-import { rfc3339 } from "./clock.ts";
-import { periods } from "./delays.ts";
+import { rfc3339 } from "../time/clock.ts";
+import { periods } from "../time/delays.ts";
 
 /** Timers name a hostname like this. */
 export const subjectOfHostname = ({ app, hostname }: Pick<HostnameRow, "app" | "hostname">): string =>

@@ -2,7 +2,7 @@
 import type { Cluster, Endpoints } from "../runtime/postgresEngine.ts";
 import type { BackupRow, ClusterRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
-import { periods } from "./delays.ts";
+import { periods } from "../time/delays.ts";
 import { clearCluster } from "./removal.ts";
 
 /** A cluster, also a deleted one. */

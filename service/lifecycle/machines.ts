@@ -5,8 +5,9 @@ import { machineColumns, type EventRow, type MachineExtras, type MachineRow } fr
 import { touch, touchAnswer, type Context } from "../context.ts";
 import type { About, Exit, StopRequest, Subject } from "../runtime/runtime.ts";
 import { releaseSet, secretsOf } from "../store/secretValues.ts";
-import { rfc3339 } from "./clock.ts";
-import { periods } from "./delays.ts";
+import { StoredConfig } from "../store/storedConfig.ts";
+import { rfc3339 } from "../time/clock.ts";
+import { periods } from "../time/delays.ts";
 import {
   effects,
   steps,
@@ -14,7 +15,7 @@ import {
   type PowerOperation,
   type RuntimeCall,
   type RuntimeEvent,
-} from "./machineStates.ts";
+} from "../states/machineStates.ts";
 
 /** Why a Machine enters a state. */
 export interface Cause {
@@ -38,31 +39,6 @@ export const findMachine = (context: Context, id: string): MachineRow | undefine
   );
 
 const configSql = "SELECT config FROM machine_versions WHERE machine = ? AND version = ?";
-
-// Longer ones are taken apart again each time: as objects they take several times the memory of their text.
-const longestParsed = 4096;
-
-/** The configuration of a version: its text, and what the text says once somebody has asked. */
-export class StoredConfig {
-  readonly text: string;
-  #parsed: MachineConfig | undefined;
-
-  constructor(text: string, parsed?: MachineConfig) {
-    this.text = text;
-    if (text.length <= longestParsed) this.#parsed = parsed;
-  }
-
-  get parsed(): MachineConfig {
-    const parsed = this.#parsed ?? (JSON.parse(this.text) as MachineConfig);
-    if (this.text.length <= longestParsed) this.#parsed = parsed;
-    return parsed;
-  }
-
-  /** About how many characters of memory it takes. */
-  get weight(): number {
-    return this.text.length <= longestParsed ? 4 * this.text.length : this.text.length;
-  }
-}
 
 const noConfig = new StoredConfig("{}");
 

@@ -4,7 +4,7 @@ import { issue, renew } from "./certificates.ts";
 import { finishBackup, measure } from "./clusters.ts";
 import { retry, scheduled } from "./machines.ts";
 import { clearCluster, forgetMachine, removeApp } from "./removal.ts";
-import type { TimerKind } from "./timers.ts";
+import type { TimerKind } from "../time/timers.ts";
 import { backup, removeVolume, stepVolume, unbind } from "./volumes.ts";
 
 /** Something that happens by itself to the thing with that identifier; one that is gone by then is passed over. */

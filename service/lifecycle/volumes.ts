@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import type { SnapshotRow, VolumeRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
-import { periods } from "./delays.ts";
-import { isLeaving, volumeStep, type VolumeState } from "./volumeStates.ts";
+import { periods } from "../time/delays.ts";
+import { isLeaving, type VolumeState } from "../states/volumeStates.ts";
 
 export const findVolume = (context: Context, id: string): VolumeRow | undefined =>
   context.store.get<VolumeRow>("SELECT * FROM volumes WHERE id = ?", id);
@@ -20,7 +20,7 @@ export function changeVolume(context: Context, volume: VolumeRow, changes: Parti
 export function walk(context: Context, volume: VolumeRow, [first, ...rest]: readonly VolumeState[]): VolumeRow {
   context.timers.cancel(volume.id, "volume.step");
   const changed = first === undefined ? volume : changeVolume(context, volume, { state: first });
-  if (rest.length > 0) context.timers.after(context.delays[volumeStep], "volume.step", volume.id, rest.join(","));
+  if (rest.length > 0) context.timers.after(context.delays.volume, "volume.step", volume.id, rest.join(","));
   if (first === "pending_destroy") context.timers.after(periods.volumeKept, "volume.remove", volume.id);
   return changed;
 }

@@ -1,7 +1,7 @@
 // The certificate HTTPS is served with, read and judged before anything listens.
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { statSync } from "node:fs";
-import type { Tls } from "../connections.ts";
+import type { Tls } from "../http/connections.ts";
 import { readFile } from "./files.ts";
 import { Problem } from "./problem.ts";
 

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { z } from "zod";
 import { fieldOf, tidy, type Field } from "../../api/schema.ts";
-import { problemText } from "../validate.ts";
+import { problemText } from "../validation/validate.ts";
 import { Problem } from "./problem.ts";
 
 /** The text of a file. `what` begins the sentence when it cannot be read: the option or the command it was named for. */

@@ -1,8 +1,8 @@
 // What a service is started with, and the same as arguments of `start`.
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import type { DelayProfile } from "../lifecycle/delays.ts";
-import type { RateLimitProfile } from "../rateLimits.ts";
+import type { DelayProfile } from "../time/delays.ts";
+import type { RateLimitProfile } from "../http/rateLimits.ts";
 
 /** Which service, and how it is started when it does not run yet. */
 export interface LocalOptions {

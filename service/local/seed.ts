@@ -1,7 +1,7 @@
 // Fills a service from a seed file. What is there already, by its name, is left alone, so that it may be done again.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createIds, systemRandom } from "../ids.ts";
-import { isLeaving, type VolumeState } from "../lifecycle/volumeStates.ts";
+import { isLeaving, type VolumeState } from "../states/volumeStates.ts";
 import { listImage } from "../rules/images.ts";
 import { setDns, type DnsAnswer } from "../runtime/dns.ts";
 import { addToken, ensureOrg, findOrg, revokeTokens } from "../store/tokens.ts";

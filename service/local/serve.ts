@@ -1,8 +1,8 @@
 // The service in the foreground: listens, says so, and ends when it is told to.
 import { writeSync } from "node:fs";
 import type { AddressInfo } from "node:net";
-import { startAdmin, type Admin } from "../admin.ts";
-import { listenOnLocalhost } from "../connections.ts";
+import { startAdmin, type Admin } from "../http/admin.ts";
+import { listenOnLocalhost } from "../http/connections.ts";
 import { createService } from "../service.ts";
 import { clearRunning, writeRunning, type Running } from "../store/lock.ts";
 import { readCertificate } from "./certificate.ts";

@@ -9,7 +9,7 @@ import {
   subjectOfHostname,
   validateHostname,
 } from "../lifecycle/certificates.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, HostnameRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";

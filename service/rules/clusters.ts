@@ -1,7 +1,7 @@
 // What the rules of Postgres clusters share: looking one up, answering it, making one
 // (docs/interface.md#managed-postgres).
 import { clusterName } from "../../api/names.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { findCluster } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import type { ClusterRow, OrgRow } from "../store/rows.ts";

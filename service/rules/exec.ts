@@ -6,7 +6,7 @@ import type { machines } from "../../api/machines.ts";
 import { changeMachine, configOf, subjectOf } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
 import type { Command, Outcome, Subject } from "../runtime/runtime.ts";
-import { wordsOf } from "../shellWords.ts";
+import { wordsOf } from "../runtime/shellWords.ts";
 import type { MachineRow } from "../store/rows.ts";
 import { liveMachineOf } from "./find.ts";
 import { Deferred, type Input, type Rules } from "./rule.ts";

@@ -1,7 +1,7 @@
 // Looking up what a path names, with the refusals of docs/interface.md#refusals.
 import { findMachine } from "../lifecycle/machines.ts";
 import { findVolume } from "../lifecycle/volumes.ts";
-import { periods } from "../lifecycle/delays.ts";
+import { periods } from "../time/delays.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, MachineRow, OrgRow, VolumeRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";

@@ -1,6 +1,6 @@
 // IP addresses of an App (docs/interface.md#ip-addresses).
 import type { contract } from "../../api/index.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, IpRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";

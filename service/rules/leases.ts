@@ -1,7 +1,6 @@
 // Leases (docs/interface.md#leases): who may change a Machine for a while.
 import type { machines } from "../../api/machines.ts";
-import type { LeaseStanding } from "../audit.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { Refusal, refuse } from "../refusal.ts";
 import type { LeaseRow, MachineRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
@@ -12,6 +11,15 @@ import type { Rules } from "./rule.ts";
 // (docs/interface.md#leases).
 const defaultTtl = 30;
 const longestTtl = 3600;
+
+/** How a request stood to the lease of the Machine it was about to change. */
+export type LeaseStanding =
+  /** It sent the nonce of the lease that holds. */
+  | "own"
+  /** No lease holds. */
+  | "none"
+  /** A lease holds, and the request did not send its nonce. */
+  | "other";
 
 /** The lease that holds now. One that has expired is as good as none. */
 export function liveLease(context: Context, machine: string): LeaseRow | undefined {

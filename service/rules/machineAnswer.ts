@@ -3,7 +3,7 @@
 import { hash } from "node:crypto";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { findMachine, storedConfig } from "../lifecycle/machines.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import type { EventRow, LeaseRow, MachineRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import { parseImage, referenceOf } from "./images.ts";

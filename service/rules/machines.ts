@@ -1,10 +1,11 @@
 // Machines (docs/interface.md#machine and docs/interface.md#create-and-update): create, show, update, destroy.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines as rows } from "../../api/machines.ts";
-import { configOf, enter, findMachine, operate, record, schedule, StoredConfig } from "../lifecycle/machines.ts";
+import { configOf, enter, findMachine, operate, record, schedule } from "../lifecycle/machines.ts";
 import { refuse } from "../refusal.ts";
 import { type AppRow, type LeaseRow, type MachineExtras, type MachineRow, type VersionRow } from "../store/rows.ts";
 import { currentSet } from "../store/secretValues.ts";
+import { StoredConfig } from "../store/storedConfig.ts";
 import { touch, type Context } from "../context.ts";
 import { liveMachineOf, machineOf, openAppOf, appOf } from "./find.ts";
 import { exec } from "./exec.ts";

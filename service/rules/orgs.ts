@@ -1,7 +1,7 @@
 // Everything of an organization, page by page (docs/interface.md#organization-lists).
 import type { contract } from "../../api/index.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
-import { deletePath } from "../lifecycle/volumeStates.ts";
+import { rfc3339 } from "../time/clock.ts";
+import { deletePath } from "../states/volumeStates.ts";
 import type { VolumeRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import { orgOf } from "./find.ts";

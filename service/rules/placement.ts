@@ -2,7 +2,7 @@
 // docs/interface.md#machine-configuration that look beyond its own fields.
 import { configProblems, sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
 import { changeVolume, findVolume } from "../lifecycle/volumes.ts";
-import { isLeaving } from "../lifecycle/volumeStates.ts";
+import { isLeaving } from "../states/volumeStates.ts";
 import { refuse, type Refusal } from "../refusal.ts";
 import type { Region } from "../runtime/regions.ts";
 import type { AppRow, MachineRow, VolumeRow } from "../store/rows.ts";

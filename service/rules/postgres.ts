@@ -2,7 +2,7 @@
 // postgresContents.ts, its backups in postgresBackups.ts.
 import type { contract } from "../../api/index.ts";
 import { postgresPlan } from "../../api/postgres.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { changeCluster, clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, ClusterRow } from "../store/rows.ts";

@@ -1,6 +1,6 @@
 // Backups of a Postgres cluster, and clusters made from one (docs/interface.md#backups).
 import type { contract } from "../../api/index.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { clusterOf } from "../lifecycle/clusters.ts";
 import { refuse } from "../refusal.ts";
 import type { BackupRow, ClusterRow, DatabaseUserRow } from "../store/rows.ts";

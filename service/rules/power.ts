@@ -1,9 +1,9 @@
-// Operations whose outcome the table of states decides (lifecycle/machineStates.ts).
+// Operations whose outcome the table of states decides (states/machineStates.ts).
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { machines } from "../../api/machines.ts";
 import { parseDuration } from "../../api/schema.ts";
 import { configOf, operate, stopRequest, type Cause } from "../lifecycle/machines.ts";
-import type { PowerOperation } from "../lifecycle/machineStates.ts";
+import type { PowerOperation } from "../states/machineStates.ts";
 import { refuse } from "../refusal.ts";
 import type { StopRequest } from "../runtime/runtime.ts";
 import type { MachineRow } from "../store/rows.ts";

@@ -1,7 +1,7 @@
 // Secret keys of an App (docs/interface.md#secret-keys). The cryptography is in service/crypto.
 import type { contract } from "../../api/index.ts";
 import { ciphers, keyKinds, signers, type KeyType } from "../crypto/index.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SecretKeyRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";

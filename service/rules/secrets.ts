@@ -1,6 +1,6 @@
 // Secrets of an App (docs/interface.md#secrets). Setting one restarts nothing: a Machine gets it with its next update.
 import type { contract } from "../../api/index.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SecretRow } from "../store/rows.ts";
 import { releaseVersion, sealedName } from "../store/secretValues.ts";

@@ -1,5 +1,5 @@
 // How volumes and snapshots are answered (docs/interface.md#volumes, docs/interface.md#snapshots).
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import type { SnapshotRow, VolumeRow } from "../store/rows.ts";
 
 const blockSize = 4096;

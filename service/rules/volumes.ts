@@ -1,9 +1,9 @@
 // Volumes (docs/interface.md#volumes).
 import type { contract } from "../../api/index.ts";
-import { rfc3339 } from "../lifecycle/clock.ts";
+import { rfc3339 } from "../time/clock.ts";
 import { findMachine } from "../lifecycle/machines.ts";
 import { armBackup, changeVolume, findVolume, pendingSnapshot, takeSnapshot, walk } from "../lifecycle/volumes.ts";
-import { deletePath, extendPath, isLeaving, volumePaths, type VolumeOrigin } from "../lifecycle/volumeStates.ts";
+import { deletePath, extendPath, isLeaving, volumePaths, type VolumeOrigin } from "../states/volumeStates.ts";
 import { refuse } from "../refusal.ts";
 import type { AppRow, SnapshotRow, VolumeRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";

@@ -1,6 +1,6 @@
 // What runs Postgres clusters. As with Machines (runtime.ts) the service decides, an engine does it and tells what happened.
-import type { Delays } from "../lifecycle/delays.ts";
-import type { Timers } from "../lifecycle/timers.ts";
+import type { Delays } from "../time/delays.ts";
+import type { Timers } from "../time/timers.ts";
 
 /** A cluster as an engine sees it. */
 export interface Cluster {

@@ -2,9 +2,9 @@
 // processes is behind this, so that one runtime may simulate them and another start containers.
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { SignalName } from "../../api/signals.ts";
-import type { Clock } from "../lifecycle/clock.ts";
-import type { Delays } from "../lifecycle/delays.ts";
-import type { Timers } from "../lifecycle/timers.ts";
+import type { Clock } from "../time/clock.ts";
+import type { Delays } from "../time/delays.ts";
+import type { Timers } from "../time/timers.ts";
 
 /** A Machine as a runtime sees it. */
 export interface Subject {

@@ -1,8 +1,8 @@
 // The commands a simulated Machine understands: echo, env, cat, hostname, sleep, true, false, exit N, and `sh -c` with one
 // of them. Anything else is answered as a shell answers it: 127.
 import { sizeOf } from "../../api/machineConfig.ts";
-import type { Clock } from "../lifecycle/clock.ts";
-import { wordsOf } from "../shellWords.ts";
+import type { Clock } from "../time/clock.ts";
+import { wordsOf } from "./shellWords.ts";
 import type { Command, Outcome, Subject } from "./runtime.ts";
 
 const outcome = (exitCode: number, stdout = "", stderr = ""): Outcome => ({ stdout, stderr, exitCode, exitSignal: 0 });

@@ -1,6 +1,6 @@
 // What a row of each table holds. Booleans are 0 and 1, times are milliseconds since 1970, `config` and the like are JSON.
-import type { MachineState } from "../lifecycle/machineStates.ts";
-import type { VolumeState } from "../lifecycle/volumeStates.ts";
+import type { MachineState } from "../states/machineStates.ts";
+import type { VolumeState } from "../states/volumeStates.ts";
 
 /** An organization. */
 export interface OrgRow {

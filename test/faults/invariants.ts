@@ -1,7 +1,7 @@
 // What must hold whatever goes wrong.
 import { ApiError, MachinesError, messageOf } from "../../provider/core/errors.ts";
 import { resources } from "../../provider/resources/index.ts";
-import { operationsById } from "../../service/faults.ts";
+import { operationsById } from "../../service/faults/faults.ts";
 import type { Audited, Service } from "../../service/index.ts";
 import { CheckFailed, EngineRefused, NotThere, type Report, type Step } from "../support/modelEngine.ts";
 import type { Stack } from "../support/modelStack.ts";

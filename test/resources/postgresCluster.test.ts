@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { delayProfiles } from "../../service/lifecycle/delays.ts";
+import { delayProfiles } from "../../service/time/delays.ts";
 import { bind, type Bound } from "../support/binding.ts";
 import { makeBackup, makeCluster, once, send } from "../support/around.ts";
 import { lifecycle } from "../support/lifecycle.ts";

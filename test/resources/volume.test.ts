@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { withoutUndefined } from "../../provider/core/values.ts";
-import { delayProfiles } from "../../service/lifecycle/delays.ts";
+import { delayProfiles } from "../../service/time/delays.ts";
 import { bind, type Bound } from "../support/binding.ts";
 import { makeApp, makeMachine, makeVolume, send } from "../support/around.ts";
 import { gate } from "../support/gate.ts";

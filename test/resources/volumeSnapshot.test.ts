@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { delayProfiles } from "../../service/lifecycle/delays.ts";
+import { delayProfiles } from "../../service/time/delays.ts";
 import { ManualClock } from "../../service/index.ts";
 import { makeApp, makeVolume, send } from "../support/around.ts";
 import { bind } from "../support/binding.ts";

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
-import { Audit } from "../../service/audit.ts";
+import { Audit } from "../../service/http/audit.ts";
 import { ManualClock } from "../../service/index.ts";
 import { caller, withApp } from "./client.ts";
 

@@ -3,8 +3,8 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
-import { openapi } from "../../service/openapi.ts";
-import type { DescribedOperation, OpenApi } from "../../service/openapiTypes.ts";
+import { openapi } from "../../service/openapi/openapi.ts";
+import type { DescribedOperation, OpenApi } from "../../service/openapi/types.ts";
 
 /** The description of a service that takes fields it does not know. */
 export const document = openapi({ strict: false });

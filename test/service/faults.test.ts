@@ -1,7 +1,7 @@
 // Faults on purpose (F01–F05, F13–F15, F24), which other tests lean on.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
-import { MovableClock } from "../../service/lifecycle/clock.ts";
+import { MovableClock } from "../../service/time/clock.ts";
 import { gate } from "../support/gate.ts";
 import { withApp } from "./client.ts";
 

@@ -1,7 +1,7 @@
 // A long random life under a random clock: whatever is done in whatever order, nothing contradicts itself.
 import { expect, test } from "vitest";
 import { createService, ManualClock, seededRandom } from "../../service/index.ts";
-import { effects, machineStates, restingStates, steps } from "../../service/lifecycle/machineStates.ts";
+import { effects, machineStates, restingStates, steps } from "../../service/states/machineStates.ts";
 
 const seeds = ["one", "two", "three", "four"];
 const operations = 500;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, expect, test } from "vitest";
 import { createService } from "../../service/index.ts";
-import { steps } from "../../service/lifecycle/machineStates.ts";
+import { steps } from "../../service/states/machineStates.ts";
 import { killAtEach, killTimeout } from "./killAtEach.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "machines-kill-"));

@@ -2,9 +2,9 @@
 import SwaggerParser from "@apidevtools/swagger-parser";
 import { describe, expect, test } from "vitest";
 import type { Operation } from "../../api/operation.ts";
-import { docsPage } from "../../service/docsPage.ts";
+import { docsPage } from "../../service/openapi/docsPage.ts";
 import { ManualClock } from "../../service/index.ts";
-import { openapi } from "../../service/openapi.ts";
+import { openapi } from "../../service/openapi/openapi.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { withApp } from "./client.ts";
 import { answerOf, at, bodyOf, document, operationOf, rows, schemasOf, validator } from "./description.ts";

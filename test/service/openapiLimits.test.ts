@@ -1,7 +1,7 @@
 // The description tells how much a request may hold, and the service takes just that.
 import { expect, test } from "vitest";
 import type { Operation } from "../../api/operation.ts";
-import type { JsonSchema } from "../../service/jsonSchema.ts";
+import type { JsonSchema } from "../../service/openapi/jsonSchema.ts";
 import { withApp } from "./client.ts";
 import { bodyOf, document, operationOf, rows } from "./description.ts";
 

@@ -1,7 +1,7 @@
 // How often a client may ask (docs/interface.md#rate-limits).
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
-import { RateLimits } from "../../service/rateLimits.ts";
+import { RateLimits } from "../../service/http/rateLimits.ts";
 import { addToken } from "../../service/store/tokens.ts";
 import { contract } from "../../api/index.ts";
 import { caller, withApp, type Answer, type Call } from "./client.ts";

@@ -1,10 +1,10 @@
 // What is due or woken for very many at once goes in slices, so that others are served in between (F46).
 import { expect, test, vi } from "vitest";
 import { createService, ManualClock, seededRandom } from "../../service/index.ts";
-import { DueQueue } from "../../service/lifecycle/dueQueue.ts";
-import { Waits, type Hold } from "../../service/lifecycle/waits.ts";
+import { DueQueue } from "../../service/time/dueQueue.ts";
+import { Waits, type Hold } from "../../service/time/waits.ts";
 import { refuse } from "../../service/refusal.ts";
-import { FairTurns } from "../../service/fairTurns.ts";
+import { FairTurns } from "../../service/time/fairTurns.ts";
 
 const many = 1000;
 

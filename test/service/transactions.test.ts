@@ -1,8 +1,8 @@
 // Several requests share a transaction: a part that fails undoes itself, in the store and in memory, and nothing else.
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
-import { ManualClock } from "../../service/lifecycle/clock.ts";
-import { Timers, type TimerKind } from "../../service/lifecycle/timers.ts";
+import { ManualClock } from "../../service/time/clock.ts";
+import { Timers, type TimerKind } from "../../service/time/timers.ts";
 import { Store } from "../../service/store/database.ts";
 import { BoundedCache } from "../../service/store/rowCache.ts";
 

@@ -23,7 +23,7 @@ import {
 import { asSeenInRun, forgetAll, remember } from "../../provider/core/run.ts";
 import { contextOf, type Resource, type Values } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/resources/index.ts";
-import { operationsById } from "../../service/faults.ts";
+import { operationsById } from "../../service/faults/faults.ts";
 import { seededRandom, type ServiceOptions } from "../../service/index.ts";
 import type { Verbs } from "./binding.ts";
 import { SimulatedTime } from "./simulatedTime.ts";

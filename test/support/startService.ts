@@ -7,7 +7,7 @@ import {
   type Service,
   type ServiceOptions,
 } from "../../service/index.ts";
-import { operationsById } from "../../service/faults.ts";
+import { operationsById } from "../../service/faults/faults.ts";
 
 /** A service a test may do everything to. */
 export interface TestService<C extends Clock | undefined = Clock | undefined> {
@@ -19,7 +19,7 @@ export interface TestService<C extends Clock | undefined = Clock | undefined> {
   readonly clock: C;
   /** Every request that was answered, oldest first. */
   readonly requests: Seen[];
-  /** Plans faults; see service/faults.ts. */
+  /** Plans faults; see service/faults/faults.ts. */
   fail(...faults: Fault[]): void;
   close(): Promise<void>;
 }

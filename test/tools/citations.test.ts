@@ -1,6 +1,6 @@
 // Citations that lead nowhere are found, and those of this repository lead somewhere.
 import { expect, test } from "vitest";
-import { openapi } from "../../service/openapi.ts";
+import { openapi } from "../../service/openapi/openapi.ts";
 import { anchorsOf, checkCitations, citable, wrongCitations } from "../../tools/lib/citations.mjs";
 
 const known = { section: new Set(["leases"]), fault: new Set(["F01"]), rule: new Set(["R1"]) };

@@ -4,15 +4,7 @@ import { join } from "node:path";
 
 /** Headings by the beginning of a file's path, in the order they have on the page; the first that fits counts. */
 const areas: readonly (readonly [title: string, ...paths: string[]])[] = [
-  [
-    "Requests",
-    "service/app.ts",
-    "service/noSuchRoute.ts",
-    "service/validate.ts",
-    "service/gate.ts",
-    "service/rateLimits.ts",
-    "service/service.ts",
-  ],
+  ["Requests", "service/http/", "service/validation/", "service/service.ts"],
   ["Names and identifiers", "api/", "service/ids.ts", "service/store/", "service/local/"],
   ["Organizations and Apps", "service/rules/apps.ts", "service/rules/orgs.ts", "service/rules/tokens.ts"],
   ["What a path names", "service/rules/find.ts"],
@@ -24,11 +16,12 @@ const areas: readonly (readonly [title: string, ...paths: string[]])[] = [
     "service/rules/placement.ts",
     "service/rules/power.ts",
     "service/lifecycle/machine",
+    "service/states/machine",
   ],
   ["Leases", "service/rules/leases.ts"],
-  ["Waiting", "service/rules/wait.ts", "service/lifecycle/waits.ts"],
-  ["Commands and memory", "service/rules/inside.ts"],
-  ["Volumes", "service/rules/volume", "service/lifecycle/volume"],
+  ["Waiting", "service/rules/wait.ts", "service/time/waits.ts"],
+  ["Commands and memory", "service/rules/exec.ts"],
+  ["Volumes", "service/rules/volume", "service/lifecycle/volume", "service/states/volume"],
   [
     "Certificates",
     "service/rules/certificates.ts",
@@ -44,8 +37,8 @@ const areas: readonly (readonly [title: string, ...paths: string[]])[] = [
     "service/runtime/simulatedPostgres.ts",
     "service/lifecycle/clusters.ts",
   ],
-  ["Faults", "service/injected.ts", "service/faults.ts"],
-  ["Times", "service/lifecycle/delays.ts"],
+  ["Faults", "service/faults/"],
+  ["Times", "service/time/delays.ts"],
   ["Beside these", "service/"],
 ];
 

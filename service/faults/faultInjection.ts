@@ -1,16 +1,16 @@
-// What a fault does to the request it meets. Which request that is, service/faults.ts decides.
+// The effects of a fault on the request it meets. faults.ts decides which request that is.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
-import type { Operation } from "../api/operation.ts";
-import { define, isObject } from "../api/schema.ts";
+import type { Operation } from "../../api/operation.ts";
+import { define, isObject } from "../../api/schema.ts";
 import { listIn, type Fault, type needsCapacity } from "./faults.ts";
-import { rfc3339 } from "./lifecycle/clock.ts";
-import { findMachine } from "./lifecycle/machines.ts";
-import { refuse, type Refusal } from "./refusal.ts";
-import { noHost, noCapacityOnHost } from "./rules/placement.ts";
-import { imageRef, withMetadata } from "./rules/machineAnswer.ts";
-import type { EventRow, VersionRow } from "./store/rows.ts";
-import { touch, type Context } from "./context.ts";
+import { rfc3339 } from "../time/clock.ts";
+import { findMachine } from "../lifecycle/machines.ts";
+import { refuse, type Refusal } from "../refusal.ts";
+import { noHost, noCapacityOnHost } from "../rules/placement.ts";
+import { imageRef, withMetadata } from "../rules/machineAnswer.ts";
+import type { EventRow, VersionRow } from "../store/rows.ts";
+import { touch, type Context } from "../context.ts";
 
 /** A request a fault meets. */
 export interface FaultedRequest {

@@ -1,8 +1,8 @@
 // How often a client may ask (docs/interface.md#rate-limits): a bucket of tokens for every action and what it acts on.
-import type { Operation } from "../api/operation.ts";
-import type { Clock } from "./lifecycle/clock.ts";
-import { Refusal } from "./refusal.ts";
-import type { Caller } from "./rules/rule.ts";
+import type { Operation } from "../../api/operation.ts";
+import type { Clock } from "../time/clock.ts";
+import { Refusal } from "../refusal.ts";
+import type { Caller } from "../rules/rule.ts";
 
 interface Limit {
   readonly perSecond: number;

@@ -1,5 +1,5 @@
-// The routes of the service that are none of the interface's, as its description tells of them (ownRoutes.ts).
-import type { DescribedOperation } from "./openapiTypes.ts";
+// The description of the routes that are not part of the interface (http/metaRoutes.ts).
+import type { DescribedOperation } from "./types.ts";
 
 const open = { security: [], tags: ["service"] };
 const error = { $ref: "#/components/schemas/Error" };

@@ -1,9 +1,9 @@
 // From a request to what a rule gets: every parameter, query value and body is checked against its row.
 import type { z } from "zod";
-import type { Operation } from "../api/operation.ts";
-import { define, fieldOf, isObject, tidy, type Field, type Shape } from "../api/schema.ts";
+import type { Operation } from "../../api/operation.ts";
+import { define, fieldOf, isObject, tidy, type Field, type Shape } from "../../api/schema.ts";
 import { namesOf, pathText, requireShortQuery, requireBodyLimits } from "./bodyLimits.ts";
-import { refuse, Refusal } from "./refusal.ts";
+import { refuse, Refusal } from "../refusal.ts";
 import { badStatus, validationMessages } from "./validationMessages.ts";
 
 type Issue = z.core.$ZodIssue;

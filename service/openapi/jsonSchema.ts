@@ -1,7 +1,7 @@
 // JSON Schema of what the rows of the contract declare: exactly what the service takes, and exactly what it answers.
 import { z } from "zod";
-import { fieldOf, type Field, type Shape } from "../api/schema.ts";
-import { limitsOf } from "./bodyLimits.ts";
+import { fieldOf, type Field, type Shape } from "../../api/schema.ts";
+import { limitsOf } from "../validation/bodyLimits.ts";
 
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

@@ -5,22 +5,32 @@ import { rmSync } from "node:fs";
 import { isIP, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
-import { hostname } from "../api/names.ts";
+import { hostname } from "../../api/names.ts";
 import { createServer, sendError } from "./app.ts";
 import { listenOnLocalhost } from "./connections.ts";
-import { declaredFault, type PlannedFault } from "./faults.ts";
+import { declaredFault, type Faults, type PlannedFault } from "../faults/faults.ts";
 import { authenticate } from "./authenticate.ts";
-import { refuse } from "./refusal.ts";
-import { listImage } from "./rules/images.ts";
-import { setDns } from "./runtime/dns.ts";
-import type { Service } from "./service.ts";
-import { writePrivately } from "./store/privateFile.ts";
-import type { Bearer } from "./store/tokens.ts";
-import { problemText } from "./validate.ts";
+import { refuse } from "../refusal.ts";
+import { listImage } from "../rules/images.ts";
+import { setDns } from "../runtime/dns.ts";
+import type { Audit } from "./audit.ts";
+import type { Context } from "../context.ts";
+import { writePrivately } from "../store/privateFile.ts";
+import type { Bearer } from "../store/tokens.ts";
+import { problemText } from "../validation/validate.ts";
 
-/** What an admin listener is made from. */
+/** The parts of a service that its administrator works on. */
+interface Administered {
+  readonly context: Context;
+  readonly faults: Faults;
+  readonly audit: Audit;
+  /** Folder of the data; undefined in memory. */
+  readonly folder: string | undefined;
+}
+
+/** Options of an admin listener. */
 export interface AdminOptions {
-  readonly service: Service;
+  readonly service: Administered;
   /** Where to listen; must be of this computer. Port 0 takes a free one. */
   readonly listen: { readonly host: string; readonly port: number };
   /** Drawn when left out. */

@@ -1,6 +1,6 @@
 // Where the platform words a bad value in its own way, or answers another status than 400 (docs/interface.md#errors,
 // docs/interface.md#refusals).
-import { refuse, type Refusal } from "./refusal.ts";
+import { refuse, type Refusal } from "../refusal.ts";
 
 type Wording = (path: readonly PropertyKey[], value: unknown) => Refusal | undefined;
 

@@ -1,6 +1,6 @@
 // The service described to programs: OpenAPI 3.1, made from the rows of the contract.
 import type { z } from "zod";
-import { app, createApp } from "../api/apps.ts";
+import { app, createApp } from "../../api/apps.ts";
 import {
   certificateDetail,
   certificateEntry,
@@ -9,26 +9,26 @@ import {
   createCustom,
   dnsRecords,
   dnsRequirements,
-} from "../api/certificates.ts";
-import { contract } from "../api/index.ts";
-import { assignIp, ipAssignment } from "../api/ipAssignments.ts";
-import { machineConfig } from "../api/machineConfig.ts";
-import { checkStatus, createMachine, lease, machine, machineEvent, updateMachine } from "../api/machines.ts";
-import type { Operation } from "../api/operation.ts";
-import { orgMachine, orgVolume } from "../api/orgs.ts";
-import { getPlacements, placement, region } from "../api/platform.ts";
-import { createPostgresCluster, postgresCluster, postgresClusterSummary } from "../api/postgres.ts";
-import { fieldOf, type Field } from "../api/schema.ts";
-import { secretKey } from "../api/secretKeys.ts";
-import { secret } from "../api/secrets.ts";
-import { tokenInfo } from "../api/tokens.ts";
-import { createVolume, volume, volumeSnapshot } from "../api/volumes.ts";
-import { bodyLimits, queryLimits } from "./bodyLimits.ts";
-import { isStrict } from "./validate.ts";
+} from "../../api/certificates.ts";
+import { contract } from "../../api/index.ts";
+import { assignIp, ipAssignment } from "../../api/ipAssignments.ts";
+import { machineConfig } from "../../api/machineConfig.ts";
+import { checkStatus, createMachine, lease, machine, machineEvent, updateMachine } from "../../api/machines.ts";
+import type { Operation } from "../../api/operation.ts";
+import { orgMachine, orgVolume } from "../../api/orgs.ts";
+import { getPlacements, placement, region } from "../../api/platform.ts";
+import { createPostgresCluster, postgresCluster, postgresClusterSummary } from "../../api/postgres.ts";
+import { fieldOf, type Field } from "../../api/schema.ts";
+import { secretKey } from "../../api/secretKeys.ts";
+import { secret } from "../../api/secrets.ts";
+import { tokenInfo } from "../../api/tokens.ts";
+import { createVolume, volume, volumeSnapshot } from "../../api/volumes.ts";
+import { bodyLimits, queryLimits } from "../validation/bodyLimits.ts";
+import { isStrict } from "../validation/validate.ts";
 import { bodySchema, jsonSchema, type Components, type JsonSchema } from "./jsonSchema.ts";
-import { componentExamples, parameterExamples, requestExamples } from "./openapiExamples.ts";
-import { metaOperations } from "./openapiMeta.ts";
-import type { Described, DescribedOperation, Link, Media, OpenApi, Parameter } from "./openapiTypes.ts";
+import { componentExamples, parameterExamples, requestExamples } from "./examples.ts";
+import { metaOperations } from "./metaPaths.ts";
+import type { Described, DescribedOperation, Link, Media, OpenApi, Parameter } from "./types.ts";
 
 const named: Readonly<Record<string, z.ZodType>> = {
   App: app,

@@ -1,9 +1,9 @@
 // How much a request may ask to be looked at. What takes time for each value is refused by its size, before any of it is
 // done: the service answers everybody from one thread.
 import { isUtf8 } from "node:buffer";
-import type { Operation } from "../api/operation.ts";
-import { fieldOf, isObject, type Field } from "../api/schema.ts";
-import { refuse, type Refusal } from "./refusal.ts";
+import type { Operation } from "../../api/operation.ts";
+import { fieldOf, isObject, type Field } from "../../api/schema.ts";
+import { refuse, type Refusal } from "../refusal.ts";
 import { badStatus } from "./validationMessages.ts";
 
 // ASSUMED: a body is nested at most 100 levels deep.

@@ -1,6 +1,6 @@
 // The description of the service as a page for people: one file, nothing loaded, nothing to run.
 import type { JsonSchema } from "./jsonSchema.ts";
-import type { Described, DescribedOperation, OpenApi, Parameter } from "./openapiTypes.ts";
+import type { Described, DescribedOperation, OpenApi, Parameter } from "./types.ts";
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 const escape = (text: string): string => text.replace(/[&<>"]/g, (character) => entities[character] ?? character);

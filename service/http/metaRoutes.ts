@@ -1,11 +1,11 @@
 // What the service says about itself, beside the interface: its description, its documentation, whether it is well, and
 // its figures. Nothing but the figures needs a token, for nothing else tells of anybody's resources.
 import type { FastifyInstance } from "fastify";
-import { docsPage } from "./docsPage.ts";
+import { docsPage } from "../openapi/docsPage.ts";
 import type { Metrics } from "./metrics.ts";
-import { refuse } from "./refusal.ts";
-import { openapi } from "./openapi.ts";
-import type { Context } from "./context.ts";
+import { refuse } from "../refusal.ts";
+import { openapi } from "../openapi/openapi.ts";
+import type { Context } from "../context.ts";
 
 /** What these routes speak of. */
 export interface MetaRoutes {

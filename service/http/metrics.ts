@@ -1,5 +1,5 @@
 // Figures about the running service, in the text format of Prometheus.
-import type { Context } from "./context.ts";
+import type { Context } from "../context.ts";
 
 // Seconds. Held requests last up to 60.
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];

@@ -1,7 +1,7 @@
 // What a request is told that leads nowhere.
-import { operationsById } from "./faults.ts";
-import { metaPaths } from "./openapiMeta.ts";
-import { Refusal, refuse } from "./refusal.ts";
+import { operationsById } from "../faults/faults.ts";
+import { metaPaths } from "../openapi/metaPaths.ts";
+import { Refusal, refuse } from "../refusal.ts";
 
 const ways = [...operationsById.values(), ...metaPaths.map((path) => ({ path, method: "GET" }))];
 

@@ -9,27 +9,27 @@ import Fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from "fastify";
-import { contract } from "../api/index.ts";
-import type { Operation } from "../api/operation.ts";
-import type { Audit, LeaseStanding } from "./audit.ts";
+import { contract } from "../../api/index.ts";
+import type { Operation } from "../../api/operation.ts";
+import type { Audit } from "./audit.ts";
 import { connectionLimits, endWith, inSlices, limitedServer, type ConnectionLimits, type Tls } from "./connections.ts";
-import type { Fault, Faults, Moment } from "./faults.ts";
+import type { Fault, Faults, Moment } from "../faults/faults.ts";
 import { authenticate } from "./authenticate.ts";
-import { injectAfter, injectBefore, type Outgoing, type FaultedRequest } from "./faultInjection.ts";
-import { namesOf, readBody } from "./bodyLimits.ts";
+import { injectAfter, injectBefore, type Outgoing, type FaultedRequest } from "../faults/faultInjection.ts";
+import { namesOf, readBody } from "../validation/bodyLimits.ts";
 import type { Metrics } from "./metrics.ts";
 import { noSuchRoute } from "./noSuchRoute.ts";
 import type { RateLimits } from "./rateLimits.ts";
-import { Refusal, refuse } from "./refusal.ts";
-import { machineOf } from "./rules/find.ts";
-import { rules } from "./rules/index.ts";
-import { guard, leaseStanding } from "./rules/leases.ts";
-import { Deferred, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "./rules/rule.ts";
-import { badStatus } from "./validationMessages.ts";
-import { sqliteCode } from "./store/database.ts";
-import type { Tokens } from "./store/tokens.ts";
-import { checkAnswer, validate } from "./validate.ts";
-import type { Context } from "./context.ts";
+import { Refusal, refuse } from "../refusal.ts";
+import { machineOf } from "../rules/find.ts";
+import { rules } from "../rules/index.ts";
+import { guard, leaseStanding, type LeaseStanding } from "../rules/leases.ts";
+import { Deferred, Pieces, Reply, Text, textOfChunks, type Caller, type Chunk, type Input } from "../rules/rule.ts";
+import { badStatus } from "../validation/validationMessages.ts";
+import { sqliteCode } from "../store/database.ts";
+import type { Tokens } from "../store/tokens.ts";
+import { checkAnswer, validate } from "../validation/validate.ts";
+import type { Context } from "../context.ts";
 
 declare module "fastify" {
   interface FastifyRequest {

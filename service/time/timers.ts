@@ -4,7 +4,7 @@ import { latestTime, type Clock } from "./clock.ts";
 import { DueQueue } from "./dueQueue.ts";
 import type { Store } from "../store/database.ts";
 
-/** Kinds of things that happen later; lifecycle/index.ts says what each does. */
+/** Kinds of timers; lifecycle/timerHandlers.ts has the handler of each. */
 export const timerKinds = [
   "app.remove",
   "machine.retry",

@@ -1,9 +1,9 @@
 // Faults on purpose: which requests one meets and what it does to them, as data. Planned by a test in the same process,
 // or through the admin listener; nothing that comes over the service's own address reaches this.
 import { z } from "zod";
-import { contract } from "../api/index.ts";
-import type { Operation } from "../api/operation.ts";
-import { fieldOf } from "../api/schema.ts";
+import { contract } from "../../api/index.ts";
+import type { Operation } from "../../api/operation.ts";
+import { fieldOf } from "../../api/schema.ts";
 
 /** Every operation by its id. */
 export const operationsById: ReadonlyMap<string, Operation> = new Map(

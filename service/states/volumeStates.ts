@@ -1,5 +1,4 @@
 // The life of a volume as data (docs/interface.md#volume-states).
-import type { Delays } from "./delays.ts";
 
 /** States a volume of this service is ever in; `gone` is left out because its row goes with it. */
 export const volumeStates = [
@@ -28,11 +27,8 @@ export const volumePaths: Readonly<Record<VolumeOrigin, readonly VolumeState[]>>
 
 /** Paths of what is done to a volume later. */
 export const extendPath: readonly VolumeState[] = ["extending", "created"];
-/** After `pending_destroy` it is kept for a day (lifecycle/delays.ts), then gone. */
+/** After `pending_destroy` it is kept for a day (time/delays.ts), then gone. */
 export const deletePath: readonly VolumeState[] = ["scheduling_destroy", "pending_destroy"];
-
-/** Every step of a path takes this long. */
-export const volumeStep: keyof Delays = "volume";
 
 /** Whether a volume is on its way out. */
 export const isLeaving = (state: VolumeState): boolean => deletePath.includes(state);

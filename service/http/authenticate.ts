@@ -1,9 +1,9 @@
 // Who gets in: the right host name, not a foreign web page, and a token that is known
 // (docs/interface.md#authentication, F36).
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { Refusal, refuse } from "./refusal.ts";
-import type { Clock } from "./lifecycle/clock.ts";
-import type { Tokens } from "./store/tokens.ts";
+import { Refusal, refuse } from "../refusal.ts";
+import type { Clock } from "../time/clock.ts";
+import type { Tokens } from "../store/tokens.ts";
 
 const localNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 

@@ -1,14 +1,6 @@
 // What was asked and what became of it, in memory: for tests that hold the service to its promises, and for whoever
 // watches it through the admin listener. No body, no query value, no nonce and no token is in it.
-
-/** How a request stood to the lease of the Machine it was about to change. */
-export type LeaseStanding =
-  /** It sent the nonce of the lease that holds. */
-  | "own"
-  /** No lease holds. */
-  | "none"
-  /** A lease holds, and the request did not send its nonce. */
-  | "other";
+import type { LeaseStanding } from "../rules/leases.ts";
 
 /** A request that was answered, or whose connection a fault cut. */
 export interface Audited {
