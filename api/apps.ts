@@ -99,7 +99,7 @@ export const apps = operations("apps", {
     method: "DELETE",
     path: "/v1/apps/{app_name}",
     source: "docs/interface.md#apps",
-    summary: "Deletes an App with everything in it; finished asynchronously.",
+    summary: "Deletes an App with all its parts; finished asynchronously.",
     params: z.object({ app_name: appNameParam }),
     query: z.object({ force: optional(z.boolean(), "Stops Machines and deletes at once.") }),
     status: 202,
@@ -110,7 +110,7 @@ export const apps = operations("apps", {
     method: "POST",
     path: "/v1/apps/{app_name}/deploy_token",
     source: "docs/interface.md#deploy-tokens",
-    summary: "Makes an access token that is good for one App alone.",
+    summary: "Creates an access token for one App.",
     params: z.object({ app_name: appNameParam }),
     body: z.object({
       expiry: optional(duration(), 'Time the token is good for, for example `"720h"`.', { wireDefault: "175200h" }),

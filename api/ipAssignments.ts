@@ -76,7 +76,7 @@ export const ipAssignments = operations("ipAssignments", {
     method: "DELETE",
     path: `${path}/{ip}`,
     source: "docs/interface.md#ip-addresses",
-    summary: "Takes an IP address from an App.",
+    summary: "Releases an IP address of an App.",
     params: z.object({ app_name: appNameParam, ip: ipParam }),
     status: 204,
     failures: { 404: "no such App, or not its address" },

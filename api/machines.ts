@@ -132,7 +132,7 @@ const memory = z.object({
 const one = z.object({ app_name: appNameParam, machine_id: machineIdParam });
 const ok = z.object({ ok: optional(z.boolean(), "True.") }).optional();
 const missing = "no such App or Machine";
-const held = "somebody else holds the lease";
+const held = "another client holds the lease";
 const leaseEnvelope = z.object({
   status: optional(z.string(), "`success`."),
   data: optional(lease, "The lease."),
@@ -220,7 +220,7 @@ export const machines = operations("machines", {
     method: "POST",
     path: at,
     source: "docs/interface.md#create-and-update, docs/interface.md#machine-configuration",
-    summary: "Replaces the configuration of a Machine, which makes a new version.",
+    summary: "Replaces the configuration of a Machine, which creates a new version.",
     params: one,
     lease: "guarded",
     body: updateMachine,
@@ -254,7 +254,7 @@ export const machines = operations("machines", {
     method: "POST",
     path: `${at}/cordon`,
     source: "docs/interface.md#starting-and-stopping",
-    summary: "Keeps the proxy away from a Machine's services.",
+    summary: "Excludes a Machine's services from the proxy.",
     params: one,
     lease: "guarded",
     status: 200,
@@ -266,7 +266,7 @@ export const machines = operations("machines", {
     method: "POST",
     path: `${at}/uncordon`,
     source: "docs/interface.md#starting-and-stopping",
-    summary: "Lets the proxy use a Machine's services again.",
+    summary: "Returns a Machine's services to the proxy.",
     params: one,
     lease: "guarded",
     status: 200,
@@ -319,7 +319,7 @@ export const machines = operations("machines", {
     method: "DELETE",
     path: `${at}/lease`,
     source: "docs/interface.md#leases",
-    summary: "Gives a lease back.",
+    summary: "Releases a lease.",
     params: one,
     lease: "own",
     status: 200,
@@ -465,7 +465,7 @@ export const machines = operations("machines", {
     method: "POST",
     path: `${at}/exec`,
     source: "docs/interface.md#commands",
-    summary: "Runs a command in a Machine and answers its output.",
+    summary: "Runs a command in a Machine and returns its output.",
     params: one,
     body: z.object({
       command: optional(z.array(z.string()).min(1), "The command and its arguments. Required, or `cmd`."),
@@ -540,7 +540,7 @@ export const machines = operations("machines", {
     method: "GET",
     path: `${at}/memory`,
     source: "docs/interface.md#memory",
-    summary: "Shows the memory limit of a Machine and what is available.",
+    summary: "Shows the memory limit of a Machine and its available memory.",
     params: one,
     status: 200,
     answer: memory,
@@ -563,7 +563,7 @@ export const machines = operations("machines", {
     method: "POST",
     path: `${at}/memory/reclaim`,
     source: "docs/interface.md#memory",
-    summary: "Lets the balloon device take memory back from a running Machine.",
+    summary: "Reclaims memory of a running Machine through its balloon device.",
     params: one,
     body: z.object({ amount_mb: required(z.int().min(1), "MB to take back.") }),
     status: 200,

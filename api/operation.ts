@@ -11,7 +11,7 @@ export type Repeat = "read" | "repeatable" | "once";
 
 /** How an operation treats the Machine's lease (docs/interface.md#leases). */
 export type LeaseRule =
-  /** Refused with 409 while somebody else holds the lease; the holder sends its nonce. */
+  /** Refused with 409 while another client holds the lease; the holder sends its nonce. */
   | "guarded"
   /** The nonce is what the operation is about: refresh or release. */
   | "own";

@@ -55,7 +55,7 @@ export const secrets = operations("secrets", {
     method: "POST",
     path,
     source: "docs/interface.md#secrets",
-    summary: "Sets and unsets several secrets at once; those not named stay.",
+    summary: "Sets and unsets several secrets at once; others stay.",
     params: app,
     body: z.object({
       values: required(z.record(secretName, z.string().nullable()), "Values by name; null unsets.", { secret: true }),

@@ -20,7 +20,7 @@ export const tokens = operations("tokens", {
     method: "GET",
     path: "/v1/tokens/current",
     source: "docs/interface.md#organizations-and-tokens",
-    summary: "Tells what the token of the request is good for.",
+    summary: "Shows the scope of the request's token.",
     params: z.object({}),
     status: 200,
     answer: z.object({ tokens: required(z.array(tokenInfo), "The token; several when a request carries several.") }),

@@ -118,7 +118,7 @@ export const volumes = operations("volumes", {
     method: "PUT",
     path: "/v1/apps/{app_name}/volumes/{volume_id}",
     source: "docs/interface.md#volumes",
-    summary: "Changes how snapshots of a volume are taken and kept.",
+    summary: "Changes the snapshot settings of a volume.",
     params: one,
     body: z.object({
       snapshot_retention: optional(retention, "Days a snapshot is kept, 1 to 60; for new snapshots."),
@@ -144,7 +144,7 @@ export const volumes = operations("volumes", {
     method: "PUT",
     path: "/v1/apps/{app_name}/volumes/{volume_id}/extend",
     source: "docs/interface.md#volumes",
-    summary: "Grows a volume to a new total size.",
+    summary: "Extends a volume to a new total size.",
     params: one,
     body: z.object({ size_gb: required(sizeGb, "New total size in GB; it must grow.") }),
     status: 200,

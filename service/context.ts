@@ -1,4 +1,4 @@
-// Everything the rules work with, handed in: nothing in the service reads a clock, draws a random number or opens a file by itself.
+// The dependencies of the rules. Rules get the clock, randomness and the store from here, so that a test can replace them.
 import type { FastifyBaseLogger } from "fastify";
 import type { MovableClock } from "./time/clock.ts";
 import type { Delays } from "./time/delays.ts";
@@ -15,7 +15,7 @@ import type { AppRow, MachineRow } from "./store/rows.ts";
 import type { FairTurns } from "./time/fairTurns.ts";
 import type { Vault } from "./store/vault.ts";
 
-/** What a rule sees of the service. */
+/** The service as a rule sees it. */
 export interface Context {
   readonly store: Store;
   readonly clock: MovableClock;
@@ -25,15 +25,15 @@ export interface Context {
   readonly delays: Delays;
   readonly timers: Timers;
   readonly waits: Waits;
-  /** Turns for what is long. */
+  /** Turns of the event loop for long work. */
   readonly turns: FairTurns;
   readonly runtime: Runtime;
   readonly postgres: PostgresEngine;
-  /** Seals what must not lie in the store in clear text. */
+  /** Encrypts the values that the store must not hold in clear text. */
   readonly vault: Vault;
   readonly regions: ReadonlyMap<string, Region>;
   readonly nearest: string;
-  /** Answers for Machines as JSON text, until something about the Machine changes. */
+  /** Answers for Machines as JSON text. An entry is removed when its Machine changes. */
   readonly machineTexts: BoundedCache<string>;
   /** Configurations, by Machine and version. */
   readonly configs: BoundedCache<StoredConfig>;
@@ -44,13 +44,13 @@ export interface Context {
   readonly log: Pick<FastifyBaseLogger, "info" | "warn" | "error">;
 }
 
-/** Says that something about this Machine changes that its row does not hold. */
+/** Invalidates the answer for a Machine whose row stays the same, and wakes requests that wait for it. */
 export function touchAnswer(context: Context, id: string): void {
   context.machineTexts.forget(id);
   context.store.touch(id);
 }
 
-/** Says that something about this Machine, volume or App changes: answers kept for it are void, and waiters look again. */
+/** Invalidates the caches for a Machine, volume or App that changes, and wakes requests that wait for it. */
 export function touch(context: Context, id: string): void {
   touchAnswer(context, id);
   context.appRows.forget(id);

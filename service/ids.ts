@@ -1,9 +1,9 @@
-// Identifiers and the randomness behind them (docs/interface.md#names-and-identifiers). Both are handed in, so that a
-// test replays exactly.
+// Identifiers and the randomness behind them (docs/interface.md#names-and-identifiers). The caller
+// passes in the source, so that a test can be repeated exactly.
 import { createHash, randomFillSync } from "node:crypto";
 import { decodeTime, monotonicFactory } from "ulid";
 
-/** Gives that many random bytes. */
+/** Returns that many random bytes. */
 export type RandomBytes = (count: number) => Uint8Array;
 
 /** Randomness of the operating system, drawn in blocks because many small draws are slow. */
@@ -77,44 +77,44 @@ const nouns = [
   "wind",
 ];
 
-/** Makes every identifier the service hands out. */
+/** Generates every identifier of the service. */
 export interface Ids {
   /** 16 characters, opaque. */
   app(): string;
-  /** 14 hexadecimal characters, growing: rows of new Machines lie together in every table, and a commit writes few pages. */
+  /** 14 hexadecimal characters, ascending: the rows of new Machines are neighbours, so that a commit writes few pages. */
   machine(now: number): string;
   /** `adjective-noun-1234`. */
   machineName(): string;
-  /** 26 characters, growing: versions and events. */
+  /** 26 characters, ascending: versions and events. */
   ulid(now: number): string;
   volume(): string;
   snapshot(): string;
   /** Four hexadecimal characters that stand for a hardware zone. */
   zone(): string;
   privateIp(): string;
-  /** Of 198.18.0.0/15, which is set aside for tests. */
+  /** An address in 198.18.0.0/15, which is reserved for tests. */
   ipv4(): string;
-  /** Of 2001:db8::/32, which is set aside for documents; a private one of fdaa::/16. Spelled as RFC 5952 says. */
+  /** An address in 2001:db8::/32, which is reserved for documentation, or a private one in fdaa::/16. Written as in RFC 5952. */
   ipv6(isPrivate: boolean): string;
-  /** Part of DNS records: 10 characters. */
+  /** 10 characters for DNS records. */
   code(): string;
   cluster(): string;
   backup(): string;
   password(): string;
-  /** ASSUMED: a lease nonce has 32 hexadecimal characters; the samples show 12, which is short for what guards a Machine. */
+  /** ASSUMED: a lease nonce has 32 hexadecimal characters; the samples show 12, which is too short to guard a Machine. */
   nonce(): string;
   accessToken(): string;
 }
 
-/** Identifiers from a source of randomness; none grows smaller than `lastUlid`, whatever the clock did meanwhile (F30). */
+/** Identifiers from a source of randomness. All are greater than `lastUlid`, even if the clock went backwards (F30). */
 export function createIds(random: RandomBytes, lastUlid?: string): Ids {
   const floor = lastUlid ? decodeTime(lastUlid) + 1 : 0;
   const ulid = monotonicFactory(() => {
     const [a = 0, b = 0] = random(2);
     return (a * 256 + b) / 65536;
   });
-  // ASSUMED: the id of a Machine begins with the time it was created at. Milliseconds since 1970 are 10 characters, which is
-  // good for 34 years and then begins again; the other four tell Machines of the same millisecond apart.
+  // ASSUMED: the id of a Machine begins with its creation time: milliseconds since 1970 in 10 characters, which repeat after 34
+  // years. The other four distinguish Machines of the same millisecond.
   let [machineTime, machineCount] = [0, 0];
   const nextMachine = (now: number): string => {
     if (now > machineTime) {
@@ -146,7 +146,7 @@ export function createIds(random: RandomBytes, lastUlid?: string): Ids {
     backup: () => `bk_${letters(16)}`,
     password: () => letters(24),
     nonce: () => hex(16),
-    // Never with a dash first: a command line would take that for a flag.
+    // The prefix keeps a dash from being first: a command line would read it as a flag.
     accessToken: () => `mcs_${Buffer.from(random(32)).toString("base64url")}`,
   };
 }

@@ -1,4 +1,4 @@
-// What other packages use: a service in this process for tests, or the one on this computer, started when needed.
+// The exports of the package: a service inside this process for tests, or the one of this computer, started on demand.
 export { createService, type Service, type ServiceOptions } from "./service.ts";
 export { ManualClock, systemClock, type Clock } from "./time/clock.ts";
 export { seededRandom, type RandomBytes } from "./ids.ts";

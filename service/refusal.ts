@@ -1,6 +1,6 @@
-// How a rule says no: a status and the body that goes with it (docs/interface.md#errors, docs/interface.md#refusals).
+// How a rule refuses a request: a status and a body (docs/interface.md#errors, docs/interface.md#refusals).
 
-/** A request that is refused. Thrown by rules; whatever the rule wrote before is undone. */
+/** A refused request. A rule throws it, and everything the rule wrote before is rolled back. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly status: number;

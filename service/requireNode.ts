@@ -1,4 +1,4 @@
-// Loaded before everything else: what follows would fail on an older Node in words nobody understands.
+// Loaded first, because the other modules fail on an older Node.js with errors that name no cause.
 import { enableCompileCache } from "node:module";
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);

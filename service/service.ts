@@ -1,4 +1,4 @@
-// The service, put together. In a test it lives in the test's process; the command (main.ts) lets it listen.
+// Assembles the service. A test runs it inside its own process; the command (main.ts) makes it listen.
 import { chmodSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
@@ -32,65 +32,65 @@ import { openVault } from "./store/vault.ts";
 import { FairTurns } from "./time/fairTurns.ts";
 import type { Context } from "./context.ts";
 
-/** What a service is made from; everything may be left out. */
+/** Options of a service; all are optional. */
 export interface ServiceOptions {
   /** Folder of the data, or `":memory:"`, which is the default. */
   readonly data?: string;
   readonly clock?: Clock;
   /** Randomness behind every identifier, nonce and token. */
   readonly random?: RandomBytes;
-  /** Name of a set of delays, or one of its own. `believable` when left out. */
+  /** Name of a set of delays, or the delays themselves. Default: `believable`. */
   readonly delays?: DelayProfile | Delays;
   /** Refuses unknown fields, and checks the service's own answers. */
   readonly strict?: boolean;
-  /** Whether requests are limited as the platform documents; `off` when left out. */
+  /** Whether requests are limited as the platform documents. Default: `off`. */
   readonly rateLimits?: RateLimitProfile;
-  /** What to speak HTTPS with; plain HTTP when left out. */
+  /** Certificate and key for HTTPS. Default: plain HTTP. */
   readonly tls?: Tls;
-  /** How many connections there may be, and how long each may take, where it differs from the usual. */
+  /** Limits of connections that differ from the defaults. */
   readonly connections?: Partial<ConnectionLimits>;
-  /** Runs the Machines; simulated when left out. */
+  /** Runs the Machines. Default: a simulation. */
   readonly runtime?: RuntimeFactory;
-  /** Runs the Postgres clusters; simulated when left out. */
+  /** Runs the Postgres clusters. Default: a simulation. */
   readonly postgres?: EngineFactory;
-  /** Room in regions, by code, where it differs from the usual: for Machines of all kinds together, or of each. */
+  /** Capacities of regions, by code, that differ from the defaults: for all kinds of Machines together, or for each. */
   readonly capacity?: Readonly<Record<string, number | Partial<Capacity>>>;
-  /** The regions there are; those of the platform when left out. */
+  /** The regions. Default: those of the platform. */
   readonly regions?: readonly Region[];
-  /** Code of the region nearest to every caller; `ams` when left out. */
+  /** Code of the region nearest to every caller. Default: `ams`. */
   readonly nearest?: string;
-  /** Host names allowed beside those of this computer; `"any"` when it listens to others. */
+  /** Host names allowed in addition to those of this computer; `"any"` allows all. */
   readonly allowHosts?: readonly string[] | "any";
-  /** Where log lines go; nowhere when left out. */
+  /** Receives the log lines. Default: none are written. */
   readonly log?: LogStream;
-  /** Keeps what was asked and what became of it; without this, only from when there is an admin listener. */
+  /** Records every request from the start. Default: recording starts with an admin listener. */
   readonly audit?: boolean;
-  /** Told of every request that was answered. */
+  /** Called after every answered request. */
   readonly onRequest?: (request: Seen) => void;
 }
 
-/** A service that runs in this process. */
+/** A service that runs inside this process. */
 export interface Service {
-  /** Listens by `app.listen`, or answers `app.inject` without. */
+  /** Call `app.listen` to accept connections, or `app.inject` to send a request without one. */
   readonly app: FastifyInstance;
   /** Token of the organization `personal`. */
   readonly token: string;
   readonly faults: Faults;
-  /** What was asked and what became of it, where that is kept. */
+  /** The recorded requests. */
   readonly audit: Audit;
-  /** Counts requests; `limited` of them were refused. */
+  /** Counts requests; `limited` is the number of refused ones. */
   readonly rateLimits: RateLimits;
   readonly context: Context;
   /** Folder of the data; undefined in memory. */
   readonly folder: string | undefined;
-  /** Ends held requests, gives the others three seconds to finish, and gives the data folder back. */
+  /** Ends held requests, gives the others three seconds to finish, and releases the data folder. */
   close(): Promise<void>;
 }
 
-// ASSUMED: requests that have begun may take three more seconds once the service closes.
+// ASSUMED: requests that have begun may take three more seconds after the service begins to close.
 const closingMs = 3000;
 
-/** Makes a service. Throws a StoreError when the data folder cannot be used. */
+/** Creates a service. Throws a StoreError when the data folder cannot be used. */
 export function createService(options: ServiceOptions = {}): Service {
   const {
     data = ":memory:",
@@ -155,10 +155,10 @@ const simulated: RuntimeFactory = (host): Runtime => new SimulatedRuntime(host);
 const simulatedPostgres: EngineFactory = (host) => new SimulatedPostgres(host);
 
 const mi = 2 ** 20;
-/** Characters that a row counts for in what is kept, without its texts. */
+/** Weight of a cached row in characters, without its texts. */
 const rowWeight = 600;
 
-// Whether there is anything that only the vault's key opens.
+// Finds a value that only the vault's key can decrypt.
 const sealedAnything = `SELECT 1 FROM secrets UNION ALL SELECT 1 FROM secret_keys UNION ALL SELECT 1 FROM database_users
   UNION ALL SELECT 1 FROM hostnames WHERE custom_key IS NOT NULL
   UNION ALL SELECT 1 FROM secret_sets LIMIT 1`;
@@ -181,7 +181,7 @@ function createContext(
     store,
     clock,
     (kind, subject, data) => timerHandlers[kind](context, subject, data),
-    (error, kind) => log.error({ err: error, kind }, "something that was due did not happen"),
+    (error, kind) => log.error({ err: error, kind }, "a timer failed"),
   );
   const withCapacity = (options.regions ?? regions).map((region): [string, Region] => [
     region.code,

@@ -1,4 +1,4 @@
-// seed, reset, export and import: the data as a whole.
+// The commands seed, reset, export and import, which handle the data as a whole.
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { dataFolder } from "../local/options.ts";
@@ -18,7 +18,7 @@ async function fill(file: string, _: Flags, command: Command): Promise<void> {
   const tallies = await seed(folderOf(command), file);
   const rows = Object.entries(tallies).filter(([, { created, existing }]) => created + existing > 0);
   printTable(
-    ["", "CREATED", "THERE ALREADY"],
+    ["", "CREATED", "EXISTING"],
     rows.map(([kind, { created, existing }]) => [kind, String(created), String(existing)]),
   );
 }
@@ -28,12 +28,12 @@ async function reset(_: Flags, command: Command): Promise<void> {
   if (!command.optsWithGlobals<Flags>().yes)
     throw new Problem(`reset deletes everything the service in ${folder} holds; add --yes if that is what you want`);
   await resetStore(folder, Date.now());
-  print(`${folder} is empty; its token is still good`);
+  print(`${folder} is empty; its token is still valid`);
 }
 
 function save(file: string, _: Flags, command: Command): void {
   exportStore(folderOf(command), resolve(file));
-  print(`${resolve(file)} holds everything, the key to its secrets and a token: keep it to yourself`);
+  print(`${resolve(file)} holds everything, including the key to its secrets and a token: keep it to yourself`);
 }
 
 function restore(file: string, _: Flags, command: Command): void {
@@ -41,23 +41,20 @@ function restore(file: string, _: Flags, command: Command): void {
   print(`${folderOf(command)} holds what was exported`);
 }
 
-/** Adds the commands for the data as a whole. */
+/** Adds these commands. */
 export function addData(program: Command): void {
   program
     .command("seed <file>")
-    .description("make what a JSON file describes and is not there yet; the service may run or not")
+    .description("create what a JSON file describes, unless it exists; the service need not run")
     .action(fill);
   program
     .command("reset")
-    .description("delete everything the service holds; its token stays good")
+    .description("delete everything the service holds; its token stays valid")
     .option("--yes", "do it")
     .action(reset);
   program
     .command("export <file>")
-    .description("write everything into one file, with the key to its secrets; the service may run")
+    .description("write everything, including the key to its secrets, to one file; the service may run")
     .action(save);
-  program
-    .command("import <file>")
-    .description("put an export in the place of a data folder that is empty")
-    .action(restore);
+  program.command("import <file>").description("restore an export into an empty data folder").action(restore);
 }

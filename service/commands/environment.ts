@@ -1,14 +1,14 @@
-// Options as environment variables. Commander reads them; what it would misread is put right here.
+// Options as environment variables. Commander reads them; this file corrects the values that it would misread.
 import type { Command, Option } from "commander";
 import { Problem } from "../local/problem.ts";
 
-/** Gives an option the variable `MACHINES_SERVICE_` and its name. */
+/** Binds an option to the variable `MACHINES_SERVICE_` with its name. */
 export const fromEnvironment = (option: Option): Option =>
   option.env(`MACHINES_SERVICE_${option.name().replace(/-/g, "_").toUpperCase()}`);
 
 /**
- * An empty variable is one that is not set, and a flag may be set to false: commander takes a flag whose variable is there
- * for true, whatever it says. Changes the environment of this process.
+ * Treats an empty variable as unset, and lets a flag be false: Commander reads every flag whose variable exists as true.
+ * Changes the environment of this process.
  */
 export function tidyEnvironment(command: Command): void {
   for (const option of command.options) {

@@ -1,4 +1,4 @@
-// logs: the log of the service in the background.
+// The command logs, which shows the log of the background service.
 import { existsSync, readFileSync, watchFile } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
 import { logFile, olderLog } from "../local/log.ts";
@@ -24,7 +24,7 @@ function logs(_: LogsFlags, command: Command): void {
   let shown = Buffer.byteLength(text);
   watchFile(file, { interval: 200 }, () => {
     const now = readFileSync(file);
-    // It was put aside; what came before that and was not shown is there.
+    // The log was rotated. The lines before that which were not shown yet are in the old file.
     const isAnother = now.length < shown;
     if (isAnother && existsSync(olderLog(folder))) process.stdout.write(readFileSync(olderLog(folder)).subarray(shown));
     process.stdout.write(now.subarray(isAnother ? 0 : shown));
@@ -41,8 +41,8 @@ function lineCount(text: string): number {
 export function addLogs(program: Command): void {
   program
     .command("logs")
-    .description("show the log of the service in the background")
-    .option("-f, --follow", "go on showing what is added")
-    .option("-n, --lines <count>", "lines to begin with", lineCount, 50)
+    .description("show the log of the background service")
+    .option("-f, --follow", "keep showing new lines")
+    .option("-n, --lines <count>", "number of lines to begin with", lineCount, 50)
     .action(logs);
 }

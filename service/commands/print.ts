@@ -1,4 +1,4 @@
-// What commands say on stdout.
+// Output of commands on stdout.
 
 /** Prints a text and a line break. */
 export const print = (text: string): void => void process.stdout.write(`${text}\n`);

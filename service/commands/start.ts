@@ -1,4 +1,4 @@
-// start, status and stop.
+// The commands start, status and stop.
 import { closeSync } from "node:fs";
 import { Option, type Command } from "commander";
 import { delayProfiles } from "../time/delays.ts";
@@ -58,16 +58,16 @@ async function start(_: StartFlags, command: Command): Promise<void> {
   }
 }
 
-/** A service that runs already is what `start --detach` gives, unless another address was asked for. */
+/** `start --detach` returns a running service, unless another address was requested. */
 function requireSameAddress(running: Running | undefined, listen: string): void {
   const { host, port } = parseListen(listen);
   if (!running) return;
   const url = new URL(running.url);
-  // A URL leaves out the port its scheme has anyway.
+  // A URL leaves out the default port of its scheme.
   const bound = url.port === "" ? { "http:": "80", "https:": "443" }[url.protocol] : url.port;
   if ((port !== 0 && String(port) !== bound) || host !== url.hostname.replace(/^\[|\]$/g, "")) {
     throw new Problem(
-      `machines-service runs already at ${running.url} (pid ${running.pid}) for ${running.data}; stop it first, or use another --data folder`,
+      `machines-service is already running at ${running.url} (pid ${running.pid}) for ${running.data}; stop it first, or use another --data folder`,
     );
   }
 }
@@ -95,28 +95,28 @@ const names = (text: string, before: readonly string[] = []): string[] => [...be
 export function addStart(program: Command): void {
   const command = program
     .command("start")
-    .description("start the service and serve until it is stopped; with --detach, start it in the background")
-    .option("-d, --detach", "start it in the background, unless it runs already, and end once it is ready");
+    .description("start the service and serve until it is stopped; with --detach, in the background")
+    .option("-d, --detach", "start it in the background, unless it is running, and return once it is ready");
   const options = [
-    new Option("--listen <address>", `address to listen at; port 0 takes a free one (default: ${defaultListen})`),
-    new Option("--tls-cert <file>", "certificate to serve HTTPS with, in PEM"),
+    new Option("--listen <address>", `address to listen at; port 0 picks a free one (default: ${defaultListen})`),
+    new Option("--tls-cert <file>", "certificate for HTTPS, in PEM"),
     new Option("--tls-key <file>", "private key of the certificate, in PEM"),
-    new Option("--delays <profile>", "how long things take (default: believable)").choices(Object.keys(delayProfiles)),
+    new Option("--delays <profile>", "simulated delays (default: believable)").choices(Object.keys(delayProfiles)),
     new Option("--rate-limits <limits>", "limit requests as the platform documents (default: off)").choices(
       rateLimitProfiles,
     ),
-    new Option("--regions <file>", "JSON file with the regions there are"),
+    new Option("--regions <file>", "JSON file with the regions"),
     new Option("--strict", "refuse unknown fields and check the service's own answers"),
-    new Option("--allow-host <names...>", "host names requests may be for, beside localhost").argParser(names),
+    new Option("--allow-host <names...>", "host names to accept in addition to localhost").argParser(names),
     new Option("--allow-remote", "serve plain HTTP at an address other computers can reach"),
     new Option("--admin <address>", "address of the admin listener, for tests; none when left out"),
     new Option("--json", "print a JSON object"),
   ];
   for (const option of options) command.addOption(fromEnvironment(option));
-  command.addOption(new Option("--report", "tell the process that started this one").hideHelp()).action(start);
+  command.addOption(new Option("--report", "report to the process that started this one").hideHelp()).action(start);
   program
     .command("status")
-    .description("show whether the service runs (exit status 3 when not)")
+    .description("show whether the service is running (exit status 3 if not)")
     .option("--json", "print a JSON object")
     .action(status);
   program.command("stop").description("stop the service and wait until it has ended").action(stop);

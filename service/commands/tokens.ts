@@ -1,4 +1,4 @@
-// token and org: who may use the service. They work on the store, beside a service that runs.
+// The commands token and org. They work on the store directly, also while the service runs.
 import { readFileSync } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
 import { parseDuration } from "../../api/schema.ts";
@@ -35,7 +35,7 @@ interface CreateFlags extends Flags {
   readonly name?: string;
 }
 
-/** Works on the store of a data folder; what is thrown undoes it. */
+/** Changes the store of a data folder; an error rolls the change back. */
 async function withStore<T>(command: Command, use: (store: Store) => T): Promise<T> {
   const store = openForCommand(dataFolder(command.optsWithGlobals<Flags>().data));
   try {
@@ -51,13 +51,13 @@ function printFirst(_: Flags, command: Command): void {
   try {
     print(readFileSync(tokenFile(folder), "utf8").trim());
   } catch {
-    throw new Problem(`${tokenFile(folder)} is missing; start the service anew, which makes another token`);
+    throw new Problem(`${tokenFile(folder)} is missing; restart the service to create another token`);
   }
 }
 
 function requireOrg(store: Store, slug: string): OrgRow {
   const org = findOrg(store, slug);
-  if (!org) throw new Problem(`there is no organization ${slug}; machines-service org create ${slug} makes it`);
+  if (!org) throw new Problem(`there is no organization ${slug}; create it with machines-service org create ${slug}`);
   return org;
 }
 
@@ -66,7 +66,7 @@ interface Holder {
   readonly app?: string;
 }
 
-/** The organization, and the App if one is named; that says which organization too. */
+/** The organization, and the App if one is named, which determines the organization too. */
 function holderOf(store: Store, org: string | undefined, name: string | undefined): Holder {
   if (name === undefined) return { slug: requireOrg(store, org ?? "personal").slug };
   const sql = "SELECT a.id AS app, o.slug FROM apps a JOIN orgs o ON o.id = a.org WHERE a.name = ?";
@@ -114,10 +114,10 @@ async function revoke(id: string, _: Flags, command: Command): Promise<void> {
 
 async function createOrg(slug: string, { name }: { readonly name?: string }, command: Command): Promise<void> {
   await withStore(command, (store) => {
-    if (findOrg(store, slug)) throw new Problem(`organization ${slug} is there already`);
+    if (findOrg(store, slug)) throw new Problem(`organization ${slug} exists already`);
     ensureOrg(store, slug, name);
   });
-  print(`organization ${slug} is made; machines-service token create --org ${slug} makes a token of it`);
+  print(`created organization ${slug}; create a token for it with machines-service token create --org ${slug}`);
 }
 
 async function listOrgs(_: Flags, command: Command): Promise<void> {
@@ -150,27 +150,27 @@ export function addTokens(program: Command): void {
     .action(printFirst);
   token
     .command("create")
-    .description("make a token and print it; it is shown this once")
-    .option("--org <slug>", "organization it is good for (default: personal, or the app's)", slugOf)
-    .option("--app <name>", "the one app it is good for")
-    .option("--read-only", "let it read and change nothing")
-    .option("--expires <duration>", 'time it is good for, such as "1h" (default: for ever)', durationMs)
-    .option("--name <text>", "what it is listed as")
+    .description("create a token and print it; it is shown only once")
+    .option("--org <slug>", "organization of the token (default: personal, or the app's)", slugOf)
+    .option("--app <name>", "restrict the token to this app")
+    .option("--read-only", "let the token only read")
+    .option("--expires <duration>", 'time until it expires, such as "1h" (default: never)', durationMs)
+    .option("--name <text>", "name in the list of tokens")
     .option("--json", "print a JSON object with its id")
     .action(create);
   token
     .command("list")
-    .description("list the tokens, never what they are")
+    .description("list the tokens, without their values")
     .option("--json", "print a JSON array")
     .action(list);
   token
     .command("revoke <id>")
-    .description("take a token back; a service that runs refuses it within a second")
+    .description("revoke a token; a running service refuses it within a second")
     .action(revoke);
   const org = program.command("org").description("manage organizations");
   org
     .command("create")
-    .description("make an organization")
+    .description("create an organization")
     .argument("<slug>", "slug, 1 to 62 of a-z, 0-9 and -", slugOf)
     .option("--name <text>", "name (default: the slug)")
     .action(createOrg);

@@ -1,11 +1,11 @@
-// HMAC with SHA-2 (RFC 2104, RFC 4231), and NaCl's secret-key authentication, which is HMAC-SHA-512 cut to 32 bytes.
+// HMAC with SHA-2 (RFC 2104, RFC 4231), and NaCl's secret-key authentication, which is HMAC-SHA-512 truncated to 32 bytes.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { keyLengthProblem } from "../../api/secretKeys.ts";
 import type { Signer } from "./kind.ts";
 
 const same = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && timingSafeEqual(a, b);
 
-/** HMAC. ASSUMED: a key for HMAC may be longer than the hash, up to 1024 bytes; one that is shorter is weak and refused. */
+/** HMAC. ASSUMED: a key for HMAC may be longer than the hash, up to 1024 bytes; a shorter one is weak and refused. */
 export const hmac = (
   hash: "sha256" | "sha384" | "sha512",
   type: "hs256" | "hs384" | "hs512",

@@ -1,4 +1,4 @@
-// What secret keys are and do (docs/interface.md#secret-keys): one file per family, the same three questions for each.
+// Kinds of secret keys (docs/interface.md#secret-keys), one file per family.
 import type { encryptingTypes, secretKeyType, signingTypes } from "../../api/secretKeys.ts";
 import type { z } from "zod";
 import { hmac, naclAuth } from "./hmac.ts";

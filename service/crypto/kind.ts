@@ -1,12 +1,12 @@
-// What every kind of secret key answers.
+// The interface of a kind of secret key.
 import type { RandomBytes } from "../ids.ts";
 
-/** What a key of a kind is. */
+/** A kind of key. */
 export interface Kind {
-  /** What keeps bytes from being such a key; undefined when nothing does. */
+  /** The reason why bytes are not such a key; undefined when they are one. */
   problem(key: Uint8Array): string | undefined;
   generate(random: RandomBytes): Uint8Array;
-  /** The half that may be shown, of kinds that have one. */
+  /** The public key, for kinds that have one. */
   publicKey?(key: Uint8Array): Uint8Array;
 }
 

@@ -1,5 +1,5 @@
-// NaCl's public-key encryption as a sealed box: anybody with the public key encrypts, by a key pair made for the message;
-// only the service decrypts. X25519, then XSalsa20 and Poly1305; the nonce is a hash of both public keys, as libsodium's.
+// NaCl's public-key encryption as a sealed box: anybody with the public key can encrypt, with a key pair per message;
+// only the service can decrypt. X25519, then XSalsa20 and Poly1305; the nonce is a hash of both public keys, as in libsodium.
 import { hsalsa, xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { u32 } from "@noble/ciphers/utils.js";
 import { blake2b } from "@noble/hashes/blake2.js";
@@ -18,7 +18,7 @@ const publicKey = (key: Uint8Array): KeyObject =>
 const publicOf = (key: Uint8Array): Buffer =>
   createPublicKey(privateKey(key)).export({ format: "der", type: "spki" }).subarray(-32);
 
-/** The key two key pairs share: `crypto_box_beforenm`. */
+/** The shared key of two key pairs: `crypto_box_beforenm`. */
 export function sharedKey(recipient: Uint8Array, other: Uint8Array): Uint8Array {
   const secret = diffieHellman({ privateKey: privateKey(recipient), publicKey: publicKey(other) });
   const out = new Uint32Array(8);
@@ -48,7 +48,7 @@ export const naclBox: Cipher = {
       const box = xsalsa20poly1305(sharedKey(key, ephemeral), nonceFor(ephemeral, publicOf(key), associated));
       return box.decrypt(ciphertext.subarray(32));
     } catch {
-      return undefined; // the tag does not fit, or the point is of low order
+      return undefined; // wrong tag, or a point of low order
     }
   },
 };

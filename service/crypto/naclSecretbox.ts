@@ -1,4 +1,4 @@
-// NaCl's secret-key encryption: XSalsa20 and Poly1305 under a nonce of 24 bytes, which the ciphertext begins with.
+// NaCl's secret-key encryption: XSalsa20 and Poly1305 with a nonce of 24 bytes at the beginning of the ciphertext.
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { createHmac } from "node:crypto";
 import { keyLengthProblem } from "../../api/secretKeys.ts";
@@ -7,8 +7,8 @@ import type { Cipher } from "./kind.ts";
 const nonceLength = 24;
 
 /**
- * The key for some associated data. ASSUMED: associated data of a `nacl_secretbox`, for which NaCl has no place, is bound by a key of its own;
- * without any the key is used as it is, and the ciphertext is NaCl's.
+ * The key for associated data. ASSUMED: associated data of a `nacl_secretbox`, which NaCl does not support, is bound by a derived key;
+ * without any the key is used directly, and the ciphertext is compatible with NaCl.
  */
 const keyFor = (key: Uint8Array, associated: Uint8Array): Uint8Array =>
   associated.length === 0 ? key : createHmac("sha256", key).update(associated).digest();
@@ -27,7 +27,7 @@ export const naclSecretbox: Cipher = {
       const box = xsalsa20poly1305(keyFor(key, associated), ciphertext.subarray(0, nonceLength));
       return box.decrypt(ciphertext.subarray(nonceLength));
     } catch {
-      return undefined; // the tag does not fit
+      return undefined; // wrong tag
     }
   },
 };

@@ -1,5 +1,5 @@
 // XAES-256-GCM as c2sp.org/XAES-256-GCM defines it: AES-256-GCM under a key derived from the first half of a nonce of 24
-// bytes, so that nonces may be drawn at random for ever.
+// bytes, so that random nonces never run out.
 import { createCipheriv, createDecipheriv } from "node:crypto";
 import { keyLengthProblem } from "../../api/secretKeys.ts";
 import type { Cipher } from "./kind.ts";
@@ -53,7 +53,7 @@ export const xaes256gcm: Cipher = {
     try {
       return Buffer.concat([opener.update(ciphertext.subarray(nonceLength, -tagLength)), opener.final()]);
     } catch {
-      return undefined; // the tag does not fit
+      return undefined; // wrong tag
     }
   },
 };

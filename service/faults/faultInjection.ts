@@ -12,14 +12,14 @@ import { imageRef, withMetadata } from "../rules/machineAnswer.ts";
 import type { EventRow, VersionRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 
-/** A request a fault meets. */
+/** A request into which a fault is injected. */
 export interface FaultedRequest {
   readonly context: Context;
   readonly row: Operation;
   readonly params: Readonly<Record<string, unknown>>;
   readonly body: unknown;
   readonly reply: FastifyReply;
-  /** Called when the connection is cut, which no hook of the server tells. */
+  /** Called when the connection is closed, for which the server has no hook. */
   readonly onDisconnect: () => void;
 }
 
@@ -36,7 +36,7 @@ async function delayAnswer({ delayMs, until }: Fault): Promise<void> {
   await until?.();
 }
 
-/** Lets a fault happen before anything is done: true when the request is over. Refuses where the fault is a refusal. */
+/** Injects a fault before the operation runs: true when the request is over. Throws when the fault is a refusal. */
 export async function injectBefore(fault: Fault, faulted: FaultedRequest): Promise<boolean> {
   const { context, row, params, body } = faulted;
   const { status, capacity, stealLease, clockJumpMs, hiddenForMs } = fault;
@@ -52,7 +52,7 @@ export async function injectBefore(fault: Fault, faulted: FaultedRequest): Promi
   return true;
 }
 
-/** Lets a fault happen to an answer whose change is committed: true when the request is over, else what is sent. */
+/** Injects a fault into the answer of a committed operation: true when the request is over, else the answer to send. */
 export async function injectAfter(fault: Fault, faulted: FaultedRequest, outgoing: Outgoing): Promise<true | Outgoing> {
   await delayAnswer(fault);
   if (fault.status !== undefined) {
@@ -77,8 +77,8 @@ function volumeIn(body: unknown): string | undefined {
   return isObject(mount) && typeof mount["volume"] === "string" ? mount["volume"] : undefined;
 }
 
-// What each operation answers when no host has room (docs/interface.md#refusals). ASSUMED: a cluster no host has room
-// for is 400.
+// The refusal of each operation when no host has capacity (docs/interface.md#refusals). ASSUMED: a cluster that no host has
+// room for is 400.
 const capacityRefusals: Readonly<Record<NeedsCapacity, (body: unknown) => Refusal>> = {
   "machines.create": (body) => noHost(volumeIn(body)),
   "machines.update": noCapacityOnHost,
@@ -94,7 +94,7 @@ const isHidden = (context: Context, id: string, ms: number): boolean => {
   return machine !== undefined && context.clock.now() - machine.created_at < ms;
 };
 
-/** Gives the lease of a Machine to somebody else, whoever holds it. */
+/** Gives the lease of a Machine to another owner, whoever holds it. */
 function steal(context: Context, id: string, ttl: number): void {
   const machine = findMachine(context, id);
   if (!machine || machine.destroyed_at !== null) return;
@@ -110,7 +110,7 @@ function steal(context: Context, id: string, ttl: number): void {
   touch(context, id);
 }
 
-// --- answers changed ---
+// --- changed answers ---
 
 function change(fault: Fault, faulted: FaultedRequest, outgoing: Outgoing): Outgoing {
   const { context, row } = faulted;
@@ -136,7 +136,7 @@ function change(fault: Fault, faulted: FaultedRequest, outgoing: Outgoing): Outg
   return { ...withBody(shown), headers: { ...outgoing.headers, "fly-next-cursor": next, "svc-next-cursor": next } };
 }
 
-/** An answer with another list in the place of its own. */
+/** An answer with its list transformed. */
 function withList(row: Operation, body: unknown, transform: (all: readonly unknown[]) => unknown[]): unknown {
   const at = listIn(row);
   if (at === "") return Array.isArray(body) ? transform(body) : body;
@@ -144,7 +144,7 @@ function withList(row: Operation, body: unknown, transform: (all: readonly unkno
   return isObject(body) && at !== undefined && Array.isArray(list) ? { ...body, [at]: transform(list) } : body;
 }
 
-/** A value with another laid over it: members that are null go (RFC 7396). */
+/** A value merged with another; null removes a member (RFC 7396). */
 function merged(value: unknown, over: unknown): unknown {
   if (!isObject(over)) return over;
   const out: Record<string, unknown> = isObject(value) ? { ...value } : {};
@@ -155,7 +155,7 @@ function merged(value: unknown, over: unknown): unknown {
   return out;
 }
 
-/** A Machine as it was that many versions before, at the end of that version; the first one when there were fewer. */
+/** A Machine as it was that many versions earlier, at the end of that version; the first version if there were fewer. */
 function asOf(context: Context, machine: unknown, versions: number): unknown {
   if (!isObject(machine)) return machine;
   const id = String(machine["id"]);
@@ -190,7 +190,7 @@ function asOf(context: Context, machine: unknown, versions: number): unknown {
   };
 }
 
-// --- answers sent in other ways ---
+// --- other ways to send an answer ---
 
 async function answerInstead(fault: Fault, faulted: FaultedRequest): Promise<void> {
   const { status, headers, body = { error: "injected fault" } } = fault;
@@ -208,7 +208,7 @@ async function answerInstead(fault: Fault, faulted: FaultedRequest): Promise<voi
   });
 }
 
-/** Sends an answer: as it is, or in drops, or only the beginning of it. */
+/** Sends an answer: whole, slowly, or truncated. */
 async function deliver(
   { truncate, drip }: Fault,
   { reply, onDisconnect }: FaultedRequest,

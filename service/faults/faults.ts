@@ -1,5 +1,5 @@
-// Faults on purpose: which requests one meets and what it does to them, as data. Planned by a test in the same process,
-// or through the admin listener; nothing that comes over the service's own address reaches this.
+// Planned faults as data: the requests they apply to and their effects. A test in the same process or the admin listener plans
+// them; clients of the service cannot.
 import { z } from "zod";
 import { contract } from "../../api/index.ts";
 import type { Operation } from "../../api/operation.ts";
@@ -12,10 +12,10 @@ export const operationsById: ReadonlyMap<string, Operation> = new Map(
     .map((row) => [row.id, row]),
 );
 
-/** When a fault acts: before anything was done, or after the change was committed. */
+/** When a fault acts: before the operation runs, or after its change is committed. */
 export type Moment = "before" | "after";
 
-/** Name of the field of an answer that is the list of it; `""` when the answer itself is one, undefined when there is none. */
+/** Name of the field that holds the list of an answer; `""` when the answer is the list, undefined when it has none. */
 export function listIn({ method, answer }: Operation): string | undefined {
   if (method !== "GET" || !answer) return undefined;
   const { shape } = fieldOf(answer);
@@ -27,7 +27,7 @@ export function listIn({ method, answer }: Operation): string | undefined {
 const ofMachine = ({ path }: Operation): boolean => path.includes("{machine_id}");
 const listsMachines = ({ id }: Operation): boolean => id === "machines.list" || id === "orgs.machines";
 
-/** Operations that need room on a host. */
+/** Operations that need capacity on a host. */
 export const needsCapacity = [
   "machines.create",
   "machines.update",
@@ -39,11 +39,11 @@ export const needsCapacity = [
 interface Kind {
   /** When it acts; `either` leaves it to `when`. */
   readonly moment: Moment | "either";
-  /** Operations it means something to. */
+  /** Operations that it applies to. */
   readonly concerns: (row: Operation) => boolean;
 }
 
-// What a fault is about: one of these, or nothing but a delay or the way its answer is sent.
+// The effects of a fault. A fault has one of them, or only a delay or a way to send the answer.
 const kinds = {
   status: { moment: "either", concerns: () => true },
   capacity: { moment: "before", concerns: ({ id }) => (needsCapacity as readonly string[]).includes(id) },
@@ -111,7 +111,7 @@ const fields = z.strictObject({
 const kindsOf = (fault: Fault): KindName[] =>
   (Object.keys(kinds) as KindName[]).filter((kind) => fault[kind] !== undefined);
 
-/** What contradicts itself in a fault: the field and the sentence about it. */
+/** A contradiction in a fault: the field and a sentence about it. */
 function contradiction(fault: z.infer<typeof fields>): [field: string, message: string] | undefined {
   const [kind, second] = kindsOf(fault);
   if (second) return [second, `cannot go together with ${kind}; plan two faults`];
@@ -133,7 +133,7 @@ function contradiction(fault: z.infer<typeof fields>): [field: string, message: 
   if (when !== undefined && kind === "hiddenForMs") return ["when", "must be left out with hiddenForMs"];
   if (when !== undefined && moment !== "either" && when !== moment) return ["when", `must be ${moment} with ${kind}`];
   const row = operation === undefined ? undefined : operationsById.get(operation);
-  if (row && kind && !kinds[kind].concerns(row)) return ["operation", `must be one that ${kind} means something to`];
+  if (row && kind && !kinds[kind].concerns(row)) return ["operation", `must be one that ${kind} applies to`];
   return undefined;
 }
 
@@ -147,28 +147,28 @@ export const declaredFault = fields.check(({ value, issues }) => {
 type Declared = z.infer<typeof fields>;
 
 /**
- * One fault: which request it meets, and what becomes of that. docs/service-faults.md says what every field does.
- * What meets it is given by `operation`, `org` (slug), `path` (a part of it), `nth` (counted from 1 since the fault was
- * planned) and `times`; what it does by one of the other fields.
+ * A fault: the requests it applies to, and its effect. docs/service-faults.md describes every field. `operation`, `org` (slug),
+ * `path` (a part of it), `nth` (counted from 1 since the fault was planned) and `times` select the requests; the other fields
+ * give the effect.
  */
 export interface Fault extends Readonly<Omit<Declared, "body">> {
   /** JSON, or text that is sent as it is. */
   readonly body?: unknown;
-  /** Changes the true answer in a way data cannot; only for tests in the same process. */
+  /** Rewrites the answer with code; only for tests in the same process. */
   readonly rewrite?: (body: unknown) => unknown;
-  /** Holds the request or its answer back until that has happened, however long it takes; only for tests in the same process. */
+  /** Delays the request or its answer until the promise resolves; only for tests in the same process. */
   readonly until?: () => Promise<unknown>;
 }
 
-/** A fault under the id it is known by. */
+/** A planned fault with its id. */
 export interface PlannedFault {
   readonly id: string;
   readonly fault: Fault;
-  /** Requests it could have met so far. */
+  /** Number of requests so far that it could have applied to. */
   seen: number;
 }
 
-/** What decides whether a fault meets a request. */
+/** The properties of a request that decide whether a fault applies. */
 export interface Met {
   readonly row: Operation;
   /** Slug of the caller's organization. */
@@ -176,7 +176,7 @@ export interface Met {
   readonly path: string;
 }
 
-/** When a fault acts on an operation. */
+/** The moment at which a fault acts on an operation. */
 export function momentOf(fault: Fault, row: Operation): Moment {
   const [kind] = kindsOf(fault);
   if (kind === "hiddenForMs") return listsMachines(row) ? "after" : "before";
@@ -186,7 +186,7 @@ export function momentOf(fault: Fault, row: Operation): Moment {
   return fault.when ?? (sent ? "after" : "before");
 }
 
-/** The last request a fault meets. What hides new Machines does so until it is taken back. */
+/** The last request that a fault applies to. Faults that hide new Machines apply until they are removed. */
 function lastOf({ nth = 1, times, hiddenForMs }: Fault): number {
   const many = times ?? (hiddenForMs === undefined ? 1 : "always");
   return many === "always" ? Infinity : nth + many - 1;
@@ -198,35 +198,35 @@ const concerns = (fault: Fault, { row, org, path }: Met): boolean =>
   (fault.path === undefined || path.includes(fault.path)) &&
   kindsOf(fault).every((kind) => kinds[kind].concerns(row));
 
-/** The faults that are still to come. */
+/** The planned faults. */
 export class Faults {
   #plans: PlannedFault[] = [];
   #planned = 0;
   #met = 0;
 
-  /** True when there is nothing to do; asked with every request. */
+  /** True when no fault is planned; checked for every request. */
   get none(): boolean {
     return this.#plans.length === 0;
   }
 
-  /** Requests that met a fault since the start. */
+  /** Number of requests with an injected fault since the start. */
   get met(): number {
     return this.#met;
   }
 
-  /** Those that are still to come, oldest first. */
+  /** The faults that are still planned, oldest first. */
   get planned(): readonly PlannedFault[] {
     return this.#plans;
   }
 
-  /** Plans faults; gives their ids. */
+  /** Plans faults and returns their ids. */
   add(...faults: Fault[]): string[] {
     const plans = faults.map((fault) => ({ id: `fault-${++this.#planned}`, fault, seen: 0 }));
     this.#plans.push(...plans);
     return plans.map(({ id }) => id);
   }
 
-  /** Takes one back; false when there is none of that id any more. */
+  /** Removes a fault; false when there is none with that id. */
   remove(id: string): boolean {
     const before = this.#plans.length;
     this.#plans = this.#plans.filter((plan) => plan.id !== id);
@@ -237,7 +237,7 @@ export class Faults {
     this.#plans = [];
   }
 
-  /** The fault this request meets at this moment, if any; counts the request. */
+  /** The fault for this request at this moment, if any; counts the request. */
   take(met: Met, moment: Moment): PlannedFault | undefined {
     let hit: PlannedFault | undefined;
     for (const plan of this.#plans.filter(({ fault }) => concerns(fault, met) && momentOf(fault, met.row) === moment)) {

@@ -1,5 +1,5 @@
 // The admin listener: faults, the audit log, images, the DNS and the clock, for tests of programs in other processes.
-// An address of its own that only this computer can reach, off unless it is asked for, with a token of its own.
+// It has a separate address that only this computer can reach and a separate token. It is off by default.
 import { hash, timingSafeEqual } from "node:crypto";
 import { rmSync } from "node:fs";
 import { isIP, type AddressInfo } from "node:net";
@@ -31,13 +31,13 @@ interface Administered {
 /** Options of an admin listener. */
 export interface AdminOptions {
   readonly service: Administered;
-  /** Where to listen; must be of this computer. Port 0 takes a free one. */
+  /** Address to listen at; it must belong to this computer. Port 0 picks a free one. */
   readonly listen: { readonly host: string; readonly port: number };
-  /** Drawn when left out. */
+  /** Generated when left out. */
   readonly token?: string;
 }
 
-/** An admin listener that listens. */
+/** A running admin listener. */
 export interface Admin {
   readonly url: string;
   readonly token: string;
@@ -45,7 +45,7 @@ export interface Admin {
   close(): Promise<void>;
 }
 
-/** Path of the admin token of the service that runs. */
+/** Path of the admin token of a running service. */
 export const adminTokenFile = (folder: string): string => join(folder, "admin-token");
 
 const isLoopback = (host: string): boolean =>
@@ -85,7 +85,7 @@ const clockMove = z.strictObject({ advanceMs: z.int().min(0).max(month) });
 const number = z.coerce.number<string>().int().min(0);
 const auditQuery = z.strictObject({ after: number.default(0), limit: number.min(1).max(10_000).default(1000) });
 
-/** A value as its schema has it; refuses it with the field, what it got and what is allowed. */
+/** Parses a value, or refuses it with its field, what it got and what is allowed. */
 function read<S extends z.ZodType>(schema: S, value: unknown): z.infer<S> {
   const { success, data, error } = schema.safeParse(value);
   if (success) return data;
@@ -96,11 +96,13 @@ function read<S extends z.ZodType>(schema: S, value: unknown): z.infer<S> {
 
 const shown = ({ id, fault, seen }: PlannedFault) => ({ id, seen, ...fault });
 
-/** Listens for administrators. Throws when the address can be reached from other computers, or is taken. */
+/** Starts an admin listener. Throws when other computers can reach the address, or when it is in use. */
 export async function startAdmin({ service, listen, token: given }: AdminOptions): Promise<Admin> {
   const { host, port } = listen;
   if (!isLoopback(host))
-    throw new Error(`the admin listener takes an address of this computer alone, got ${JSON.stringify(host)}`);
+    throw new Error(
+      `the admin listener needs an address that only this computer can reach, got ${JSON.stringify(host)}`,
+    );
   const { context, faults, audit, folder } = service;
   const { store, clock } = context;
   audit.keep();

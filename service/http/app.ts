@@ -1,5 +1,5 @@
-// The HTTP side: one route per row of the contract. Who may ask, what is asked, and how a refusal is answered is decided
-// here for all of them; what happens is up to the rules.
+// The HTTP server: one route per row of the contract. This file authenticates, validates and answers every request; the
+// rules decide what it does.
 import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import Fastify, {
@@ -33,22 +33,22 @@ import type { Context } from "../context.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Undefined until the token is known. */
+    /** Undefined until the token is checked. */
     caller: Caller;
-    /** How a guarded request stands to the lease of its Machine. */
+    /** Whether a guarded request holds the lease of its Machine. */
     lease: LeaseStanding | null;
-    /** Ids of the faults it met; null while it met none. */
+    /** Ids of the faults injected into it; null when there are none. */
     faults: readonly string[] | null;
   }
   interface FastifyContextConfig {
     /** `machines.create` and the like. */
     operation?: string;
-    /** True for what needs no token. */
+    /** True for routes that need no token. */
     open?: true;
   }
 }
 
-/** What a request was and what became of it; for logs and for tests that count. */
+/** An answered request, for logs and for tests that count requests. */
 export interface Seen {
   readonly id: string;
   readonly operation: string | undefined;
@@ -58,7 +58,7 @@ export interface Seen {
   readonly ms: number;
 }
 
-/** What the HTTP side is made of. */
+/** Dependencies of the routes. */
 export interface AppOptions {
   readonly context: Context;
   readonly tokens: Tokens;
@@ -67,7 +67,7 @@ export interface AppOptions {
   readonly audit: Audit;
   readonly metrics: Metrics;
   readonly strict: boolean;
-  /** Host names a request may be for beside those of this computer; undefined lets every name through. */
+  /** Host names allowed in addition to those of this computer; undefined allows all. */
   readonly allowedHosts: ReadonlySet<string> | undefined;
   readonly seen: (request: Seen) => void;
 }
@@ -79,7 +79,7 @@ interface Route {
   readonly rule: AnyRule;
 }
 
-// ASSUMED: a body may have 4 MiB, for files are sent inside the configuration; more is 413.
+// ASSUMED: a body may have 4 MiB, because files are sent inside the configuration; more is 413.
 const bodyLimit = 4 * 2 ** 20;
 
 /** Every row with the rule behind it. */
@@ -91,12 +91,12 @@ const routes: readonly Route[] = Object.entries(contract).flatMap(([group, rows]
   });
 });
 
-/** Where log lines go: one JSON object each. */
+/** Receives log lines: one JSON object each. */
 export interface LogStream {
   write(line: string): void;
 }
 
-/** What a server is made from. */
+/** Options of a server. */
 export interface ServerOptions {
   readonly log?: LogStream | undefined;
   readonly requestId: () => string;
@@ -116,7 +116,7 @@ export function createServer({ log, requestId, tls, limits = connectionLimits() 
     bodyLimit,
     routerOptions: { maxParamLength: 2048 },
     serverFactory: (handler) => limitedServer(handler, limits, tls),
-    // Says how its address begins, and nothing else; its type would make it another kind of Fastify.
+    // Fastify reads the scheme of its address from this. The cast keeps the type of the server the same.
     ...(tls ? { https: tls as unknown as null } : {}),
     forceCloseConnections: "idle",
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
@@ -124,7 +124,7 @@ export function createServer({ log, requestId, tls, limits = connectionLimits() 
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body: Buffer, done) => {
-    // ASSUMED: a body is JSON whatever its content type says. Real clients send all sorts, and bodies where none belongs
+    // ASSUMED: a body is JSON whatever its content type is. Real clients send many types, and bodies where none is expected
     // (docs/interface.md#starting-and-stopping).
     if (body.length === 0) return done(null, undefined);
     try {
@@ -136,7 +136,7 @@ export function createServer({ log, requestId, tls, limits = connectionLimits() 
   return app;
 }
 
-/** Gives a server its routes; after that it may listen, and `inject` works without. */
+/** Adds the routes to a server. It can then listen, or answer `inject`. */
 export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   app.decorateRequest("caller", null as unknown as Caller);
   app.decorateRequest("lease", null);
@@ -164,21 +164,21 @@ export function addRoutes(app: FastifyInstance, options: AppOptions): void {
   }
 }
 
-// ASSUMED: logs and audit name a path by its first 200 characters.
+// ASSUMED: the log and the audit record the first 200 characters of a path.
 const longestPath = 200;
 
-/** The path without the query, no longer than a log can bear. */
+/** The path without the query, shortened for the log. */
 function pathOf({ url }: FastifyRequest): string {
   const query = url.indexOf("?");
   return copyOf(url.slice(0, query < 0 ? longestPath : Math.min(query, longestPath)));
 }
 
-/** The same text with memory of its own: a part of a text keeps the whole of it, which may be 16 KB. */
+/** A copy of a text: a slice would keep the whole text in memory, which may be 16 KB. */
 const copyOf = (text: string): string => Buffer.from(text).toString();
 
 const noFaults: readonly string[] = [];
 
-/** Writes down that a request was answered, or cut off. */
+/** Records that a request was answered, or that its connection was closed. */
 function note(
   { context, audit, metrics }: AppOptions,
   request: FastifyRequest,
@@ -204,7 +204,7 @@ function note(
   metrics.observe(operation ?? "none", status, ms / 1000);
 }
 
-/** The fault a request meets now, if any. */
+/** The fault to inject into a request now, if any. */
 function met({ faults }: AppOptions, row: Operation, request: FastifyRequest, moment: Moment): Fault | undefined {
   if (faults.none) return undefined;
   const planned = faults.take({ row, org: request.caller.slug, path: pathOf(request) }, moment);
@@ -247,7 +247,7 @@ async function handle(
   let answer: unknown;
   if (row.method === "GET") {
     answer = rule(input);
-    // It may have seen what others wrote and what is not durable yet.
+    // It may have read changes of other requests that are not durable yet.
     if (store.unsettled) await store.unsettled;
   } else {
     answer = await store.write(() => {
@@ -275,12 +275,12 @@ async function handle(
   return reply.header("content-type", json).send(outgoing.text);
 }
 
-/** Questions that come as a POST and that a token which only reads may ask. */
+/** Operations that use POST but only read. */
 const mayRead: ReadonlySet<string> = new Set(["platform.placements"]);
 
 const json = "application/json; charset=utf-8";
 
-/** The pieces of an answer, with a turn for everybody else between two of them; what is seen in one is durable before it is sent. */
+/** The pieces of an answer. Other requests are served between two of them, and no piece shows a change before it is durable. */
 async function* inPieces({ store, turns }: Context, { pieces }: Pieces): AsyncGenerator<Chunk> {
   await turns.next();
   for (const piece of pieces) {
@@ -305,7 +305,7 @@ function nonceOf({ headers }: FastifyRequest): string | undefined {
   return typeof nonce === "string" && nonce !== "" ? nonce : undefined;
 }
 
-/** ASSUMED: fields that are not known are passed over, kept inside `config`, and named in the log; a strict service refuses them with 400, for databases with 422. */
+/** ASSUMED: unknown fields are ignored, kept inside `config`, and named in the log; a strict service refuses them with 400, for databases with 422. */
 function unknownFields(
   { strict }: AppOptions,
   row: Operation,
@@ -314,14 +314,14 @@ function unknownFields(
 ): void {
   const named = namesOf(fields);
   if (strict) throw refuse(badStatus(row.id), `unknown ${named.join(", ")}`);
-  request.log.info({ operation: row.id, fields: named }, "fields that are not known were left alone");
+  request.log.info({ operation: row.id, fields: named }, "unknown fields were ignored");
 }
 
-// Codes of SQLite that mean the disk, not us: full, read-only, failing, out of memory. ASSUMED: when the disk is
-// full, changes are 503 with `Retry-After: 5`; reads go on.
+// SQLite codes for a failing computer: disk full, read-only, I/O error, out of memory, busy. ASSUMED: when the disk is full,
+// changes are 503 with `Retry-After: 5`; reads continue.
 const diskCodes: readonly (number | undefined)[] = [13, 8, 10, 7, 5];
 
-/** Answers what was thrown: a refusal as it says, a full disk as 503, anything else as a mistake of the service. */
+/** Turns a thrown error into an answer: a refusal as it says, a full disk as 503, anything else as an internal error. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   if (error instanceof Refusal) {
     void reply.status(error.status).headers(error.headers).send(error.body);
@@ -341,12 +341,11 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     void reply.status(status).send({ error: error instanceof Error ? error.message : "bad request" });
     return;
   }
-  request.log.error({ err: error }, "a mistake of the service");
+  request.log.error({ err: error }, "internal error");
   void reply.status(status).send({ error: `internal error, see the log for request ${request.id}` });
 }
 
-// What is not HTTP, or is beyond all measure, never becomes a request. ASSUMED: a path beyond 16 KiB is 414, headers beyond
-// that are 431.
+// Malformed or oversized input never becomes a request. ASSUMED: a path longer than 16 KiB is 414, longer headers are 431.
 function refuseConnections(): (error: ConnectionError, socket: Socket) => void {
   const expire = inSlices<() => void>((end) => end());
   return (error, socket) => {

@@ -1,39 +1,39 @@
-// What was asked and what became of it, in memory: for tests that hold the service to its promises, and for whoever
-// watches it through the admin listener. No body, no query value, no nonce and no token is in it.
+// Records answered requests in memory, for tests and for clients of the admin listener. A record has no body, no query
+// value, no nonce and no token.
 import type { LeaseStanding } from "../rules/leases.ts";
 
-/** A request that was answered, or whose connection a fault cut. */
+/** A request that was answered, or whose connection a fault closed. */
 export interface Audited {
-  /** Counts from 1 and never skips. */
+  /** Starts at 1 and has no gaps. */
   readonly seq: number;
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** Id of the request, as header `svc-request-id` has it. */
+  /** Id of the request, as in the header `svc-request-id`. */
   readonly id: string;
-  /** `machines.create` and the like; null when the path is none of the interface. */
+  /** `machines.create` and the like; null when the path is not part of the interface. */
   readonly operation: string | null;
   readonly method: string;
   /** Without the query. */
   readonly path: string;
-  /** Null when the connection was cut before the answer was whole. */
+  /** Null when the connection was closed before the whole answer was sent. */
   readonly status: number | null;
-  /** Slug of the caller's organization; null when the token is not known. */
+  /** Slug of the caller's organization; null when the token is unknown. */
   readonly org: string | null;
-  /** Name the caller's leases are held under. */
+  /** Owner of the leases that the caller takes. */
   readonly owner: string | null;
   /** Whether a lease nonce was sent. */
   readonly nonce: boolean;
-  /** Null for what leases do not guard, and for what was refused before it came to that. */
+  /** Null for operations that leases do not guard, and for requests refused before the check. */
   readonly lease: LeaseStanding | null;
-  /** Ids of the faults it met. */
+  /** Ids of the faults injected into it. */
   readonly faults: readonly string[];
 }
 
-/** Entries that are kept. */
+/** Number of entries kept. */
 export const auditKept = 100_000;
 
-// Objects that are kept for long take several times the memory of their text: their own, and what the collector of
-// JavaScript leaves unused for as long as it lets them grow. So an entry is text outside of its heap from the beginning.
+// Long-lived objects take several times the memory of their text, partly because the garbage collector grows its heap for
+// them. Entries are therefore stored as text outside of the heap.
 const packBytes = 2 ** 18;
 
 const fields = [
@@ -51,9 +51,9 @@ const fields = [
   "faults",
 ] as const satisfies (keyof Audited)[];
 
-/** Entries that follow one another: a line for each, with its values as JSON in the order of `fields`. */
+/** Consecutive entries, one line each: the values as JSON in the order of `fields`. */
 class Pack {
-  /** Number of the first of them. */
+  /** Number of its first entry. */
   readonly first: number;
   readonly #bytes: Buffer;
   #used = 0;
@@ -63,7 +63,7 @@ class Pack {
     this.#bytes = Buffer.allocUnsafeSlow(bytes);
   }
 
-  /** Adds a line, if there is room for it. */
+  /** Adds a line, unless it does not fit. */
   add(line: string): boolean {
     const length = Buffer.byteLength(line);
     if (this.#used + length > this.#bytes.length) return false;
@@ -83,7 +83,7 @@ class Pack {
 /** The newest entries, oldest first. Every request is counted; entries are kept only after `keep()`. */
 export class Audit {
   readonly #most: number;
-  /** The last one is added to. */
+  /** New entries go into the last one. */
   readonly #packs: Pack[] = [];
   #keeps = false;
   #last = 0;
@@ -92,7 +92,7 @@ export class Audit {
     this.#most = most;
   }
 
-  /** Keeps entries from now on. Without a reader they would only take memory. */
+  /** Starts to keep entries. Without a reader they would waste memory. */
   keep(): void {
     this.#keeps = true;
   }
@@ -102,7 +102,7 @@ export class Audit {
     return this.#last;
   }
 
-  /** Number of the oldest entry that is kept; one more than `last` when there is none. */
+  /** Number of the oldest kept entry; `last` + 1 when none is kept. */
   get first(): number {
     return Math.max(this.#packs[0]?.first ?? this.#last + 1, this.#last - this.#most + 1);
   }
@@ -119,7 +119,7 @@ export class Audit {
     while ((this.#packs[1]?.first ?? Number.POSITIVE_INFINITY) <= this.first) this.#packs.shift();
   }
 
-  /** Entries that came after the one of that number, at most `limit` of them. */
+  /** Entries after that number, at most `limit`. */
   after(seq: number, limit = this.#most): Audited[] {
     const from = Math.max(seq + 1, this.first);
     const found: Audited[] = [];

@@ -1,4 +1,4 @@
-// Who gets in: the right host name, not a foreign web page, and a token that is known
+// Authenticates requests: allowed host name, no foreign web page, and a known token
 // (docs/interface.md#authentication, F36).
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Refusal, refuse } from "../refusal.ts";
@@ -7,7 +7,7 @@ import type { Tokens } from "../store/tokens.ts";
 
 const localNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** What the gate needs to know. */
+/** Dependencies of the check. */
 export interface AuthenticateOptions {
   readonly context: { readonly clock: Clock };
   readonly tokens: Pick<Tokens, "find">;
@@ -17,8 +17,8 @@ export interface AuthenticateOptions {
 const nameOf = (host: string): string => host.replace(/:\d*$/, "").toLowerCase();
 
 /**
- * A web page elsewhere may make a browser send requests here, under a name it had pointed at this computer. ASSUMED: a host
- * name other than this computer's, and a request for a page from elsewhere, are 403.
+ * A foreign web page can make a browser send requests here, under a DNS name that it points at this computer. ASSUMED: a host
+ * name other than this computer's, and a request from a page of another origin, are 403.
  */
 function refuseForeign({ headers }: FastifyRequest, allowed: ReadonlySet<string>): void {
   const host = headers.host ?? "";
@@ -36,7 +36,7 @@ function refuseForeign({ headers }: FastifyRequest, allowed: ReadonlySet<string>
 }
 
 /**
- * Node takes the first of several; a proxy before the service may have judged another. ASSUMED: a request with two `Host`
+ * Node.js reads the first of several; a proxy in front of the service may have checked another. ASSUMED: a request with two `Host`
  * headers is 400.
  */
 function requireOneHost({ raw: { rawHeaders } }: FastifyRequest): void {
@@ -46,7 +46,7 @@ function requireOneHost({ raw: { rawHeaders } }: FastifyRequest): void {
   if (hosts > 1) throw refuse(400, `invalid Host, got ${hosts} headers, must be one`);
 }
 
-/** The hook every request passes, whatever it asks for. */
+/** The hook that runs before every request. */
 export function authenticate({ context, tokens, allowedHosts }: AuthenticateOptions) {
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     reply.header("svc-request-id", request.id).header("fly-request-id", request.id);

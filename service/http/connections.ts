@@ -1,5 +1,5 @@
-// Limits of connections: their number, how long each may take, and which one is closed first. Opening one takes no token, so
-// a client that opens many must not keep the others out.
+// Limits of connections: their number, their duration, and which one is closed first. Opening one needs no token, so a client
+// that opens many must not lock out the others.
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -7,37 +7,37 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createSecureServer } from "node:https";
 import { createServer as createNetServer, type AddressInfo, type Socket } from "node:net";
 
-/** What HTTPS is spoken with, in PEM. */
+/** Certificate and key for HTTPS, in PEM. */
 export interface Tls {
-  /** The certificate, and those between it and its root. */
+  /** The certificate and its intermediates. */
   readonly cert: string;
   /** Its private key. */
   readonly key: string;
 }
 
-/** How many connections there may be, and how long each may take. */
+/** Limits of connections. */
 export interface ConnectionLimits {
   /** Connections at once. */
   readonly most: number;
-  /** Of these, connections to which no answer is owed; beyond it the one that has been quiet longest is cut. */
+  /** The number of them without a pending answer. When there are more, the one that was idle longest is closed. */
   readonly waiting: number;
-  /** Milliseconds for the headers of a request, from the first byte or from the opening of the connection. */
+  /** Milliseconds for the headers of a request, from its first byte or from the start of the connection. */
   readonly headersMs: number;
   /** Milliseconds for a whole request, from the same moment. */
   readonly requestMs: number;
-  /** Milliseconds without a byte after which an answer that is not taken is given up. */
+  /** Milliseconds without progress after which an unread answer is abandoned. */
   readonly unreadMs: number;
   /** Milliseconds for a TLS handshake. */
   readonly handshakeMs: number;
-  /** Milliseconds between two looks at the times above. */
+  /** Milliseconds between two checks of the times above. */
   readonly checkMs: number;
 }
 
-// ASSUMED: 20,000 connections at once, or as many as the computer lets the process open, but for 256 files of its own.
+// ASSUMED: 20,000 connections at once, or as many files as the process may open, less 256 for the service itself.
 const mostConnections = 20_000;
 const reservedFiles = 256;
 
-/** Files the process may have open, where the system tells. */
+/** Number of files that the process may open, where the system reports it. */
 function openFiles(): number {
   try {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
@@ -49,7 +49,7 @@ function openFiles(): number {
 
 /**
  * The limits of a service. ASSUMED: half of all connections may wait for a request; headers have 10 s, a whole request has
- * 15 s, a TLS handshake 10 s, and an answer of which nothing is read for 60 s is given up.
+ * 15 s, a TLS handshake 10 s, and an answer is abandoned when the client reads nothing for 60 s.
  */
 export function connectionLimits(given: Partial<ConnectionLimits> = {}): ConnectionLimits {
   const most = given.most ?? Math.max(reservedFiles, Math.min(mostConnections, openFiles() - reservedFiles));
@@ -57,14 +57,14 @@ export function connectionLimits(given: Partial<ConnectionLimits> = {}): Connect
   return { most, waiting: Math.ceil(most / 2), ...times, ...given };
 }
 
-/** Requests that may be held at once: what the waiting leave. */
+/** Number of requests that may be held at once: the connections that idle ones leave. */
 export const mostHeld = ({ most, waiting }: ConnectionLimits): number => Math.max(1, most - waiting);
 
-/** A server that keeps to the limits; it speaks HTTPS when it is given what that takes. */
+/** A server with these limits; it serves HTTPS when it gets a certificate. */
 export function limitedServer(handler: RequestListener, limits: ConnectionLimits, tls: Tls | undefined): Server {
   const options = {
     headersTimeout: limits.headersMs,
-    // Covers what the client sends, never what the service takes to answer: held requests are not touched by it.
+    // Limits how long the client sends, not how long the service takes: held requests are unaffected.
     requestTimeout: limits.requestMs,
     connectionsCheckingInterval: limits.checkMs,
     keepAliveTimeout: 75_000,
@@ -80,11 +80,11 @@ export function limitedServer(handler: RequestListener, limits: ConnectionLimits
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
 
-/** Cuts connections beyond the limits. One on which the service is at work is never among them. */
+/** Closes connections that exceed the limits, but never one with a request in progress. */
 function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLimits, secure: boolean): void {
-  // The one that has been quiet longest comes first.
+  // Ordered by their last activity, the oldest first.
   const waiting = new Set<Socket>();
-  // Answers that are owed on a connection.
+  // Number of pending answers by connection.
   const owed = new Map<Socket, number>();
   const isUnread = ({ writableLength }: Socket): boolean => writableLength > 0;
   const giveUp = (socket: Socket): void => {
@@ -92,7 +92,7 @@ function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLi
     owed.delete(socket);
     socket.destroy();
   };
-  // All before it has been cut, so that nothing is passed over twice: in a flood, looking from the start takes long.
+  // All before it are closed. Searching from the start again would take long in a flood.
   let order = waiting.values();
   const oldest = (): Socket | undefined => {
     const { value } = order.next();
@@ -104,7 +104,7 @@ function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLi
     waiting.delete(socket);
     waiting.add(socket);
     if (waiting.size <= mostWaiting && waiting.size + owed.size <= most) return;
-    // Answers that nobody reads go before somebody new is turned away.
+    // Unread answers are abandoned before a new client is turned away.
     const unread = waiting.size === 1 ? [...owed.keys()].find(isUnread) : undefined;
     const first = unread ?? oldest();
     if (first) giveUp(first);
@@ -133,16 +133,16 @@ function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLi
       wait(socket);
     });
     if (!hasBody(request)) return begin();
-    // Nothing is owed before the request is whole.
+    // No answer is pending before the request is complete.
     if (!owed.has(socket) && !socket.destroyed) wait(socket);
     request.once("end", begin);
   });
-  // Nothing has come or gone for a while. A request that is held may be as quiet as it likes.
+  // The connection is idle. A held request may be idle for as long as it likes.
   server.on("timeout", (socket: Socket) => {
     if (!owed.has(socket) || isUnread(socket)) giveUp(socket);
   });
   if (!secure) return void server.on("connection", take);
-  // A connection is another object once its handshake is done; both have the same address.
+  // After its handshake a connection is another object with the same address.
   const shaking = new Map<string, Socket>();
   const address = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
   server.on("connection", (socket: Socket) => {
@@ -158,7 +158,7 @@ function keepWithin(server: Server, { most, waiting: mostWaiting }: ConnectionLi
   });
 }
 
-/** Takes connections also at the other addresses `localhost` stands for: programs differ in which they try first. */
+/** Also accepts connections at the other addresses of `localhost`: programs differ in which they try first. */
 export async function listenOnLocalhost(server: Server): Promise<void> {
   const { address: first, port } = server.address() as AddressInfo;
   const addresses = await lookup("localhost", { all: true }).catch(() => []);
@@ -167,18 +167,18 @@ export async function listenOnLocalhost(server: Server): Promise<void> {
       server.emit("connection", socket),
     );
     extra.listen(port, address);
-    // Nobody is promised more than the first address.
+    // The other addresses are a convenience, so a failure is ignored.
     await once(extra, "listening").catch(() => undefined);
     server.once("close", () => extra.close());
   }
 }
 
-// Connections that are closed in one turn of the event loop: some 5 ms.
+// Number of connections closed in one turn of the event loop: about 5 ms.
 const closedAtOnce = 50;
 
 /**
- * Does something for some in each turn of the event loop. Connections that were opened together expire together, and to close
- * ten thousand in one turn would let everybody else wait for a second.
+ * Handles a few items in each turn of the event loop. Connections that were opened together expire together, and closing ten
+ * thousand in one turn would block every other client for a second.
  */
 export function inSlices<Item>(act: (item: Item) => void): (item: Item) => void {
   let queue: Item[] = [];
@@ -192,10 +192,10 @@ export function inSlices<Item>(act: (item: Item) => void): (item: Item) => void 
   };
 }
 
-// ASSUMED: a client that is turned away has a second to read why.
+// ASSUMED: a client that is turned away has a second to read the reason.
 const lingerMs = 1000;
 
-/** Sends the last there is to say on a connection, and gives it up, whatever the client does. */
+/** Sends a last text on a connection and closes it, whatever the client does. */
 export function endWith(socket: Socket, text: string): void {
   socket.end(text);
   const giveUp = setTimeout(() => socket.destroy(), lingerMs).unref();

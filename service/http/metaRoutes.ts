@@ -1,5 +1,5 @@
-// What the service says about itself, beside the interface: its description, its documentation, whether it is well, and
-// its figures. Nothing but the figures needs a token, for nothing else tells of anybody's resources.
+// Routes outside of the interface: description, documentation, health and metrics. Only the metrics need a token, because
+// only they reveal something about resources.
 import type { FastifyInstance } from "fastify";
 import { docsPage } from "../openapi/docsPage.ts";
 import type { Metrics } from "./metrics.ts";
@@ -7,23 +7,23 @@ import { refuse } from "../refusal.ts";
 import { openapi } from "../openapi/openapi.ts";
 import type { Context } from "../context.ts";
 
-/** What these routes speak of. */
+/** Dependencies of these routes. */
 export interface MetaRoutes {
   readonly context: Context;
   readonly metrics: Metrics;
-  /** Whether fields that are not known are refused, which the description says. */
+  /** Whether unknown fields are refused, which the description states. */
   readonly strict: boolean;
-  /** Whether the service is about to end. */
+  /** Whether the service is closing. */
   readonly closing: () => boolean;
 }
 
-// Whoever asks without a token must not keep the disk busy.
+// Requests without a token must not keep the disk busy.
 const rememberedMs = 1000;
 
-// More than fits where a row was, so that a disk that is full shows.
+// More than fits into the space of a deleted row, so that a full disk is noticed.
 const probeBytes = 16_384;
 
-/** Writes to the store and takes it back; false when that cannot be done. */
+/** Writes to the store and deletes it again; false when that fails. */
 async function canWrite({ store }: Context): Promise<boolean> {
   try {
     await store.write(() => {
@@ -36,7 +36,7 @@ async function canWrite({ store }: Context): Promise<boolean> {
   }
 }
 
-/** Asks whether the store can be written, once a second at most. */
+/** Tests whether the store can be written, at most once a second. */
 function writable(context: Context): () => Promise<boolean> {
   let asked: { readonly at: number; readonly answer: Promise<boolean> } | undefined;
   return () => {
@@ -46,7 +46,7 @@ function writable(context: Context): () => Promise<boolean> {
   };
 }
 
-/** Adds the routes. The description and the page are made when they are first asked for. */
+/** Adds the routes. The description and the page are built on their first request. */
 export function addMetaRoutes(app: FastifyInstance, { context, metrics, strict, closing }: MetaRoutes): void {
   const storeWritable = writable(context);
   const open = { config: { open: true as const } };
@@ -76,7 +76,7 @@ export function addMetaRoutes(app: FastifyInstance, { context, metrics, strict, 
       .send((page ??= docsPage(openapi({ strict })))),
   );
 
-  // They count for every organization, so only a token of the first one, which is whoever runs the service, sees them.
+  // They cover every organization, so they need a token of the first one, which belongs to the operator of the service.
   app.get("/metrics", ({ caller }, reply) => {
     if (caller.slug !== "personal" || caller.app !== null) throw refuse(403, "unauthorized");
     return reply.type("text/plain; version=0.0.4; charset=utf-8").send(metrics.text());

@@ -1,20 +1,20 @@
-// Figures about the running service, in the text format of Prometheus.
+// Metrics of the running service, in the text format of Prometheus.
 import type { Context } from "../context.ts";
 
-// Seconds. Held requests last up to 60.
+// Upper bounds in seconds. Held requests last up to 60.
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 interface Durations {
-  /** By bucket: those within its bound and beyond the one before; the last is beyond all. */
+  /** Requests by bucket: up to its bound and above the previous one; the last is above all bounds. */
   readonly counts: number[];
   sum: number;
 }
 
-/** What happened that the store does not know. */
+/** Counters that the store does not have. */
 export interface Counted {
-  /** Requests that met a fault. */
+  /** Number of requests with an injected fault. */
   readonly faults: () => number;
-  /** Requests that were refused with 429. */
+  /** Number of requests refused with 429. */
   readonly limited: () => number;
 }
 
@@ -36,7 +36,7 @@ const metric = (
 ): string =>
   [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...samples.map((sample) => line(name, sample))].join("\n");
 
-/** Counts requests as they are answered, and reads the rest off the store when asked. */
+/** Counts requests as they are answered, and reads the other metrics from the store on request. */
 export class Metrics {
   readonly #context: Context;
   readonly #counted: Counted;
@@ -48,7 +48,7 @@ export class Metrics {
     this.#counted = counted;
   }
 
-  /** Counts a request; `status` is null when the connection was cut. */
+  /** Counts a request; `status` is null when the connection was closed. */
   observe(operation: string, status: number | null, seconds: number): void {
     const key = `${operation} ${status}`;
     const known = this.#requests.get(key);
@@ -66,7 +66,7 @@ export class Metrics {
     durations.sum += seconds;
   }
 
-  /** Everything, as text. */
+  /** All metrics as text. */
   text(): string {
     const { store, waits } = this.#context;
     const states = store.all<{ state: string; machines: number }>(

@@ -1,4 +1,4 @@
-// What a request is told that leads nowhere.
+// The answer to a request for a path that does not exist.
 import { operationsById } from "../faults/faults.ts";
 import { metaPaths } from "../openapi/metaPaths.ts";
 import { Refusal, refuse } from "../refusal.ts";
@@ -7,7 +7,7 @@ const ways = [...operationsById.values(), ...metaPaths.map((path) => ({ path, me
 
 const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll(".", "\\.").replace(/\{\w+\}/g, "[^/]+")}$`);
 
-// The most specific ones first: `certificates/acme` is no hostname.
+// The most specific ones first: `certificates/acme` is not a hostname.
 const paths = [...new Set(ways.map(({ path }) => path))]
   .sort((a, b) => a.split("{").length - b.split("{").length)
   .map((path) => ({
@@ -15,7 +15,7 @@ const paths = [...new Set(ways.map(({ path }) => path))]
     methods: ways.filter((way) => way.path === path).map(({ method }) => method),
   }));
 
-/** Why a request leads nowhere. ASSUMED: a path that takes other methods is 405 and says which. */
+/** The refusal of a request without a route. ASSUMED: a path that has other methods is 405 and names them. */
 export function noSuchRoute({ url, method }: { readonly url: string; readonly method: string }): Refusal {
   const asked = url.split("?", 1)[0] ?? "";
   const allow = paths.find(({ pattern }) => pattern.test(asked))?.methods.join(", ");

@@ -1,4 +1,4 @@
-// How often a client may ask (docs/interface.md#rate-limits): a bucket of tokens for every action and what it acts on.
+// Limits how often a client may send requests (docs/interface.md#rate-limits): a token bucket for each action and its subject.
 import type { Operation } from "../../api/operation.ts";
 import type { Clock } from "../time/clock.ts";
 import { Refusal } from "../refusal.ts";
@@ -13,7 +13,7 @@ const usual: Limit = { perSecond: 1, burst: 3 };
 
 const limits: Readonly<Record<string, Limit>> = {
   "machines.get": { perSecond: 5, burst: 10 },
-  // ASSUMED: all of the 100 deletions of Apps a minute may come at once.
+  // ASSUMED: all 100 deletions of Apps per minute may come at once.
   "apps.delete": { perSecond: 100 / 60, burst: 100 },
 };
 
@@ -28,13 +28,13 @@ interface Bucket {
   readonly at: number;
 }
 
-// Buckets are forgotten in the order of their last use. The oldest of so many has had time to fill, unless somebody asks
-// for things that are not there, thousands a second.
+// The bucket that was unused longest is dropped. By then it is full again, unless a client requests thousands of missing
+// objects per second.
 const mostBuckets = 10_000;
 
 /**
- * What an action is counted for. ASSUMED: a rate limit counts by Machine or App, where there is neither by cluster, else by organization;
- * an App's deletion counts for the organization, since an App is deleted once.
+ * The subject that an action is counted for. ASSUMED: a rate limit counts per Machine or App, else per cluster, else per organization;
+ * the deletion of an App counts for the organization, because an App is deleted only once.
  */
 function subjectOf(
   { id }: Operation,
@@ -56,21 +56,21 @@ export class RateLimits {
     this.#profile = profile;
   }
 
-  /** Requests that were refused. */
+  /** Number of refused requests. */
   get limited(): number {
     return this.#limited;
   }
 
-  /** Buckets that are remembered. */
+  /** Number of buckets in memory. */
   get size(): number {
     return this.#buckets.size;
   }
 
-  /** Takes one token for a request, or refuses it with 429 and the seconds after which there is one. */
+  /** Takes a token for a request, or refuses it with 429 and the seconds until there is one. */
   take(row: Operation, params: unknown, { org }: Pick<Caller, "org">): void {
     if (this.#profile === "off") return;
     const { perSecond, burst } = limits[row.id] ?? usual;
-    // With the organization, so that strangers who ask in vain take nothing away from whom it belongs to.
+    // Keyed by organization, so that requests refused with 403 do not use up the limit of the owner.
     const key = `${row.id} ${org} ${subjectOf(row, params as Readonly<Record<string, unknown>>)}`;
     const now = this.#clock.now();
     const before = this.#buckets.get(key);

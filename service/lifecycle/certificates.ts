@@ -1,11 +1,11 @@
-// What happens to certificates: validated against the DNS, issued, renewed (docs/interface.md#certificate-checks).
+// The lifecycle of certificates: validated against the DNS, issued, renewed (docs/interface.md#certificate-checks).
 import { lookUp, type DnsAnswer } from "../runtime/dns.ts";
 import type { HostnameRow, IpRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { periods } from "../time/delays.ts";
 
-/** Timers name a hostname like this. */
+/** The subject of the timers of a hostname. */
 export const subjectOfHostname = ({ app, hostname }: Pick<HostnameRow, "app" | "hostname">): string =>
   `${app}/${hostname}`;
 
@@ -23,7 +23,7 @@ export function changeHostname(context: Context, row: HostnameRow, changes: Part
   return { ...row, ...all };
 }
 
-/** What must be in the DNS for a hostname. */
+/** The DNS records that a hostname needs. */
 export interface Requirements {
   readonly a: readonly string[];
   readonly aaaa: readonly string[];
@@ -32,11 +32,11 @@ export interface Requirements {
   readonly ownership: { readonly name: string; readonly app_value: string; readonly org_value: string };
 }
 
-// ASSUMED: the platform's domains are `machines.test` and `acme.machines.test`, where nothing is anybody's (RFC 2606).
+// ASSUMED: the platform's domains are `machines.test` and `acme.machines.test`, which are reserved (RFC 2606).
 const appsDomain = "machines.test";
 const challengeDomain = "acme.machines.test";
 
-/** Records a hostname needs. Those of a wildcard are set at the name without `*.`. */
+/** The records that a hostname needs. Those of a wildcard belong to the name without `*.`. */
 export function requirementsOf(context: Context, row: HostnameRow): Requirements {
   const bare = row.hostname.replace(/^\*\./, "");
   const app = context.store.get<{ name: string; org: number }>("SELECT name, org FROM apps WHERE id = ?", row.app);
@@ -62,7 +62,7 @@ interface Problem {
   readonly timestamp: string;
 }
 
-/** What the DNS answer leads to. */
+/** The result of a DNS check. */
 export interface Findings {
   readonly needs: Requirements;
   readonly records: DnsAnswer;
@@ -71,7 +71,7 @@ export interface Findings {
   readonly ownership: boolean;
 }
 
-/** Compares what is in the DNS with what must be. */
+/** Compares the DNS with the needed records. */
 export function findingsOf(context: Context, row: HostnameRow): Findings {
   const needs = requirementsOf(context, row);
   const records = lookUp(context.store, row.hostname, {
@@ -95,7 +95,7 @@ export function findingsOf(context: Context, row: HostnameRow): Findings {
 }
 
 const hour = 60 * 60 * 1000;
-// ASSUMED: five failed validations of a hostname in an hour bring it a pause, as Let's Encrypt counts.
+// ASSUMED: after five failed validations in an hour a hostname has to wait, as with Let's Encrypt.
 const mostAttempts = 5;
 
 function problemsOf(context: Context, row: HostnameRow, { needs, dns, address, ownership }: Findings): Problem[] {
@@ -130,15 +130,15 @@ function problemsOf(context: Context, row: HostnameRow, { needs, dns, address, o
   return problems;
 }
 
-/** Whether the uploaded certificate is of no use any more. ASSUMED: an uploaded certificate that has expired has the status `expired` and wins no longer. */
+/** Whether the uploaded certificate has expired. ASSUMED: it then has the status `expired` and no longer takes precedence over an issued one. */
 export const isExpired = (context: Context, { custom_expires_at }: HostnameRow): boolean =>
   custom_expires_at !== null && custom_expires_at <= context.clock.now();
 
-/** Whether a certificate can be issued; for a wildcard the challenge in the DNS is the only way. */
+/** Whether a certificate can be issued; a wildcard needs the DNS challenge. */
 const isReady = ({ hostname }: HostnameRow, { dns, address }: Findings): boolean =>
   dns || (address && !hostname.startsWith("*."));
 
-/** Looks at the DNS, and lets follow what may follow: a certificate is issued, an uploaded one becomes active. */
+/** Checks the DNS; if it is right, a certificate is issued, or an uploaded one becomes active. */
 export function validateHostname(context: Context, row: HostnameRow): HostnameRow {
   const now = context.clock.now();
   const findings = findingsOf(context, row);
@@ -174,7 +174,7 @@ function atSubject(context: Context, subject: string): HostnameRow | undefined {
   return findHostname(context, subject.slice(0, slash), subject.slice(slash + 1));
 }
 
-/** The certificate authority has issued. */
+/** The certificate authority has issued the certificate. */
 export function issue(context: Context, subject: string): void {
   const row = atSubject(context, subject);
   if (!row || row.acme_status === null) return;
@@ -190,7 +190,7 @@ export function issue(context: Context, subject: string): void {
   context.timers.after(periods.renewal, "certificate.renew", subject);
 }
 
-/** It is time for the next certificate; without the DNS it is tried every day, and the old one stays until it expires. */
+/** Renews a certificate. While the DNS is wrong it retries every day, and the old certificate stays until it expires. */
 export function renew(context: Context, subject: string): void {
   const row = atSubject(context, subject);
   if (!row || row.acme_status === null) return;

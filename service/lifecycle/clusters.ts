@@ -1,4 +1,4 @@
-// What happens to Postgres clusters (docs/interface.md#cluster-states).
+// The lifecycle of Postgres clusters (docs/interface.md#cluster-states).
 import type { Cluster, Endpoints } from "../runtime/postgresEngine.ts";
 import type { BackupRow, ClusterRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
@@ -48,7 +48,7 @@ export function failed(context: Context, id: string): void {
   if (row) changeCluster(context, row, { status: "failed" });
 }
 
-/** A cluster is gone; it stays in lists with `include_deleted`. What was in it is not kept. */
+/** A cluster is deleted; it stays in lists with `include_deleted`, without its contents. */
 export function destroyed(context: Context, id: string): void {
   const row = inState(context, id, "deleting");
   if (!row) return;
@@ -57,7 +57,7 @@ export function destroyed(context: Context, id: string): void {
   clearCluster(context, id);
 }
 
-/** What a cluster stores is measured every hour. */
+/** Measures the size of a cluster, every hour. */
 export function measure(context: Context, id: string): void {
   const row = inState(context, id, "ready");
   if (!row) return;
@@ -65,10 +65,10 @@ export function measure(context: Context, id: string): void {
   context.timers.after(periods.measure, "cluster.measure", id);
 }
 
-// ASSUMED: the latest 100 backups of a cluster are kept. No request deletes one, so that to refuse more would mean no backup ever again.
+// ASSUMED: the latest 100 backups of a cluster are kept. No request deletes one, so a cluster at that limit could never be backed up again.
 const keptBackups = 100;
 
-/** A backup has been written; the oldest beyond those that are kept is forgotten. */
+/** A backup is complete; the oldest one beyond the limit is deleted. */
 export function finishBackup(context: Context, id: string): void {
   const backup = context.store.get<Pick<BackupRow, "cluster">>("SELECT cluster FROM backups WHERE id = ?", id);
   const row = backup && findCluster(context, backup.cluster);

@@ -1,4 +1,4 @@
-// What happens to a Machine: it enters a state, which is an event, and the state decides what follows.
+// The lifecycle of Machines: entering a state is an event, and the state decides what follows.
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { parseDuration } from "../../api/schema.ts";
 import { machineColumns, type EventRow, type MachineExtras, type MachineRow } from "../store/rows.ts";
@@ -17,18 +17,18 @@ import {
   type RuntimeEvent,
 } from "../states/machineStates.ts";
 
-/** Why a Machine enters a state. */
+/** The reason why a Machine enters a state. */
 export interface Cause {
   readonly type: string;
   readonly source: "user" | "flyd";
   readonly request?: object;
-  /** What else changes with it. */
+  /** Other changes of the same moment. */
   readonly changes?: MachineChanges;
-  /** How the process is asked to end; as the configuration says when left out. */
+  /** How to stop the process. Default: as configured. */
   readonly stop?: StopRequest;
 }
 
-/** What may change of a Machine's row. */
+/** Changes of a Machine's row. */
 export type MachineChanges = Partial<MachineRow & MachineExtras>;
 
 const eventsKept = 100;
@@ -42,7 +42,7 @@ const configSql = "SELECT config FROM machine_versions WHERE machine = ? AND ver
 
 const noConfig = new StoredConfig("{}");
 
-/** The configuration of a Machine's version as it is in the store, without metadata. */
+/** The stored configuration of a Machine's version, without metadata. */
 export const storedConfig = (
   { store, configs }: Context,
   { id, version }: Pick<MachineRow, "id" | "version">,
@@ -56,7 +56,7 @@ export const storedConfig = (
 export const configOf = (context: Context, machine: Pick<MachineRow, "id" | "version">): Readonly<MachineConfig> =>
   storedConfig(context, machine).parsed;
 
-/** A Machine as the runtime sees it. What costs something is found when it is asked for. */
+/** A Machine as the runtime sees it. Expensive members are computed on access. */
 export function subjectOf(context: Context, machine: MachineRow): Subject {
   const { id, name, region, version, private_ip, state, memory_limit_mb } = machine;
   let config: MachineConfig | undefined;
@@ -65,7 +65,7 @@ export function subjectOf(context: Context, machine: MachineRow): Subject {
     privateIp: private_ip,
     memoryLimitMb: memory_limit_mb ?? undefined,
     get app() {
-      // The name of an App that is being removed has more behind it (removal.ts).
+      // The name of an App that is being removed has a suffix (removal.ts).
       return (
         context.store.get<{ name: string }>("SELECT name FROM apps WHERE id = ?", machine.app)?.name.split("/", 1)[0] ??
         ""
@@ -78,18 +78,18 @@ export function subjectOf(context: Context, machine: MachineRow): Subject {
   };
 }
 
-/** How a Machine is asked to stop when nothing else is said (docs/interface.md#limits: five seconds, at most 300). */
+/** The default way to stop a Machine (docs/interface.md#limits: five seconds, at most 300). */
 export function stopRequest({ signal = "SIGINT", timeout }: MachineConfig["stop_config"] = {}): StopRequest {
   const lasts = timeout === undefined ? undefined : parseDuration(timeout);
   return { signal, timeoutMs: Math.min(lasts === undefined ? 5000 : lasts / 1e6, 300_000) };
 }
 
-/** Changes a Machine's row; `updated_at` moves with every change. */
+/** Changes a Machine's row and its `updated_at`. */
 export function changeMachine(context: Context, machine: MachineRow, changes: MachineChanges): MachineRow {
   const all: MachineChanges = { ...changes, updated_at: context.clock.now() };
   const { brief: _brief, standby: _standby, ...seen } = all;
   const changed = { ...machine, ...seen };
-  // A Machine that was just made enters its first state as it is.
+  // A new Machine enters its first state without any change.
   const names = Object.keys(all) as (keyof MachineRow)[];
   if (names.some((name) => all[name] !== machine[name])) context.store.update("machines", "id", machine.id, all);
   touch(context, machine.id);
@@ -99,7 +99,7 @@ export function changeMachine(context: Context, machine: MachineRow, changes: Ma
   return changed;
 }
 
-/** Writes an event. ASSUMED: the latest 100 events of a Machine are kept; 50 is the most that can be asked for. */
+/** Records an event. ASSUMED: the latest 100 events of a Machine are kept; a request returns at most 50. */
 export function record(context: Context, machine: MachineRow, cause: Cause, moved: boolean): void {
   const now = context.clock.now();
   const event: EventRow = {
@@ -120,7 +120,7 @@ export function record(context: Context, machine: MachineRow, cause: Cause, move
   if (last) context.store.run("DELETE FROM events WHERE machine = ? AND id <= ?", machine.id, last.id);
 }
 
-/** Brings a Machine into a state and lets the runtime do what follows. */
+/** Moves a Machine into a state and calls the runtime if the state needs it. */
 export function enter(context: Context, from: MachineRow, state: MachineState, cause: Cause): MachineRow {
   if (from.state === "stopped") context.timers.cancel(from.id, "machine.retry");
   const checks =
@@ -146,37 +146,37 @@ function ask(context: Context, machine: MachineRow, call: RuntimeCall, request: 
   else context.runtime[call](subject);
 }
 
-/** What an operation of a client does to a Machine: the table decides (machineStates.ts). */
+/** Applies an operation to a Machine, as the table of states says (machineStates.ts). */
 export function operate(context: Context, machine: MachineRow, operation: PowerOperation, cause: Cause): MachineRow {
   const effect = effects[operation][machine.state];
   if (typeof effect === "function") throw effect(machine.state);
   if (effect !== "unchanged") return enter(context, machine, effect, cause);
-  // ASSUMED: a stop while a crashed Machine waits for its next attempt, when it reads `stopped`, ends the attempts.
+  // ASSUMED: stopping a crashed Machine between two attempts, when its state is `stopped`, ends the attempts.
   if (operation === "stop" && machine.state === "stopped") context.timers.cancel(machine.id, "machine.retry");
   return machine;
 }
 
-/** The Machine an event is about, unless another version has taken its place. */
+/** The Machine of an event, unless its version was replaced. */
 function current(context: Context, { id, version }: About): MachineRow | undefined {
   const machine = findMachine(context, id);
   return machine?.version === version ? machine : undefined;
 }
 
-/** What a runtime tells is turned into the next state, by the table. */
+/** Moves a Machine into its next state after a report of the runtime, as the table says. */
 export function runtimeEvent(context: Context, about: About, event: RuntimeEvent): void {
   const machine = current(context, about);
   const step = machine && steps[machine.state];
-  if (!step || step.on !== event) return; // it has gone on since
+  if (!step || step.on !== event) return; // the report is late
   const become = machine.launch === 0 && step.atRest ? step.atRest : step.become;
-  // What is destroyed runs nothing more that its secrets could be for.
+  // A destroyed Machine needs no secrets.
   const changes = become === "destroyed" ? { destroyed_at: context.clock.now(), secret_set: null } : {};
   enter(context, machine, become, { type: step.event, source: "flyd", changes });
 }
 
-/** States in which an end of the main process is nobody's wish. */
+/** States in which the main process is expected to run. */
 const alive: readonly MachineState[] = ["starting", "started", "suspending"];
 
-/** The main process has ended, asked to or by itself. */
+/** The main process has ended, on request or by itself. */
 export function exited(context: Context, about: About, exit: Exit): void {
   const machine = current(context, about);
   if (!machine) return;
@@ -188,7 +188,7 @@ export function exited(context: Context, about: About, exit: Exit): void {
   } else if (alive.includes(machine.state)) ended(context, machine, exit);
 }
 
-/** The main process has ended by itself: destroyed, started again, or left as it is, as the configuration says. */
+/** The main process has ended by itself: the Machine is destroyed, restarted or left stopped, as configured. */
 function ended(context: Context, machine: MachineRow, exit: Exit): void {
   const config = configOf(context, machine);
   const crashed = machine.state === "starting";
@@ -200,8 +200,8 @@ function ended(context: Context, machine: MachineRow, exit: Exit): void {
   const { policy = "on-failure", max_retries = 10 } = config.restart ?? {};
   const failed = exit.code !== 0;
   const restarting = policy === "always" || (policy !== "no" && failed && retriesOf(context, machine) < max_retries);
-  // ASSUMED: a Machine is `failed` once its retries are used up, or when its process never came up and is not to be started
-  // again; one whose process ended later is `stopped`.
+  // ASSUMED: a Machine is `failed` once its retries are used up, or when its process never started and is not to be restarted;
+  // if its process ended later, it is `stopped`.
   const state = !restarting && failed && (policy !== "no" || crashed) ? "failed" : "stopped";
   const request = exitRequest(context, machine, exit, restarting);
   enter(context, machine, state, { type: "exit", source: "flyd", request });
@@ -213,7 +213,7 @@ function ended(context: Context, machine: MachineRow, exit: Exit): void {
     );
 }
 
-/** Times the restart policy has started a Machine lately. */
+/** Number of recent restarts by the restart policy. */
 const retriesOf = (context: Context, { restarts, retried_from }: MachineRow): number =>
   context.clock.now() - retried_from < periods.retries ? restarts : 0;
 
@@ -232,8 +232,8 @@ export function retry(context: Context, id: string): void {
 }
 
 /**
- * A Machine that has failed is stood in for. ASSUMED: a standby starts when a Machine it stands by for has failed; hosts, whose end the platform means,
- * do not end here.
+ * Starts the standbys of a failed Machine. ASSUMED: a standby starts when a Machine that it stands by for has failed. The platform
+ * means the failure of a host, which does not occur here.
  */
 function startStandbys(context: Context, failed: MachineRow): void {
   const stopped = context.store.all<MachineRow>(
@@ -245,7 +245,7 @@ function startStandbys(context: Context, failed: MachineRow): void {
       enter(context, machine, "starting", { type: "start", source: "flyd", changes: { launch: 1, restarts: 0 } });
 }
 
-/** A destroyed Machine's lease ends with it. ASSUMED: its volume is free a moment after it is destroyed; an update lets go of one at once. */
+/** Releases what a destroyed Machine held. ASSUMED: its volume is released a moment later; an update releases a volume at once. */
 function cleanUp(context: Context, machine: MachineRow): void {
   const { store, timers, delays } = context;
   store.run("DELETE FROM leases WHERE machine = ?", machine.id);
@@ -281,7 +281,7 @@ function exitRequest(context: Context, machine: MachineRow, exit: Exit, restarti
   };
 }
 
-/** Starts a Machine whose `schedule` has come round, and waits for the next time. */
+/** Starts a Machine by its `schedule`, and sets the next timer. */
 export function scheduled(context: Context, id: string): void {
   const machine = findMachine(context, id);
   if (!machine || machine.destroyed_at !== null) return;
@@ -291,7 +291,7 @@ export function scheduled(context: Context, id: string): void {
   }
 }
 
-/** Arms the schedule of a Machine, or takes it back. */
+/** Sets or cancels the timer of a Machine's schedule. */
 export function schedule(context: Context, machine: MachineRow): void {
   const { schedule: every } = configOf(context, machine);
   context.timers.cancel(machine.id, "machine.schedule");
@@ -299,8 +299,8 @@ export function schedule(context: Context, machine: MachineRow): void {
 }
 
 /**
- * Whether a Machine rests: nothing further happens to its state by itself. ASSUMED: `settled` is `started`, `stopped`,
- * `suspended` or `failed` when nothing follows: not `created`, and not `stopped` between two attempts of the restart policy.
+ * Whether the state of a Machine stays without further requests. ASSUMED: `settled` is `started`, `stopped`, `suspended` or
+ * `failed` when nothing follows: not `created`, and not `stopped` between two attempts of the restart policy.
  */
 export const isSettled = (context: Context, machine: MachineRow): boolean =>
   (machine.state === "started" ||

@@ -1,23 +1,23 @@
-// Deleting what may have very many parts: some of them at a time, each time in a transaction of its own, so that nobody waits
-// for all of them. What is being removed is found by nobody any more, and the timer in the store goes on after a kill.
+// Deletes Apps and clusters with very many parts in batches, each in a separate transaction, so that no request waits long.
+// What is being removed is hidden at once, and the timer in the store resumes the removal after a kill.
 import { releaseSet } from "../store/secretValues.ts";
 import { touch, type Context } from "../context.ts";
 import { findMachine, subjectOf } from "./machines.ts";
 
-/** Rows and pages of the store that are given up in one transaction: some 5 ms. */
+/** Rows and pages of the store that are freed in one transaction: about 5 ms. */
 export const unitsAtOnce = 500;
 
 const rowsAtOnce = 200;
 
 interface Part {
   readonly table: string;
-  /** The column that tells those of one owner apart. */
+  /** The column with the owner. */
   readonly key: string;
-  /** What its timers are for, in SQL; none when left out. */
+  /** The subject of its timers, in SQL; undefined if it has none. */
   readonly subject?: string;
-  /** Rows and pages that go with it, in SQL. */
+  /** Rows and pages that are deleted with it, in SQL. */
   readonly units: string;
-  /** What else goes with it. */
+  /** Further effects of its removal. */
   readonly with?: (context: Context, key: string) => void;
 }
 
@@ -27,7 +27,7 @@ interface Found {
   readonly units: number;
 }
 
-/** Ends what runs: its timers are deleted after this, those that it makes now too. */
+/** Stops the running Machine. Its timers are deleted afterwards, including those that this sets. */
 function endMachine(context: Context, id: string): void {
   const machine = findMachine(context, id);
   if (machine?.destroyed_at === null) context.runtime.destroy(subjectOf(context, machine));
@@ -70,7 +70,7 @@ const partsOfCluster: readonly Part[] = [
   { table: "backups", key: "id", subject: "id", units: "1 + octet_length(contents) / 4096" },
 ];
 
-/** Removes parts until there are none, or until it is enough for once. True when there are none. */
+/** Removes parts up to the size of a batch. True when none are left. */
 function removeSome(context: Context, owner: "app" | "cluster", id: string, parts: readonly Part[]): boolean {
   const { store } = context;
   let units = 0;
@@ -89,8 +89,7 @@ function removeSome(context: Context, owner: "app" | "cluster", id: string, part
 }
 
 /**
- * An App goes with everything in it (docs/interface.md#apps). From the beginning on nobody finds it, and its name is
- * free.
+ * Removes an App with all its parts (docs/interface.md#apps). The App is hidden and its name is free from the beginning.
  */
 export function removeApp(context: Context, id: string): void {
   const { store, timers } = context;
@@ -102,12 +101,12 @@ export function removeApp(context: Context, id: string): void {
   else timers.resume("app.remove", id);
 }
 
-/** What was in a cluster that is gone goes too. */
+/** Removes the contents of a deleted cluster. */
 export function clearCluster(context: Context, id: string): void {
   if (!removeSome(context, "cluster", id, partsOfCluster)) context.timers.resume("cluster.clear", id);
 }
 
-/** A Machine that was destroyed is no longer shown to anybody. */
+/** Removes a destroyed Machine that is no longer shown. */
 export function forgetMachine(context: Context, id: string): void {
   const set = findMachine(context, id)?.secret_set ?? null;
   context.store.run("DELETE FROM machines WHERE id = ?", id);

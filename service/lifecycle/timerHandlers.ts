@@ -1,4 +1,4 @@
-// What each kind of timer does when its time has come.
+// The handler of each kind of timer.
 import type { Context } from "../context.ts";
 import { issue, renew } from "./certificates.ts";
 import { finishBackup, measure } from "./clusters.ts";
@@ -7,10 +7,10 @@ import { clearCluster, forgetMachine, removeApp } from "./removal.ts";
 import type { TimerKind } from "../time/timers.ts";
 import { backup, removeVolume, stepVolume, unbind } from "./volumes.ts";
 
-/** Something that happens by itself to the thing with that identifier; one that is gone by then is passed over. */
+/** Handles a timer of the object with that identifier; an object that no longer exists is ignored. */
 export type TimerHandler = (context: Context, subject: string, data: string) => void;
 
-/** Every kind of timer. */
+/** The handlers by kind of timer. */
 export const timerHandlers: Readonly<Record<TimerKind, TimerHandler>> = {
   "app.remove": removeApp,
   "machine.retry": retry,

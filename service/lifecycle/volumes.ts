@@ -1,4 +1,4 @@
-// What happens to volumes and their snapshots.
+// The lifecycle of volumes and their snapshots.
 import { createHash } from "node:crypto";
 import type { SnapshotRow, VolumeRow } from "../store/rows.ts";
 import { touch, type Context } from "../context.ts";
@@ -16,7 +16,7 @@ export function changeVolume(context: Context, volume: VolumeRow, changes: Parti
   return { ...volume, ...all };
 }
 
-/** Puts a volume on a path of states: in the first now, in the others one after the other. */
+/** Starts a volume on a path of states: it enters the first now and the others one after another. */
 export function walk(context: Context, volume: VolumeRow, [first, ...rest]: readonly VolumeState[]): VolumeRow {
   context.timers.cancel(volume.id, "volume.step");
   const changed = first === undefined ? volume : changeVolume(context, volume, { state: first });
@@ -31,27 +31,27 @@ export function stepVolume(context: Context, id: string, path: string): void {
   if (volume) walk(context, volume, path.split(",") as VolumeState[]);
 }
 
-/** A destroyed Machine has let go of its volume. */
+/** Detaches the volume of a destroyed Machine. */
 export function unbind(context: Context, id: string): void {
   const volume = findVolume(context, id);
   if (volume) changeVolume(context, volume, { machine: null });
 }
 
-/** The day of grace is over. Snapshots stay until they expire. */
+/** Removes a volume after its day of grace. Its snapshots stay until they expire. */
 export function removeVolume(context: Context, id: string): void {
   context.timers.cancel(id, "volume.backup");
   context.store.run("DELETE FROM volumes WHERE id = ?", id);
   touch(context, id);
 }
 
-/** Arms the daily snapshot of a volume, or takes it back. */
+/** Sets or cancels the timer of a volume's daily snapshot. */
 export function armBackup(context: Context, volume: VolumeRow): void {
   context.timers.cancel(volume.id, "volume.backup");
   if (volume.auto_backup === 1 && !isLeaving(volume.state))
     context.timers.after(periods.backup, "volume.backup", volume.id);
 }
 
-/** The daily snapshot. */
+/** Takes the daily snapshot. */
 export function backup(context: Context, id: string): void {
   const volume = findVolume(context, id);
   if (!volume || isLeaving(volume.state)) return;

@@ -1,4 +1,4 @@
-// The certificate HTTPS is served with, read and judged before anything listens.
+// The certificate for HTTPS, read and checked before the service listens.
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { statSync } from "node:fs";
 import type { Tls } from "../http/connections.ts";
@@ -13,12 +13,12 @@ function parsed<T>(option: string, file: string, what: string, parse: () => T): 
   }
 }
 
-/** What is wrong with who may read the file of a private key, as a sentence; undefined when nothing is. */
+/** A warning when other users can read the file of a private key. */
 export function keyWarning(keyFile: string | undefined): string | undefined {
   if (keyFile === undefined) return undefined;
   const mode = statSync(keyFile, { throwIfNoEntry: false })?.mode ?? 0;
   if ((mode & 0o004) === 0) return undefined;
-  return `--tls-key: everybody on this computer can read ${keyFile}; take that away with chmod o-r`;
+  return `--tls-key: every user of this computer can read ${keyFile}; remove that permission with chmod o-r`;
 }
 
 /** Reads the two files of `--tls-cert` and `--tls-key`; undefined when neither is given. */

@@ -1,4 +1,4 @@
-// Requests of commands to the service of a data folder: the one that runs, or one in this process while they last.
+// Requests of commands to the service of a data folder: the running one, or one inside this process while the command lasts.
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { createService } from "../service.ts";
@@ -7,10 +7,10 @@ import type { Store } from "../store/database.ts";
 import type { Running } from "../store/lock.ts";
 import { findRunning } from "./daemon.ts";
 
-/** What came back. */
+/** An answer. */
 export interface Answer {
   readonly status: number;
-  /** Seconds the service asks to wait before another try; 0 when it does not say. */
+  /** Seconds to wait before a retry, from the answer; 0 without any. */
   readonly retryAfter: number;
   /** The JSON of the body; undefined without one. */
   readonly body: unknown;
@@ -23,7 +23,7 @@ export interface Request {
   readonly body?: object;
 }
 
-/** A service that is within reach, and its store. */
+/** A reachable service and its store. */
 export interface Reached {
   readonly store: Store;
   send(token: string, request: Request): Promise<Answer>;
@@ -33,7 +33,7 @@ export interface Reached {
 const parsed = (text: string): unknown => (text === "" ? undefined : JSON.parse(text));
 const headersOf = (token: string) => ({ authorization: `Bearer ${token}`, host: "localhost" });
 
-// Found through a file that only its user can write, the service is known by its certificate, whatever name that is for.
+// Its address comes from a file that only its user can write, so the certificate is trusted whatever its name is.
 const trust = (certificate: string) => ({
   ca: certificate,
   allowPartialTrustChain: true,
@@ -59,7 +59,7 @@ function sendTo({ url, certificate }: Running, token: string, { method, path, bo
   });
 }
 
-/** The service of a data folder, within reach until it is closed. Throws a StoreError when the folder cannot be used. */
+/** Reaches the service of a data folder until it is closed. Throws a StoreError when the folder cannot be used. */
 export function reach(folder: string): Reached {
   const running = findRunning(folder);
   if (running) {

@@ -1,4 +1,4 @@
-// The service of this computer: found, or started in the background. Several processes may ask at the same moment.
+// Finds the service of this computer, or starts it in the background. Several processes may do so at the same time.
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,11 +15,11 @@ export interface Local extends Running {
   readonly token: string;
 }
 
-// A start takes half a second; on a busy computer, many times that.
+// A start takes half a second, and much longer on a busy computer.
 const patience = 60_000;
 const pause = 10;
 
-/** The service that serves a data folder now. Starts nothing. */
+/** The running service of a data folder, without its token. Starts nothing. */
 export function findRunning(folder: string): Running | undefined {
   const running = readRunning(folder);
   return running && isLocked(folder) ? running : undefined;
@@ -30,13 +30,13 @@ const withToken = (running: Running): Local => ({
   token: readFileSync(tokenFile(running.data), "utf8").trim(),
 });
 
-/** The service of a data folder, if it runs. Never starts one. */
+/** The service of a data folder if it is running. Starts nothing. */
 export async function findLocal(options: Pick<LocalOptions, "data"> = {}): Promise<Local | undefined> {
   const running = findRunning(dataFolder(options.data));
   return running && withToken(running);
 }
 
-/** The service of a data folder: the one that runs, or one started in the background. Prints nothing. */
+/** The service of a data folder; starts it in the background if it is not running. Prints nothing. */
 export async function startLocal(options: LocalOptions = {}): Promise<Local> {
   const folder = dataFolder(options.data);
   const found = findRunning(folder);
@@ -44,7 +44,7 @@ export async function startLocal(options: LocalOptions = {}): Promise<Local> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const starting = await lockStart(folder);
   try {
-    // Whoever had the lock before us may have started it; one that runs in the foreground may still be on its way.
+    // The previous holder of the lock may have started it, and one in the foreground may be starting now.
     for (const end = Date.now() + patience; isLocked(folder) && Date.now() < end; await sleep(pause)) {
       const running = findRunning(folder);
       if (running) return withToken(running);
@@ -61,13 +61,13 @@ async function lockStart(folder: string): Promise<Held> {
     if (held) return held;
     if (Date.now() > end)
       throw new Problem(
-        `another process has been starting the service of ${folder} for ${patience / 1000} s; see ${logFile(folder)}`,
+        `another process has tried to start the service of ${folder} for ${patience / 1000} s; see ${logFile(folder)}`,
       );
   }
 }
 
-// The background process outlives its parent, so it gets nothing of the parent's environment that it does not need:
-// a deployment's secrets would stay readable in it.
+// The background process outlives its parent, so it only gets the environment variables that it needs:
+// otherwise the secrets of a deployment would stay readable in it.
 function minimalEnvironment(): NodeJS.ProcessEnv {
   const passed = ["PATH", "HOME", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS"];
   return Object.fromEntries(
@@ -75,7 +75,7 @@ function minimalEnvironment(): NodeJS.ProcessEnv {
   );
 }
 
-/** Starts the process in a session of its own; it says on a pipe whether it is ready or why not. */
+/** Starts the process in a new session; it reports on a pipe whether it is ready, or why not. */
 function spawnService(folder: string, options: LocalOptions): Promise<Running> {
   return new Promise((done, fail) => {
     const log = openLog(folder);
@@ -114,14 +114,14 @@ function spawnService(folder: string, options: LocalOptions): Promise<Running> {
   });
 }
 
-/** Asks the service of a data folder to end, and waits until it has. */
+/** Stops the service of a data folder and waits until it has ended. */
 export async function stopLocal(folder: string): Promise<Running | undefined> {
   const running = findRunning(folder);
   if (!running) return undefined;
   try {
     process.kill(running.pid, "SIGTERM");
   } catch (error) {
-    // It ended by itself since we looked; that leaves only to wait for its lock.
+    // It ended since the check; only its lock must be waited for.
     if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
   }
   for (const end = Date.now() + patience; isLocked(folder); await sleep(pause)) {
@@ -130,5 +130,5 @@ export async function stopLocal(folder: string): Promise<Running | undefined> {
         `machines-service (pid ${running.pid}) has not ended after ${patience / 1000} s; see ${logFile(folder)}`,
       );
   }
-  return running; // the lock is the last thing it gives back
+  return running; // it releases its lock last
 }

@@ -1,11 +1,11 @@
-// Files the user names: read whole, and judged with words that say where something is wrong.
+// Reads files that the user names, and reports where they are wrong.
 import { readFileSync } from "node:fs";
 import type { z } from "zod";
 import { fieldOf, tidy, type Field } from "../../api/schema.ts";
 import { problemText } from "../validation/validate.ts";
 import { Problem } from "./problem.ts";
 
-/** The text of a file. `what` begins the sentence when it cannot be read: the option or the command it was named for. */
+/** The text of a file. `what` begins the error message: the option or the command that names the file. */
 export function readFile(what: string, file: string): string {
   try {
     return readFileSync(file, "utf8");
@@ -15,7 +15,7 @@ export function readFile(what: string, file: string): string {
   }
 }
 
-/** The names a schema knows where an unknown one was found. */
+/** The names that a schema allows at the place of an unknown one. */
 function knownNames(schema: z.ZodType, path: string): string {
   let field: Field | undefined = fieldOf(schema);
   for (const part of path.split(/\.|(?=\[)/).slice(0, -1)) {
@@ -27,14 +27,14 @@ function knownNames(schema: z.ZodType, path: string): string {
   return field?.shape.kind === "object" ? `, allowed are ${Object.keys(field.shape.fields).join(", ")}` : "";
 }
 
-/** Reads a JSON file and checks it against a schema. Fields the schema does not know are refused, at every depth. */
+/** Reads a JSON file and checks it against a schema. Unknown fields are refused at every depth. */
 export function readJson<S extends z.ZodType>(what: string, file: string, schema: S): z.infer<S> {
   const text = readFile(what, file);
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch (error) {
-    // Not the whole message: it quotes the file, which may hold secrets.
+    // The message itself is left out: it quotes the file, which may hold secrets.
     const place = /\(line \d+ column \d+\)/.exec(String(error))?.[0];
     throw new Problem(`${what}: ${file} is not JSON${place === undefined ? "" : ` ${place}`}`);
   }

@@ -10,7 +10,7 @@ export interface Address {
   readonly loopback: boolean;
 }
 
-/** Reads `host:port`; a problem names the option it came from. */
+/** Parses `host:port`; an error names its option. */
 export function parseListen(text: string, option = "--listen"): Address {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain ?? "";
@@ -25,17 +25,17 @@ export function parseListen(text: string, option = "--listen"): Address {
   };
 }
 
-/** The host of an address as it stands in a URL. */
+/** The host of an address as written in a URL. */
 export const hostInUrl = (host: string): string => (host.includes(":") ? `[${host}]` : host);
 
-/** What keeps a server from listening, as a sentence. */
+/** The reason why a server cannot listen, as a sentence. */
 export function listenProblem(error: unknown, listen: string, option = "--listen"): Error {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "EADDRINUSE")
     return new Problem(`${listen} is in use by another program; choose another address with ${option}`);
   if (code === "EACCES")
-    return new Problem(`${listen} may not be listened at by this user; choose a port above 1023 with ${option}`);
+    return new Problem(`${listen} is not allowed for this user; choose a port above 1023 with ${option}`);
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN")
-    return new Problem(`${listen} is no address of this computer; choose another with ${option}`);
+    return new Problem(`${listen} is not an address of this computer; choose another with ${option}`);
   return error instanceof Error ? error : new Error(String(error));
 }

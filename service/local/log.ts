@@ -1,17 +1,17 @@
-// The log: lines on stderr, which is a file of the data folder when the service runs in the background.
+// Writes the log to stderr, which is a file in the data folder when the service runs in the background.
 import { chmodSync, copyFileSync, fstatSync, ftruncateSync, openSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
-/** Bytes of the log at which another is begun. */
+/** Size in bytes at which the log is rotated. */
 const largestLog = 10_000_000;
 
-/** Log of the service in the background. */
+/** Path of the log of the background service. */
 export const logFile = (folder: string): string => join(folder, "service.log");
 
-/** Where it is put when another is begun; the one before is forgotten. */
+/** Path of the rotated log; it replaces the previous one. */
 export const olderLog = (folder: string): string => `${logFile(folder)}.1`;
 
-/** Opens the log for a service that is to write there; only the user can read it. */
+/** Opens the log for a service; only the user can read it. */
 export function openLog(folder: string): number {
   const file = logFile(folder);
   const log = openSync(file, "a", 0o600);
@@ -21,7 +21,7 @@ export function openLog(folder: string): number {
 
 const stderr = 2;
 
-/** Bytes of the folder's log when that is what stderr goes to; undefined when it goes elsewhere. */
+/** Size of the folder's log if stderr is that file; undefined if it is not. */
 function sizeOfLog(folder: string): number | undefined {
   try {
     const [open, named] = [fstatSync(stderr), statSync(logFile(folder))];
@@ -31,7 +31,7 @@ function sizeOfLog(folder: string): number | undefined {
   }
 }
 
-/** Writes to stderr; where that is the folder's log, puts it aside whenever it has grown large. */
+/** Writes to stderr; if that is the folder's log, rotates it when it has grown large. */
 export class Log {
   readonly #folder: string;
   #size: number | undefined;
@@ -43,12 +43,12 @@ export class Log {
     this.#look();
   }
 
-  /** One write for all lines of a turn of the event loop: a busy service would spend its time on them. */
+  /** Writes all lines of a turn of the event loop at once: single writes would slow a busy service down. */
   readonly write = (line: string): void => {
     if (this.#lines.push(line) === 1) setImmediate(() => this.flush());
   };
 
-  /** Writes what is still to be written. A log that cannot be written (a full disk) is no reason to stop serving. */
+  /** Writes the pending lines. The service continues when that fails, for instance because the disk is full. */
   flush(): void {
     const text = this.#lines.join("");
     this.#lines = [];
@@ -56,12 +56,12 @@ export class Log {
       const written = writeSync(stderr, text);
       if (this.#size !== undefined) this.#size += written;
     } catch {
-      // There is nowhere left to say it.
+      // There is no other place to report it.
     }
     this.#look();
   }
 
-  // Copied and emptied, for stderr cannot be made another file, and what Node.js itself says when it ends goes there too.
+  // The file is copied and truncated: stderr cannot be redirected, and Node.js writes its last messages there too.
   #look(): void {
     if (this.#size === undefined || this.#size <= largestLog) return;
     try {
@@ -69,7 +69,7 @@ export class Log {
       ftruncateSync(stderr, 0);
       this.#size = 0;
     } catch {
-      // There is no room for it, and nowhere left to say so.
+      // The disk is full, and there is no other place to report it.
     }
   }
 }

@@ -1,29 +1,29 @@
-// What a service is started with, and the same as arguments of `start`.
+// Options of a service, and the same as arguments of `start`.
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import type { DelayProfile } from "../time/delays.ts";
 import type { RateLimitProfile } from "../http/rateLimits.ts";
 
-/** Which service, and how it is started when it does not run yet. */
+/** Selects a service, and says how to start it if it is not running. */
 export interface LocalOptions {
-  /** Folder of the data; `MACHINES_SERVICE_DATA` or `~/.machines-service` when left out. */
+  /** Folder of the data. Default: `MACHINES_SERVICE_DATA` or `~/.machines-service`. */
   readonly data?: string;
-  /** Address to listen at, `host:port`; port 0 takes a free one. */
+  /** Address to listen at, `host:port`; port 0 picks a free one. */
   readonly listen?: string;
-  /** File with the certificate to serve HTTPS with, in PEM, and those between it and its root. Needs `tlsKey`. */
+  /** File with the certificate for HTTPS and its intermediates, in PEM. Needs `tlsKey`. */
   readonly tlsCert?: string;
   /** File with the certificate's private key, in PEM. */
   readonly tlsKey?: string;
   readonly delays?: DelayProfile;
-  /** Whether requests are limited as the platform documents; `off` when left out. */
+  /** Whether requests are limited as the platform documents. Default: `off`. */
   readonly rateLimits?: RateLimitProfile;
-  /** File with the regions there are (local/regionsFile.ts). */
+  /** File with the regions (local/regionsFile.ts). */
   readonly regions?: string;
   readonly strict?: boolean;
-  /** Host names requests may be for, beside those of this computer. */
+  /** Host names to accept in addition to those of this computer. */
   readonly allowHosts?: readonly string[];
   readonly allowRemote?: boolean;
-  /** Address of the admin listener, `host:port`; none when left out. */
+  /** Address of the admin listener, `host:port`. Default: none. */
   readonly admin?: string;
 }
 
@@ -47,7 +47,7 @@ export function dataFolder(data: string | undefined): string {
   return resolve(named !== undefined && named !== "" ? named : join(homedir(), ".machines-service"));
 }
 
-/** The options with every path made absolute: a service in the background has another working folder. */
+/** The options with absolute paths: a background service has another working folder. */
 export function settled(options: LocalOptions): LocalOptions & { readonly data: string } {
   const { data, tlsCert, tlsKey, regions, ...rest } = options;
   return {
@@ -59,7 +59,7 @@ export function settled(options: LocalOptions): LocalOptions & { readonly data: 
   };
 }
 
-/** Arguments of `start` that say the same as the options. */
+/** The options as arguments of `start`. */
 export function startArguments(options: LocalOptions): string[] {
   const names = Object.keys(flags) as (keyof LocalOptions)[];
   return names.flatMap((name) => {

@@ -1,4 +1,4 @@
-// The file of `--regions`: which regions there are, and how much room each has.
+// Reads the file of `--regions`: the regions and their capacities.
 import { z } from "zod";
 import { regionCode } from "../../api/names.ts";
 import { optional, required } from "../../api/schema.ts";
@@ -18,7 +18,7 @@ const capacity = z.custom<number | Partial<Capacity>>(
 
 const entry = z.object({
   code: required(regionCode, "Code of the region."),
-  capacity: optional(capacity, "Machines it has room for: of all kinds together, or of each."),
+  capacity: optional(capacity, "Number of Machines: of all kinds together, or of each."),
   name: optional(z.string().min(1), "Name of the region."),
   geo_region: optional(z.string().min(1), "Part of the world."),
   latitude: optional(z.number().min(-90).max(90), "Latitude in degrees."),
@@ -39,7 +39,7 @@ const regionsFile = z.object({
 
 const needed = ["name", "geo_region", "latitude", "longitude"] as const;
 
-/** Reads the file of `--regions`. What is left out of a region comes from the usual table, when it is in there. */
+/** Reads the file of `--regions`. Fields that a region leaves out come from the built-in table, if it has the region. */
 export function readRegions(file: string): { readonly regions: readonly Region[]; readonly nearest: string } {
   const read = readJson("--regions", file, regionsFile);
   const wrong = (text: string): Problem => new Problem(`--regions: ${file}: ${text}`);
@@ -48,10 +48,10 @@ export function readRegions(file: string): { readonly regions: readonly Region[]
     const missing = usual ? undefined : needed.find((name) => region[name] === undefined);
     if (missing !== undefined)
       throw wrong(
-        `invalid regions[${i}].${missing}, got nothing, must be given: ${region.code} is not in the usual table`,
+        `invalid regions[${i}].${missing}, got nothing, must be given: ${region.code} is not in the built-in table`,
       );
     if (read.regions.findIndex(({ code }) => code === region.code) < i)
-      throw wrong(`invalid regions[${i}].code, got ${JSON.stringify(region.code)}, must not be there twice`);
+      throw wrong(`invalid regions[${i}].code, got ${JSON.stringify(region.code)}, must not occur twice`);
     const booleans = { gateway_available: true, requires_paid_plan: false, deprecated: false, mpg_available: true };
     return { ...booleans, ...usual, ...region, capacity: capacityOf(said) } as Region;
   });

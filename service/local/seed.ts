@@ -1,4 +1,4 @@
-// Fills a service from a seed file. What is there already, by its name, is left alone, so that it may be done again.
+// Fills a service from a seed file. Existing objects, found by name, stay as they are, so seeding can be repeated.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createIds, systemRandom } from "../ids.ts";
 import { isLeaving, type VolumeState } from "../states/volumeStates.ts";
@@ -11,7 +11,7 @@ import { readSeed, type Seed, type SeedApp } from "./seedFile.ts";
 
 const kinds = ["organizations", "images", "hostnames", "apps", "secrets", "volumes", "machines"] as const;
 
-/** Of every kind, how many were made (images and hostnames: set) and how many were there already. */
+/** For every kind, the numbers of created objects (images and hostnames: set) and of existing ones. */
 export type Tallies = Readonly<Record<(typeof kinds)[number], { created: number; existing: number }>>;
 
 interface Volume {
@@ -24,10 +24,10 @@ interface Volume {
 
 type NewMachine = NonNullable<SeedApp["machines"]>[number];
 
-/** Sends a request for a place in the file. What is refused ends the seeding; 404 and 403 of a GET are answers. */
+/** Sends a request for a place in the file. A refusal ends the seeding, except for 404 and 403 of a GET. */
 type Ask = (where: string, request: Request) => Promise<{ readonly status: number; readonly body: unknown }>;
 
-// Longer than any seeding takes; at its end the token is revoked.
+// Longer than any seeding takes. The token is revoked at its end.
 const tokenMs = 3600_000;
 
 function count(tally: Tallies[keyof Tallies], there: boolean): boolean {
@@ -35,7 +35,7 @@ function count(tally: Tallies[keyof Tallies], there: boolean): boolean {
   return there;
 }
 
-/** Fills the service of a data folder, which need not run. Throws a Problem at the first thing that is refused. */
+/** Fills the service of a data folder, which need not run. Throws a Problem at the first refusal. */
 export async function seed(folder: string, file: string): Promise<Tallies> {
   const plan = readSeed(file);
   const tallies = Object.fromEntries(kinds.map((kind) => [kind, { created: 0, existing: 0 }])) as Tallies;
@@ -80,7 +80,7 @@ function fillStore(store: Reached["store"], file: string, plan: Seed, tallies: T
   for (const [i, { org = "personal" }] of (plan.apps ?? []).entries()) {
     if (findOrg(store, org)) continue;
     throw new Problem(
-      `seed: ${file}: invalid apps[${i}].org, got ${JSON.stringify(org)}, must be an organization of orgs or one that is there`,
+      `seed: ${file}: invalid apps[${i}].org, got ${JSON.stringify(org)}, must be an organization in orgs or an existing one`,
     );
   }
 }
@@ -138,7 +138,7 @@ async function fillVolumes(
   tallies: Tallies,
 ): Promise<void> {
   if (volumes.length === 0) return;
-  // Several volumes may share a name: each of those there stands for one of the file.
+  // Several volumes may share a name: each existing one counts for one in the file.
   const there = await listVolumes(where, path, ask);
   for (const [i, body] of volumes.entries()) {
     const { name, region } = body;
@@ -169,7 +169,7 @@ async function fillMachines(
   }
 }
 
-/** The configuration with ids for the names of volumes; those are no longer free then. */
+/** The configuration with ids instead of names of volumes, which are then taken. */
 function mounting(
   where: string,
   { region, config }: NewMachine,

@@ -1,4 +1,4 @@
-// The file of `seed`: what a service is to hold, whoever made it.
+// Reads the file of `seed`, which describes the contents of a service.
 import { z } from "zod";
 import { createApp } from "../../api/apps.ts";
 import { createMachine } from "../../api/machines.ts";
@@ -14,14 +14,14 @@ const addresses = z.array(z.string());
 
 const org = z.object({
   slug: required(orgSlug, "Slug."),
-  name: optional(z.string().min(1), "Name; the slug when left out."),
+  name: optional(z.string().min(1), "Name. Default: the slug."),
 });
 
 const image = z.object({
   reference: required(z.string().min(1), "Image with its tag."),
   digest: required(
     z.string().regex(/^sha256:[0-9a-f]{64}$/, "must be sha256: and 64 hexadecimal digits"),
-    "Digest the tag stands for.",
+    "Digest of the tag.",
   ),
   labels: optional(z.record(z.string(), z.string()), "Labels of the image."),
 });
@@ -29,19 +29,19 @@ const image = z.object({
 const records = z.object({
   a: optional(addresses, "IPv4 addresses."),
   aaaa: optional(addresses, "IPv6 addresses."),
-  cname: optional(addresses, "Names it is another name for."),
-  acme_challenge_cname: optional(z.string(), "Where its ACME challenge is answered."),
+  cname: optional(addresses, "Names it is an alias of."),
+  acme_challenge_cname: optional(z.string(), "Target of its ACME challenge."),
   ownership_txt: optional(z.string(), "Text that proves ownership."),
   soa: optional(z.string(), "Name server of its zone."),
 });
 
 const dns = z.object({
   hostname: required(hostname, "Hostname."),
-  records: required(records, "What the DNS answers for it; what is left out is not there."),
+  records: required(records, "DNS records of the hostname; others do not exist."),
 });
 
 const app = z.object({
-  org: optional(orgSlug, "Organization; `personal` when left out."),
+  org: optional(orgSlug, "Organization. Default: `personal`."),
   name: required(appName, "Name."),
   network: optional(createApp.shape.network.unwrap(), "Private network."),
   secrets: optional(z.record(secretName, z.string()), "Values by name.", { secret: true }),
@@ -51,21 +51,21 @@ const app = z.object({
   ),
   machines: optional(
     z.array(createMachine.extend({ name: required(machineName, "Name.") })),
-    "Bodies of requests that create Machines; a mount may name a volume of the file.",
+    "Bodies of requests that create Machines; a mount may name a volume in the file.",
   ),
 });
 
 const seedFile = z.object({
   orgs: optional(z.array(org), "Organizations."),
-  images: optional(z.array(image), "Images, and what their tags stand for."),
+  images: optional(z.array(image), "Images with the digests of their tags."),
   dns: optional(z.array(dns), "What the DNS answers."),
-  apps: optional(z.array(app), "Apps with what is in them."),
+  apps: optional(z.array(app), "Apps with their contents."),
 });
 
-/** What a seed file holds. */
+/** The contents of a seed file. */
 export type Seed = z.infer<typeof seedFile>;
-/** An App of a seed file. */
+/** An App in a seed file. */
 export type SeedApp = z.infer<typeof app>;
 
-/** Reads a seed file. A problem names the place in the file, what it got and what is allowed. */
+/** Reads a seed file. An error names the place in the file, what it got and what is allowed. */
 export const readSeed = (file: string): Seed => readJson("seed", file, seedFile);

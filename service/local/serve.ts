@@ -1,4 +1,4 @@
-// The service in the foreground: listens, says so, and ends when it is told to.
+// Runs the service in the foreground: listens, reports that it is ready, and ends on a signal.
 import { writeSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { startAdmin, type Admin } from "../http/admin.ts";
@@ -12,7 +12,7 @@ import { dataFolder, type LocalOptions } from "./options.ts";
 import { Problem } from "./problem.ts";
 import { readRegions } from "./regionsFile.ts";
 
-// Connections the system keeps for us to take. Where there are more, it makes their clients wait a whole second.
+// Length of the system's queue of new connections. When it is full, clients wait a whole second.
 const backlog = 4096;
 
 /** Serves until SIGINT or SIGTERM. */
@@ -21,7 +21,9 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   const address = parseListen(options.listen);
   const adminAddress = options.admin === undefined ? undefined : parseListen(options.admin, "--admin");
   if (adminAddress?.loopback === false)
-    throw new Problem(`--admin takes an address of this computer alone, got ${JSON.stringify(options.admin)}`);
+    throw new Problem(
+      `--admin needs an address that only this computer can reach, got ${JSON.stringify(options.admin)}`,
+    );
   const tls = readCertificate(options.tlsCert, options.tlsKey);
   if (!address.loopback && !options.allowRemote && !tls) {
     throw new Problem(
@@ -44,7 +46,7 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   const close = async (signal: string): Promise<void> => {
     service.app.log.info({ signal }, "closing");
     clearRunning(folder);
-    void admin?.close(); // its clients are not waited for
+    void admin?.close(); // does not wait for its clients
     await service.close();
     log.flush();
     process.exit(0); // a client that keeps its connection must not keep the process
@@ -72,11 +74,11 @@ export async function serve(options: LocalOptions & { readonly listen: string })
   return running;
 }
 
-/** Tells the process that started this one, over the pipe it gave us. */
+/** Reports to the process that started this one, over the pipe that it provided. */
 export function report(message: Running | { readonly error: string }): void {
   try {
     writeSync(3, `${JSON.stringify(message)}\n`);
   } catch {
-    // Whoever started us has gone; the service stays.
+    // The process that started the service has ended; the service continues.
   }
 }

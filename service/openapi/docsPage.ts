@@ -1,4 +1,4 @@
-// The description of the service as a page for people: one file, nothing loaded, nothing to run.
+// The description of the service as a page for people: one file without scripts or other resources.
 import type { JsonSchema } from "./jsonSchema.ts";
 import type { Described, DescribedOperation, OpenApi, Parameter } from "./types.ts";
 
@@ -11,7 +11,7 @@ const prose = (text: string): string => escape(text).replace(/`([^`]+)`/g, "<cod
 const nameOf = (ref: unknown): string => String(ref).split("/").at(-1) ?? "";
 const isSchema = (value: unknown): value is JsonSchema => typeof value === "object" && value !== null;
 
-/** The type of a value in a few words; a named one is a link. */
+/** The type of a value in a few words; a named type is a link. */
 function typeText(schema: JsonSchema): string {
   if (schema["$ref"] !== undefined) return `<a href="#${nameOf(schema["$ref"])}">${nameOf(schema["$ref"])}</a>`;
   if (Array.isArray(schema["anyOf"])) return schema["anyOf"].filter(isSchema).map(typeText).join(" or ");
@@ -34,7 +34,7 @@ const row = (cells: readonly string[]): string => `<tr>${cells.map((cell) => `<t
 const table = (heads: readonly string[], rows: readonly string[]): string =>
   `<table><thead><tr>${heads.map((head) => `<th>${head}</th>`).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
 
-/** The members of an object, those inside members of no name of their own included. */
+/** The members of an object, including those of members with an unnamed type. */
 function members(schema: JsonSchema, path = ""): string[] {
   const { properties, required, items, additionalProperties } = schema;
   if (isSchema(items)) return members(items, `${path}[]`);

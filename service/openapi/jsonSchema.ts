@@ -1,4 +1,4 @@
-// JSON Schema of what the rows of the contract declare: exactly what the service takes, and exactly what it answers.
+// JSON Schemas of the rows of the contract: exactly the requests that the service accepts and the answers that it gives.
 import { z } from "zod";
 import { fieldOf, type Field, type Shape } from "../../api/schema.ts";
 import { limitsOf } from "../validation/bodyLimits.ts";
@@ -6,16 +6,16 @@ import { limitsOf } from "../validation/bodyLimits.ts";
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Which way a value goes. Requests may hold what is tidied away before it is looked at; answers may not. */
+/** The direction of a value. Requests may hold values that are tidied before validation; answers may not. */
 export type Side = "request" | "answer";
 
-/** Where the schemas that have a name are kept. */
+/** The named schemas. */
 export interface Components {
-  /** Names by the definition of their zod schema, which a description added later does not change. */
+  /** Names by the definition of their zod schema, which stays the same when a description is added. */
   readonly names: ReadonlyMap<unknown, string>;
-  /** By name; filled as they are met. */
+  /** Schemas by name, added when they are first used. */
   readonly schemas: Record<string, JsonSchema>;
-  /** Whether requests with fields that are not known are refused. */
+  /** Whether requests with unknown fields are refused. */
   readonly strict: boolean;
 }
 
@@ -31,14 +31,14 @@ const orNull = (schema: JsonSchema): JsonSchema =>
     ? { ...schema, type: [schema["type"], "null"] }
     : { anyOf: [schema, { type: "null" }] };
 
-// Every whole number is that large at most; in answers it is noise.
+// All integers have this limit; in answers it is noise.
 const { MAX_SAFE_INTEGER: largest, MIN_SAFE_INTEGER: smallest } = Number;
 
-/** A limit of the interface, or that of the service where it is lower. */
+/** The lower of a limit of the interface and one of the service. */
 const fewer = (declared: unknown, limit: number): number =>
   typeof declared === "number" ? Math.min(declared, limit) : limit;
 
-/** Says how long a text may be, where it is not one of a few. */
+/** Adds the longest length of a text, unless it is an enumeration. */
 function withLength(json: JsonSchema, limit: number): JsonSchema {
   const { anyOf, type, maxLength } = json;
   if (Array.isArray(anyOf)) return { ...json, anyOf: anyOf.map((one: JsonSchema) => withLength(one, limit)) };
@@ -75,7 +75,7 @@ function object(
   const required = entries.filter(([, field]) => !field.optional).map(([name]) => name);
   const inner = (field: Field): JsonSchema => {
     const json = jsonSchema(field, side, components, open);
-    // A null stands for a field left out.
+    // Null means that the field is absent.
     return side === "request" && field.optional && !field.nullable ? orNull(json) : json;
   };
   return {
@@ -98,10 +98,10 @@ function described(field: Field, json: JsonSchema): JsonSchema {
   };
 }
 
-/** Names of what holds a Machine's configuration, in which fields that are not known are kept. */
+/** Names of schemas that keep unknown fields. */
 const keepsUnknown = new Set(["MachineConfig"]);
 
-/** The schema of a field, without what is said about the field itself. `open` lets answers hold fields that are not known. */
+/** The schema of a field without its description. `open` allows unknown fields in answers. */
 export function jsonSchema(field: Field, side: Side, components: Components, open = false): JsonSchema {
   const json = ofShape(field, side, components, open);
   return field.nullable ? orNull(json) : json;
@@ -132,7 +132,7 @@ function ofShape(field: Field, side: Side, components: Components, open: boolean
   if (name === undefined) return object(shape, side, open, components);
   const full = side === "answer" || name.endsWith("Request") ? name : `${name}Request`;
   if (!Object.hasOwn(components.schemas, full)) {
-    components.schemas[full] = {}; // so that nothing is made twice
+    components.schemas[full] = {}; // so that a recursive schema is built once
     components.schemas[full] = object(shape, side, open || keepsUnknown.has(name), components);
   }
   return { $ref: `#/components/schemas/${full}` };

@@ -4,7 +4,10 @@ import type { DescribedOperation } from "./types.ts";
 const open = { security: [], tags: ["service"] };
 const error = { $ref: "#/components/schemas/Error" };
 const refused = { content: { "application/json": { schema: error } } };
-const foreign = { description: "the host name is not allowed, or a page from elsewhere asks", ...refused };
+const foreign = {
+  description: "the host name is not allowed, or the request comes from a page of another origin",
+  ...refused,
+};
 const status = {
   type: "object",
   properties: { status: { const: "ok", description: "Always `ok`." } },
@@ -13,10 +16,10 @@ const status = {
 };
 const well = { description: "Done.", content: { "application/json": { schema: status } } };
 
-/** Their paths; those of the description itself included, which it leaves out. */
+/** Their paths, including those of the description itself, which it leaves out. */
 export const metaPaths = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"] as const;
 
-/** What is described of them. */
+/** Their descriptions. */
 export const metaOperations: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>> = {
   "/healthz": {
     get: {
@@ -30,7 +33,7 @@ export const metaOperations: Readonly<Record<string, Readonly<Record<string, Des
     get: {
       ...open,
       operationId: "service.ready",
-      summary: "Whether requests are worth sending: the store can be written, and the service is not about to end.",
+      summary: "Whether the service accepts requests: its store can be written, and it is not closing.",
       responses: {
         200: well,
         403: foreign,
@@ -42,10 +45,10 @@ export const metaOperations: Readonly<Record<string, Readonly<Record<string, Des
     get: {
       operationId: "service.metrics",
       tags: ["service"],
-      summary: "Figures for Prometheus, for a token of organization `personal`.",
+      summary: "Metrics for Prometheus; needs a token of organization `personal`.",
       responses: {
         200: { description: "Done.", content: { "text/plain": { schema: { type: "string" } } } },
-        401: { description: "no token, or one that is not known", ...refused },
+        401: { description: "no token, or an unknown one", ...refused },
         403: foreign,
       },
     },

@@ -1,4 +1,4 @@
-// The service described to programs: OpenAPI 3.1, made from the rows of the contract.
+// The description of the service for programs: OpenAPI 3.1, built from the rows of the contract.
 import type { z } from "zod";
 import { app, createApp } from "../../api/apps.ts";
 import {
@@ -68,14 +68,14 @@ const named: Readonly<Record<string, z.ZodType>> = {
 const tags: Readonly<Record<keyof typeof contract, string>> = {
   apps: "Apps hold everything else.",
   ipAssignments: "IP addresses of an App.",
-  machines: "Machines of an App: their life, leases, metadata, commands and waits.",
+  machines: "Machines of an App: lifecycle, leases, metadata, commands and waits.",
   certificates: "TLS certificates of an App's hostnames.",
   volumes: "Volumes of an App and their snapshots.",
   secrets: "Secrets of an App.",
-  secretKeys: "Keys of an App that never leave the service and are used by name.",
-  orgs: "Everything of an organization, page by page.",
-  platform: "Regions, and where Machines would be placed.",
-  tokens: "What the caller's token is good for.",
+  secretKeys: "Keys of an App, which are used by name and never leave the service.",
+  orgs: "Machines and volumes of an organization, page by page.",
+  platform: "Regions and simulated placements.",
+  tokens: "Scope of the caller's token.",
   postgres: "Managed Postgres clusters.",
 };
 
@@ -88,8 +88,8 @@ const errors: Readonly<Record<string, JsonSchema>> = {
     description: "Why a request failed.",
     properties: {
       error: { ...text, description: "One sentence." },
-      status: { ...text, description: "A word for programs, such as `insufficient_capacity` or `name_taken`." },
-      details: { type: "object", description: "More about it.", deprecated: true },
+      status: { ...text, description: "A code for programs, such as `insufficient_capacity` or `name_taken`." },
+      details: { type: "object", description: "More details.", deprecated: true },
     },
     required: ["error"],
   },
@@ -101,10 +101,10 @@ const errors: Readonly<Record<string, JsonSchema>> = {
   },
   LeaseConflict: {
     ...closed,
-    description: "Somebody else holds the lease.",
+    description: "Another client holds the lease.",
     properties: {
       status: { const: "error", description: "Always `error`." },
-      message: { ...text, description: "Who holds it, and until when." },
+      message: { ...text, description: "The holder and the expiry of the lease." },
       code: { const: "invalid", description: "Always `invalid`." },
     },
     required: ["status", "message", "code"],
@@ -119,19 +119,17 @@ const json = (schema: JsonSchema, example?: unknown): Readonly<Record<string, Me
 const errorRef = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` });
 
 const retryAfter = {
-  "retry-after": { description: "Seconds until it is worth another try.", schema: { type: "integer" } },
+  "retry-after": { description: "Seconds to wait before a retry.", schema: { type: "integer" } },
 };
 
-/** What any operation may answer, beside what its row says. */
+/** Answers that any operation may give, in addition to those of its row. */
 function generalFailures({ id, method, body }: Operation): Readonly<Record<number, string>> {
   const postgres = id.startsWith("postgres.");
   return {
-    ...(postgres
-      ? { 422: "a parameter is not what it must be" }
-      : { 400: "a parameter or the body is not what it must be" }),
+    ...(postgres ? { 422: "a parameter is invalid" } : { 400: "a parameter or the body is invalid" }),
     ...(postgres && body ? { 400: "the body is not JSON" } : {}),
-    401: "no token, or one that is not known",
-    403: "another organization's, or the token may not do this",
+    401: "no token, or an unknown one",
+    403: "it belongs to another organization, or the token does not allow this",
     ...(method === "GET" ? {} : { 413: "the body is larger than 4 MiB" }),
     429: "too many requests",
     503: "the service is shutting down, or its store cannot be written",
@@ -157,13 +155,13 @@ const nonceHeader = {
 } as const;
 
 const nonceTexts: Readonly<Record<string, string>> = {
-  "machines.acquireLease": "Nonce of the lease to refresh; empty or absent takes a new one.",
-  "machines.releaseLease": "Nonce of the lease to give back.",
+  "machines.acquireLease": "Nonce of the lease to refresh; empty or absent to take a new lease.",
+  "machines.releaseLease": "Nonce of the lease to release.",
 };
 
-/** An empty value of the query counts as left out, and true and false may be 1 and 0; not where that is strict. */
+/** In the query, an empty value counts as absent, and true and false may be 1 and 0; strict operations refuse both. */
 function asQueried(row: Operation, schema: JsonSchema): JsonSchema {
-  // An empty list is a list of one empty value, as parameters are taken apart.
+  // An empty list parses as a list of one empty value.
   if (schema["type"] === "array")
     return {
       ...schema,
@@ -189,7 +187,7 @@ function parameter(
   const schema = isMap || place === "path" ? described : asQueried(row, described);
   const example = parameterExamples[name];
   return {
-    // An entry of a map is a parameter of its own, whose name no document can tell.
+    // Each entry of a map is a separate parameter, whose name cannot be described.
     name: isMap ? `${name}.{key}` : name,
     in: place,
     required: place === "path" || !field.optional,
@@ -214,13 +212,13 @@ function parameters(row: Operation, components: Components): Parameter[] {
           {
             ...nonceHeader,
             required: row.id === "machines.releaseLease",
-            description: nonceTexts[row.id] ?? "Nonce of the lease, from whoever holds it.",
+            description: nonceTexts[row.id] ?? "Nonce of the lease; required while a lease is held.",
           },
         ];
   return [...of("path", row.params), ...of("query", row.query), ...nonce];
 }
 
-/** Where what an operation makes gets its name from, for the operations that name it in their path. */
+/** The field that names the created object in the paths of other operations. */
 const flows: Readonly<Record<string, readonly [parameter: string, expression: string]>> = {
   "apps.create": ["app_name", "$request.body#/name"],
   "ipAssignments.assign": ["ip", "$response.body#/ip"],
@@ -242,7 +240,7 @@ const parametersIn = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)
 
 const rows: readonly Operation[] = Object.values(contract).flatMap((group): Operation[] => Object.values(group));
 
-/** From what was made to what can be done with it. */
+/** Links from a created object to the operations on it. */
 function links(row: Operation): Record<string, Link> {
   const [created, expression] = flows[row.id] ?? [];
   if (created === undefined || expression === undefined) return {};
@@ -268,7 +266,7 @@ function links(row: Operation): Record<string, Link> {
 }
 
 const cursorHeaders = {
-  "svc-next-cursor": { description: "Where the next answer begins; absent at the end.", schema: text },
+  "svc-next-cursor": { description: "Cursor of the next page; absent on the last one.", schema: text },
 };
 
 function successes(row: Operation, components: Components): Record<string, Described> {
@@ -326,7 +324,7 @@ export function openapi({ strict }: { readonly strict: boolean }): OpenApi {
     security: [{ bearer: [] }],
     tags: [
       ...Object.entries(tags).map(([name, description]) => ({ name, description })),
-      { name: "service", description: "What the service says about itself." },
+      { name: "service", description: "Health, metrics and description of the service." },
     ],
     paths: { ...paths, ...metaOperations },
     components: {

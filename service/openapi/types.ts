@@ -1,4 +1,4 @@
-// What an OpenAPI document is made of, as far as ours goes.
+// Types of an OpenAPI document, as far as this service uses them.
 import type { JsonSchema } from "./jsonSchema.ts";
 
 /** An OpenAPI document. */
@@ -46,7 +46,7 @@ export interface Described {
   readonly links?: Readonly<Record<string, Link>>;
 }
 
-/** From an answer to an operation that may follow. */
+/** A link from an answer to a following operation. */
 export interface Link {
   readonly operationId: string;
   readonly parameters: Readonly<Record<string, string>>;

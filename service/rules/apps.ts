@@ -42,7 +42,7 @@ export const apps: Rules<typeof contract.apps> = {
     const org = orgOf({ context, caller }, query.org_slug);
     const { role, limit } = { role: query.app_role ?? null, limit: query.limit ?? 5000 };
     const matching = "FROM apps WHERE org = ?1 AND deleting < 2 AND (?2 IS NULL OR role = ?2)";
-    // ASSUMED: `total_apps` counts what the filter leaves, on all pages together.
+    // ASSUMED: `total_apps` counts the Apps that pass the filter, on all pages.
     const total_apps = count(context, `SELECT count(*) AS n ${matching}`, org.id, role);
     const found = context.store.all<AppRow>(`SELECT * ${matching} ORDER BY number`, org.id, role);
     const { page, next } = pageOf(found, { limit, cursor: query.cursor }, ({ number }) => [number, ""]);
@@ -66,8 +66,8 @@ export const apps: Rules<typeof contract.apps> = {
     if (first && (name === undefined || name === first.name)) return created(first);
     // ASSUMED: an idempotency key that was used with another name is 422.
     if (first) throw refuse(422, `idempotency_key was used for the app ${JSON.stringify(first.name)}`);
-    // A name is required (docs/interface.md#apps), but not with the key of an App that is there already. ASSUMED: an
-    // empty name of an App is 400 like a missing one, since many clients send the one for the other.
+    // A name is required (docs/interface.md#apps), but not with the key of an existing App. ASSUMED: an
+    // empty name of an App is 400 like a missing one, because many clients send an empty one instead.
     if (name === undefined) throw refuse(400, "invalid name, got nothing, must be of type string");
     if (context.store.get("SELECT 1 FROM apps WHERE name = ?", name)) {
       throw refuse(422, "Validation failed: Name has already been taken", "name_taken");
@@ -91,7 +91,7 @@ export const apps: Rules<typeof contract.apps> = {
     return shown(input.context, app, callerOrg(input));
   },
 
-  // ASSUMED: deleting an App takes everything along, with or without `force`, running Machines too
+  // ASSUMED: deleting an App deletes all its parts, with or without `force`, including running Machines
   // (docs/interface.md#apps).
   delete(input) {
     const { context, query } = input;
@@ -107,14 +107,14 @@ export const apps: Rules<typeof contract.apps> = {
   createDeployToken(input) {
     const { context, body, caller } = input;
     const app = openAppOf(input);
-    // ASSUMED: a deploy token makes no others: they would outlive its being taken back.
+    // ASSUMED: a deploy token cannot create others, because they would outlive its revocation.
     if (caller.app !== null) throw refuse(403, "unauthorized");
     const lasts = (parseDuration(body.expiry ?? "175200h") ?? 0) / 1e6;
     if (lasts <= 0 || lasts > longestExpiryMs)
       throw refuse(400, `invalid expiry, got ${JSON.stringify(body.expiry?.slice(0, 40))}, must be at most 876000h`);
     const token = context.ids.accessToken();
     const now = context.clock.now();
-    // ASSUMED: no deploy token outlives the token it was made with; none lasts longer than a hundred years.
+    // ASSUMED: no deploy token outlives the token that created it; none lasts longer than a hundred years.
     const expiresAt = Math.min(now + lasts, caller.expiresAt ?? Number.POSITIVE_INFINITY);
     addToken(context.store, token, { slug: caller.slug, app: app.id, expiresAt }, now);
     return { token };

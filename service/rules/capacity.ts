@@ -1,4 +1,4 @@
-// The room in a region, as create, placements and the list of regions see it.
+// The free capacity of a region, for create, placements and the list of regions.
 import { cpuKinds, type Region } from "../runtime/regions.ts";
 import type { Context } from "../context.ts";
 
@@ -12,7 +12,7 @@ interface Use {
 const useOf = (context: Context, region: string): Use[] =>
   context.store.all<Use>("SELECT cpu_kind, machines FROM region_use WHERE region = ?", region);
 
-/** Machines of a kind a region still has room for, whatever those of other kinds take. */
+/** Number of Machines of a kind that a region has room for, regardless of other kinds. */
 export const capacityFor = (context: Context, region: Region, kind: Kind): number =>
   capacityLeft(region, kind, useOf(context, region.code));
 
@@ -21,7 +21,7 @@ function capacityLeft({ capacity }: Region, kind: Kind, use: readonly Use[]): nu
   return Math.max(0, capacity[kind] - used);
 }
 
-/** Machines of a kind a region takes more of; of all kinds together when none is named. */
+/** Number of further Machines that a region accepts, of one kind or of all kinds together. */
 export function capacityIn(context: Context, region: Region, kind?: Kind): number {
   const use = useOf(context, region.code);
   const used = use.reduce((sum, { machines }) => sum + machines, 0);

@@ -20,7 +20,7 @@ import type { Input, Rules } from "./rule.ts";
 
 type Group = typeof contract.certificates;
 
-// ASSUMED: a hostname, or a certificate of a hostname, that is not there is 404 `certificate not found`.
+// ASSUMED: a missing hostname, or a missing certificate of a hostname, is 404 `certificate not found`.
 const missing = () => refuse(404, "certificate not found");
 
 function hostnameOf(asking: Asking): HostnameRow {
@@ -29,7 +29,7 @@ function hostnameOf(asking: Asking): HostnameRow {
   return row;
 }
 
-/** An uploaded certificate that is active wins over one that was issued. */
+/** An active uploaded certificate takes precedence over an issued one. */
 function statusOf(context: Context, row: HostnameRow): string {
   const [custom, { acme_status }] = [customStatus(context, row), row];
   if (acme_status === "active" || custom === "active") return "active";
@@ -51,7 +51,7 @@ function entries(context: Context, row: HostnameRow) {
             created_at: time(row.custom_created_at),
             expires_at: time(row.custom_expires_at),
             issuer: row.custom_issuer,
-            // ASSUMED: the certificate authority of an uploaded certificate is its issuer, or `unknown` when it names none.
+            // ASSUMED: the certificate authority of an uploaded certificate is its issuer, or `unknown` without one.
             issued: [
               {
                 certificate_authority: row.custom_issuer ?? "unknown",
@@ -201,11 +201,11 @@ export const certificates: Rules<Group> = {
     };
   },
 
-  // A new hostname waits until somebody asks to check it, or is found to be right at once.
+  // A new hostname is checked at once; if that fails, it waits for the next check request.
   createAcme(input: Input<Group["createAcme"]>) {
     const { context, body } = input;
     const row = ensureHostname(context, openAppOf(input), body.hostname);
-    // ASSUMED: asking again for an ACME certificate is 422, as for a hostname that is on the App already
+    // ASSUMED: a second request for an ACME certificate is 422, as for a hostname that the App has already
     // (docs/interface.md#certificates).
     if (row.acme_requested === 1)
       throw refuse(422, `hostname ${JSON.stringify(row.hostname)} already exists on the app`);
@@ -218,7 +218,7 @@ export const certificates: Rules<Group> = {
     const app = openAppOf(input);
     const certificate = readCustom(body, context.clock.now());
     const row = ensureHostname(context, app, body.hostname);
-    // ASSUMED: a second upload of a certificate takes the place of the first.
+    // ASSUMED: a second upload of a certificate replaces the first.
     const uploaded = {
       custom_chain: body.fullchain,
       custom_key: context.vault.seal(`certificate/${subjectOfHostname(row)}`, body.private_key),
@@ -250,7 +250,7 @@ export const certificates: Rules<Group> = {
     const row = hostnameOf(input);
     if (row.custom_status === null) throw missing();
     const left = changeHostname(context, row, noCustom);
-    const warning = "no certificate serves this hostname now; ask for an ACME certificate or upload another";
+    const warning = "no certificate serves this hostname now; request an ACME certificate or upload another";
     return { ...detail(context, left), ...(left.acme_status === "active" ? {} : { warning }) };
   },
 

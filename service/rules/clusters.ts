@@ -1,4 +1,4 @@
-// What the rules of Postgres clusters share: looking one up, answering it, making one
+// Shared parts of the rules of Postgres clusters: finding, showing and creating one
 // (docs/interface.md#managed-postgres).
 import { clusterName } from "../../api/names.ts";
 import { rfc3339 } from "../time/clock.ts";
@@ -8,7 +8,7 @@ import type { ClusterRow, OrgRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import type { Asking } from "./find.ts";
 
-/** What a plan comes with. ASSUMED: the replicas of a plan: none for `basic`, one for the others. */
+/** The contents of each plan. ASSUMED: the plan `basic` has no replica, the others have one. */
 const plans: Readonly<Record<string, { cpu_kind: string; cpus: number; memory_mb: number; replicas: number }>> = {
   basic: { cpu_kind: "shared", cpus: 2, memory_mb: 1024, replicas: 0 },
   starter: { cpu_kind: "shared", cpus: 2, memory_mb: 2048, replicas: 1 },
@@ -26,7 +26,7 @@ function clusterRowOf({ context, caller, params }: Asking): ClusterRow {
 }
 
 /**
- * The cluster of the path; one that is gone is 410, whatever is asked (docs/interface.md#cluster-states,
+ * The cluster of the path; a deleted one is 410 for every operation (docs/interface.md#cluster-states,
  * docs/interface.md#refusals).
  */
 export function liveClusterOf(asking: Asking): ClusterRow {
@@ -36,14 +36,14 @@ export function liveClusterOf(asking: Asking): ClusterRow {
   return row;
 }
 
-/** Apps a cluster is attached to. */
+/** The Apps that a cluster is attached to. */
 export const attachedApps = (context: Context, id: string): { name: string }[] =>
   context.store.all<{ name: string }>(
     "SELECT a.name FROM attachments t JOIN apps a ON a.id = t.app WHERE t.cluster = ? AND a.deleting < 2 ORDER BY t.attached_at, a.name",
     id,
   );
 
-/** A cluster as it is answered. */
+/** A cluster as in answers. */
 export function clusterAnswer(context: Context, row: ClusterRow, org: OrgRow) {
   const { id, name, region, plan, status, disk_size_gb, pg_major_version, endpoints, storage_used_bytes } = row;
   return {
@@ -60,7 +60,7 @@ export function clusterAnswer(context: Context, row: ClusterRow, org: OrgRow) {
   };
 }
 
-/** What a new cluster is to be. */
+/** The properties of a new cluster. */
 export interface Wanted {
   readonly name: string | undefined;
   readonly region: string;
@@ -94,7 +94,7 @@ function nameFor(context: Context, org: number, asked: string | undefined): stri
   return asked;
 }
 
-/** Makes the row of a cluster, empty. Whoever calls asks the engine. */
+/** Adds the row of an empty cluster. The caller calls the engine. */
 export function newCluster(context: Context, org: number, { name: asked, ...wanted }: Wanted): ClusterRow {
   const name = nameFor(context, org, asked);
   const problem = context.postgres.problem(name);

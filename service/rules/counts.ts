@@ -1,7 +1,7 @@
-// How many there are, for answers that say so and for limits.
+// Counts rows, for answers and limits.
 import type { SQLInputValue } from "node:sqlite";
 import type { Context } from "../context.ts";
 
-/** What a query counts as `n`. */
+/** The column `n` of a query. */
 export const count = (context: Context, sql: string, ...values: SQLInputValue[]): number =>
   context.store.get<{ n: number }>(sql, ...values)?.n ?? 0;

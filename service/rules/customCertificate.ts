@@ -1,33 +1,33 @@
-// An uploaded certificate, read and checked: it must be PEM, not expired, for its key and for its hostname
+// An uploaded certificate, read and checked: it must be PEM and not expired, and match its key and hostname
 // (docs/interface.md#uploaded-certificates).
 import type { X509Certificate } from "node:crypto";
 import { certificatesIn, isFor, privateKeyIn } from "../../api/uploadedCertificate.ts";
 import { refuse } from "../refusal.ts";
 
-/** What the service keeps of an uploaded certificate beside its text. */
+/** The properties of an uploaded certificate that the service stores in addition to its text. */
 export interface Custom {
   readonly expiresAt: number;
-  /** Null when the certificate names nobody. */
+  /** Null when the certificate has none. */
   readonly issuer: string | null;
   readonly type: "rsa" | "ecdsa";
 }
 
-// ASSUMED: the texts that refuse an uploaded certificate; 422 is known.
+// ASSUMED: the messages of refused certificates; only their status 422 is known.
 const rejected = (text: string) => refuse(422, `Validation failed: ${text}`);
 
-/** The name of who signed it. Node gives no text at all for an empty name, whatever its types say. */
+/** The name of the issuer. For an empty name Node.js returns undefined, in spite of its types. */
 function issuerOf(certificate: X509Certificate): string | null {
   const issuer = certificate.issuer as string | undefined;
   if (!issuer) return null;
   return /(?:^|\n)CN=([^\n]+)/.exec(issuer)?.[1] ?? issuer.replaceAll("\n", ", ");
 }
 
-/** Reads an upload, or refuses it. */
+/** Parses an upload, or refuses it. */
 export function readCustom(
   { fullchain, private_key, hostname }: { fullchain: string; private_key: string; hostname: string },
   now: number,
 ): Custom {
-  // The first of the chain is the one the hostname is served with.
+  // The first certificate of the chain is the one of the hostname.
   const certificate = certificatesIn(fullchain)?.[0];
   if (!certificate) throw rejected("fullchain is not a certificate in PEM");
   const key = privateKeyIn(private_key);

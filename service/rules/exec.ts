@@ -1,6 +1,6 @@
-// What happens inside a Machine that runs: commands, processes, signals, memory (docs/interface.md#commands,
-// docs/interface.md#processes-and-signals, docs/interface.md#memory). The runtime answers; the rules see to it that the
-// question makes sense.
+// Operations inside a running Machine: commands, processes, signals, memory (docs/interface.md#commands,
+// docs/interface.md#processes-and-signals, docs/interface.md#memory). The rules check the
+// request, and the runtime carries it out.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { machines } from "../../api/machines.ts";
 import { changeMachine, configOf, subjectOf } from "../lifecycle/machines.ts";
@@ -16,11 +16,11 @@ type InsideRules = Pick<
   "exec" | "processes" | "signal" | "getMemory" | "setMemory" | "reclaimMemory"
 >;
 
-// ASSUMED: a command may take 60 seconds, which is also what it may take when nothing is said
+// ASSUMED: a command may take at most 60 seconds, which is also the default
 // (docs/interface.md#commands).
 const longestExec = 60;
 
-/** The Machine of the path, which must run. ASSUMED: what needs a Machine that runs is 412 for one that does not. */
+/** The Machine of the path, which must run. ASSUMED: operations that need a running Machine are 412 for others. */
 function runningMachineOf(input: Input): MachineRow {
   const machine = liveMachineOf(input);
   if (machine.state !== "started")
@@ -36,7 +36,7 @@ const memoryAnswer = ({ context }: Input, machine: Subject) =>
     return { limit_mb: limitMb, available_mb: availableMb };
   });
 
-/** Runs a command for as long as there is somebody to answer: the request is held like every other. */
+/** Runs a command while its client is connected: the request is held like a wait. */
 async function execute(
   { context, onGone }: Pick<Input, "context" | "onGone">,
   machine: Subject,
@@ -67,7 +67,7 @@ async function execute(
   }
 }
 
-/** The rules of what happens inside a Machine. */
+/** The rules of these operations. */
 export const exec: InsideRules = {
   exec(input) {
     const { body } = input;
@@ -111,7 +111,7 @@ export const exec: InsideRules = {
     const config = configOf(context, machine);
     const configured = sizeOf(config).memoryMb;
     const most = Math.max(configured, config.guest?.max_memory_mb ?? configured);
-    // ASSUMED: a memory limit may be what the Machine has, or the ceiling its configuration names; more is 400.
+    // ASSUMED: a memory limit may be up to the Machine's memory, or the maximum in its configuration; more is 400.
     if (body.limit_mb > most) throw refuse(400, `invalid limit_mb, got ${body.limit_mb}, cannot exceed ${most}`);
     return memoryAnswer(input, subjectOf(context, changeMachine(context, machine, { memory_limit_mb: body.limit_mb })));
   },

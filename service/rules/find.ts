@@ -1,4 +1,4 @@
-// Looking up what a path names, with the refusals of docs/interface.md#refusals.
+// Finds the objects that a path names, or refuses the request (docs/interface.md#refusals).
 import { findMachine } from "../lifecycle/machines.ts";
 import { findVolume } from "../lifecycle/volumes.ts";
 import { periods } from "../time/delays.ts";
@@ -7,27 +7,27 @@ import type { AppRow, MachineRow, OrgRow, VolumeRow } from "../store/rows.ts";
 import type { Context } from "../context.ts";
 import type { Caller } from "./rule.ts";
 
-/** What the lookups need of a request. */
+/** The parts of a request that the lookups need. */
 export interface Asking {
   readonly context: Context;
   readonly caller: Caller;
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** The organization of a slug; a token of one App has none. ASSUMED: `personal` is the token's own organization, whatever its slug. */
+/** The organization of a slug; a token of one App cannot use it. ASSUMED: `personal` is the organization of the token, whatever its slug. */
 export function orgOf({ context, caller }: Pick<Asking, "context" | "caller">, slug: string): OrgRow {
   const found = context.store.get<OrgRow>(
     "SELECT * FROM orgs WHERE slug = ?",
     slug === "personal" ? caller.slug : slug,
   );
   // ASSUMED: an unknown organization is 404 everywhere, as for databases (docs/interface.md#managed-postgres);
-  // another's is 403.
+  // the organization of another token is 403.
   if (!found) throw refuse(404, "organization not found");
   if (found.id !== caller.org || caller.app !== null) throw refuse(403, "unauthorized");
   return found;
 }
 
-/** The organization of the token itself, also of a token that is good for one App alone. */
+/** The organization of the token, also of a token of one App. */
 export function callerOrg({ context, caller }: Pick<Asking, "context" | "caller">): OrgRow {
   const org = context.store.get<OrgRow>("SELECT * FROM orgs WHERE id = ?", caller.org);
   if (!org) throw refuse(404, "organization not found");
@@ -43,14 +43,14 @@ export function appOf({ context, caller, params }: Asking, missing = "app not fo
   return app;
 }
 
-/** The App of the path, to put something into. ASSUMED: an App that is being deleted can be read and takes nothing more. */
+/** The App of the path, to add something. ASSUMED: an App that is being deleted can be read but not changed. */
 export function openAppOf(asking: Asking): AppRow {
   const app = appOf(asking);
   if (app.deleting === 1) throw refuse(404, "app not found");
   return app;
 }
 
-/** The Machine of the path; a destroyed one for as long as it is shown (docs/interface.md#machine-states). */
+/** The Machine of the path, or a destroyed one while it is still shown (docs/interface.md#machine-states). */
 export function machineOf(asking: Asking): MachineRow {
   const app = appOf(asking);
   const machine = findMachine(asking.context, String(asking.params["machine_id"]));

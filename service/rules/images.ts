@@ -1,8 +1,8 @@
-// Image references taken apart, and the table that says what a tag stands for.
+// Parses image references, and looks up digests of tags in the table of images.
 import { refuse } from "../refusal.ts";
 import type { Store } from "../store/database.ts";
 
-/** An image reference, taken apart; `docker.io` and `library/` are filled in, as container tools do. */
+/** A parsed image reference; `docker.io` and `library/` are added, as in container tools. */
 export interface Image {
   readonly registry: string;
   readonly repository: string;
@@ -10,7 +10,7 @@ export interface Image {
   readonly digest: string | undefined;
 }
 
-/** Takes a reference apart. Without a tag and a digest it means the tag `latest`. */
+/** Parses a reference. Without a tag and a digest it means the tag `latest`. */
 export function parseImage(image: string): Image {
   const [reference = "", digest] = image.split("@", 2);
   const slash = reference.indexOf("/");
@@ -29,7 +29,7 @@ export function parseImage(image: string): Image {
   };
 }
 
-/** The spelling an image is listed under. */
+/** The key of an image in the table. */
 export const referenceOf = ({ registry, repository, tag, digest }: Image): string =>
   `${registry}/${repository}${tag === undefined || tag === "" ? `@${digest}` : `:${tag}`}`;
 
@@ -41,7 +41,7 @@ export interface ListedImage {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** Lists an image, or moves its tag. Machines that run keep what they have. */
+/** Adds an image to the table, or moves its tag. Running Machines keep their image. */
 export function listImage(store: Pick<Store, "run">, { reference, digest, labels = {} }: ListedImage): void {
   if (!/^sha256:[0-9a-f]{64}$/.test(digest))
     throw refuse(

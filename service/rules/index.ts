@@ -1,4 +1,4 @@
-// Every rule, by group. The type makes a missing one a compile error.
+// All rules by group. A missing one does not compile.
 import type { contract } from "../../api/index.ts";
 import { apps } from "./apps.ts";
 import { certificates } from "./certificates.ts";
@@ -13,7 +13,7 @@ import { secrets } from "./secrets.ts";
 import { tokens } from "./tokens.ts";
 import { volumes } from "./volumes.ts";
 
-/** The behaviour behind every row of the contract. */
+/** The rules of all rows of the contract. */
 export const rules: { readonly [G in keyof typeof contract]: Rules<(typeof contract)[G]> } = {
   apps,
   ipAssignments,

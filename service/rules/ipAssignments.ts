@@ -11,7 +11,7 @@ import type { Input, Rules } from "./rule.ts";
 
 type Group = typeof contract.ipAssignments;
 
-// ASSUMED: every App that asks for a shared address gets the same one.
+// ASSUMED: all Apps with a shared address have the same one.
 const sharedV4 = "198.18.0.1";
 
 const mostOfApp = 500;
@@ -31,7 +31,7 @@ function shown({ ip, type, region, service_name, network, network_org, created_a
   };
 }
 
-/** An address nobody has. Addresses are of the ranges set aside for tests and documents, so they lead nowhere. */
+/** A free address. Addresses are from ranges reserved for tests and documentation, so they are unreachable. */
 function freeAddress(context: Context, type: string): string {
   for (let tries = 0; tries < 1000; tries++) {
     const ip = isV6(type) ? context.ids.ipv6(type === "private_v6") : context.ids.ipv4();
@@ -68,10 +68,10 @@ function assign(input: Input<Group["assign"]>) {
     );
   const global = body.region === undefined || body.region === "global";
   const region = global ? "global" : regionOf(context, body.region).code;
-  // ASSUMED: an App has at most 500 IP addresses, so that one does not take them all.
+  // ASSUMED: an App has at most 500 IP addresses, so that it cannot use up all of them.
   if (count(context, "SELECT count(*) AS n FROM ips WHERE app = ?", app.id) >= mostOfApp)
     throw refuse(422, `Validation failed: an app has at most ${mostOfApp} IP addresses`);
-  // ASSUMED: an App has one shared address; asking for a second is 422.
+  // ASSUMED: an App has one shared address; a request for a second is 422.
   if (type === "shared_v4" && context.store.get("SELECT 1 FROM ips WHERE app = ? AND type = 'shared_v4'", app.id))
     throw refuse(422, "Validation failed: the app has a shared IPv4 address already");
   const ofNetwork = type === "private_v6";
@@ -108,7 +108,7 @@ export const ipAssignments: Rules<Group> = {
       app.id,
       params.ip.toLowerCase(),
     );
-    // ASSUMED: releasing an address that is not the App's is 404 (docs/interface.md#ip-addresses).
+    // ASSUMED: releasing an address that the App does not have is 404 (docs/interface.md#ip-addresses).
     if (!found) throw refuse(404, "ip address not found");
     context.store.run("DELETE FROM ips WHERE number = ?", found.number);
     touch(context, app.id);

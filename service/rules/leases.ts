@@ -1,4 +1,4 @@
-// Leases (docs/interface.md#leases): who may change a Machine for a while.
+// Leases (docs/interface.md#leases), which give a client the exclusive right to change a Machine.
 import type { machines } from "../../api/machines.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { Refusal, refuse } from "../refusal.ts";
@@ -7,27 +7,27 @@ import type { Context } from "../context.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import type { Rules } from "./rule.ts";
 
-// ASSUMED: a lease lasts 30 seconds when nothing is said, and 1 to 3600; else 400. `lease_ttl` has the same bounds
+// ASSUMED: a lease lasts 30 seconds by default, and may last 1 to 3600; other values are 400. `lease_ttl` has the same bounds
 // (docs/interface.md#leases).
 const defaultTtl = 30;
 const longestTtl = 3600;
 
-/** How a request stood to the lease of the Machine it was about to change. */
+/** Whether a request that changes a Machine holds its lease. */
 export type LeaseStanding =
-  /** It sent the nonce of the lease that holds. */
+  /** It sent the nonce of the current lease. */
   | "own"
-  /** No lease holds. */
+  /** There is no lease. */
   | "none"
-  /** A lease holds, and the request did not send its nonce. */
+  /** There is a lease, and the request did not send its nonce. */
   | "other";
 
-/** The lease that holds now. One that has expired is as good as none. */
+/** The current lease; an expired one does not count. */
 export function liveLease(context: Context, machine: string): LeaseRow | undefined {
   const lease = context.store.get<LeaseRow>("SELECT * FROM leases WHERE machine = ?", machine);
   return lease && lease.expires_at > context.clock.now() ? lease : undefined;
 }
 
-/** How a request with that nonce stands to the lease of a Machine. */
+/** Whether a request with that nonce holds the lease of a Machine. */
 export function leaseStanding(context: Context, { id }: MachineRow, nonce: string | undefined): LeaseStanding {
   const lease = liveLease(context, id);
   return lease ? (lease.nonce === nonce ? "own" : "other") : "none";
@@ -37,11 +37,12 @@ const heldBy = (lease: LeaseRow): string =>
   `machine ID ${lease.machine} lease currently held by ${lease.owner}, expires at ${rfc3339(Math.ceil(lease.expires_at / 1000) * 1000)}`;
 
 /**
- * Refuses a change while somebody else holds the lease; runs in the transaction of the change.
- * ASSUMED: a guarded change with a nonce that no longer holds is 409 even when nobody holds the lease now: its sender believes to be alone with the Machine and is not.
+ * Refuses a change while another client holds the lease; runs in the transaction of the change.
+ * ASSUMED: a guarded change with an outdated nonce is 409 even when there is no lease now, because its client wrongly assumes that it
+ * holds the lease.
  */
 export function guard(context: Context, machine: MachineRow, nonce: string | undefined): void {
-  if (machine.destroyed_at !== null) return; // its lease went with it; a repeated destroy must not fail over that
+  if (machine.destroyed_at !== null) return; // its lease was deleted with it; a repeated destroy must not fail for that
   const lease = liveLease(context, machine.id);
   if (lease && lease.nonce !== nonce) throw refuse(409, heldBy(lease));
   if (!lease && nonce !== undefined)
@@ -79,7 +80,7 @@ const envelope = ({ nonce, expires_at, owner, description, version }: LeaseRow, 
 /** The rules of the lease operations. */
 export const leases: Pick<Rules<typeof machines>, "getLease" | "acquireLease" | "releaseLease"> = {
   /**
-   * ASSUMED: only the holder of a lease sees its nonce again, by sending it; what is known of the platform disagrees
+   * ASSUMED: a lease shows its nonce only to a request that sends the nonce; sources about the platform disagree
    * (docs/interface.md#leases).
    */
   getLease(input) {

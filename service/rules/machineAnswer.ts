@@ -1,5 +1,4 @@
-// How a Machine is answered (docs/interface.md#machine). Written as JSON text: the parts are in the store as text
-// already.
+// Answers with Machines (docs/interface.md#machine), built as JSON text because the store has their parts as text.
 import { hash } from "node:crypto";
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import { findMachine, storedConfig } from "../lifecycle/machines.ts";
@@ -9,11 +8,11 @@ import type { Context } from "../context.ts";
 import { parseImage, referenceOf } from "./images.ts";
 import type { Chunk } from "./rule.ts";
 
-// ASSUMED: Machines have no host of their own here: `host_status` is always `ok`, and `lsvd` has no effect.
-// ASSUMED: a Machine shows its latest ten events; all that are kept are at …/events.
+// ASSUMED: Machines have no host here: `host_status` is always `ok`, and `lsvd` has no effect.
+// ASSUMED: a Machine shows its latest ten events; …/events has all kept ones.
 const eventsShown = 10;
 
-/** A Machine that is there as JSON text. */
+/** An existing Machine as JSON text. */
 export const machineText = (context: Context, id: string): string =>
   context.machineTexts.get(id, () => newText(context, id)) ?? "null";
 
@@ -31,7 +30,7 @@ function afterConfig(context: Context, { id }: MachineRow, checks: string): stri
   return `,"events":[${events}],"checks":${checks},"host_status":"ok"}`;
 }
 
-// A configuration beyond this is passed on as the bytes it is in the store.
+// A longer configuration is sent as the bytes in the store.
 const longestConfigText = 2 ** 14;
 
 /** A Machine as JSON text, in chunks when its configuration is long; undefined when there is none. */
@@ -79,7 +78,7 @@ export const withMembers = (text: string, members: object): string => {
   return more === "" ? text : `${text.slice(0, -1)},${more}}`;
 };
 
-/** What others may see of a lease. */
+/** The public part of a lease. */
 export const leaseMember = (lease: LeaseRow | undefined): object =>
   lease
     ? { lease: { description: lease.description, expires_at: Math.ceil(lease.expires_at / 1000), owner: lease.owner } }
@@ -87,7 +86,7 @@ export const leaseMember = (lease: LeaseRow | undefined): object =>
 
 type ShownEvent = Pick<EventRow, "id" | "type" | "status" | "source" | "timestamp" | "request">;
 
-/** The latest events, newest first. A plain `LIMIT ?` would have SQLite compile the statement again for every call. */
+/** The latest events, newest first. With a plain `LIMIT ?` SQLite would compile the statement for every call. */
 export const latestEvents = (context: Context, id: string, limit: number): ShownEvent[] =>
   context.store.all<ShownEvent>(
     "SELECT id, type, status, source, timestamp, request FROM events WHERE machine = ? ORDER BY id DESC LIMIT ? + 0",
@@ -105,7 +104,7 @@ const findings = { warning: "the check has not run yet", passing: "Success", cri
 const namesChecks = '"checks":';
 
 function checksText(text: string, machine: MachineRow): string {
-  if (!text.includes(namesChecks)) return "[]"; // taking a long configuration apart takes long
+  if (!text.includes(namesChecks)) return "[]"; // parsing a long configuration is slow
   const config = JSON.parse(text) as MachineConfig;
   const services = (config.services ?? []).flatMap(({ internal_port, checks }) =>
     (checks ?? []).map(({ type, port }) => `${type ?? "tcp"}-${port ?? internal_port}`),
@@ -119,8 +118,8 @@ function checksText(text: string, machine: MachineRow): string {
 }
 
 /**
- * What an image reference names. Nothing here asks a registry: the table of images says what a tag stands for now.
- * ASSUMED: an image that is not in the table and has no digest of its own gets a hash of its reference.
+ * The resolved image of a reference. No registry is contacted: the table of images has the digests of tags.
+ * ASSUMED: an image that is not in the table and whose reference has no digest gets a hash of its reference.
  */
 export function imageRef({ store }: Pick<Context, "store">, image: string): object {
   const { registry, repository, tag, digest } = parseImage(image);
@@ -141,8 +140,8 @@ export function imageRef({ store }: Pick<Context, "store">, image: string): obje
 const spelled = { off: false, stop: true, suspend: "suspend" } as const;
 
 /**
- * A configuration as answers show it: `autostop` is false, true or `"suspend"`
- * (docs/interface.md#machine-configuration), all else as it was sent.
+ * A configuration as in answers: `autostop` is false, true or `"suspend"`
+ * (docs/interface.md#machine-configuration), all else is as sent.
  */
 export function spelledConfig(config: MachineConfig): MachineConfig {
   if (!config.services) return config;

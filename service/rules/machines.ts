@@ -40,7 +40,7 @@ import { power } from "./power.ts";
 import { Pieces, Reply, Text, textOfChunks, type Chunk, type Input, type Rules } from "./rule.ts";
 import { wait } from "./wait.ts";
 
-/** What a new version changes in a Machine's row. */
+/** The columns of a Machine that a new version changes. */
 function versionOf(context: Context, { config, metadataText }: Accepted) {
   const { image, guest, standbys } = config;
   return {
@@ -49,14 +49,14 @@ function versionOf(context: Context, { config, metadataText }: Accepted) {
     brief: JSON.stringify({ image, guest }),
     standby: standbys === undefined ? 0 : 1,
     cpu_kind: sizeOf(config).kind,
-    // ASSUMED: a memory limit set through the balloon device ends with the version it was set on.
+    // ASSUMED: a memory limit set through the balloon device ends with its version.
     memory_limit_mb: null,
     metadata: metadataText,
   };
 }
 
-// ASSUMED: the latest 100 versions of a Machine are kept, fewer when their configurations have more than 8 Mi characters
-// together: all of them are in one answer.
+// ASSUMED: the latest 100 versions of a Machine are kept, fewer when their configurations together have more than 8 Mi
+// characters, because one answer shows all of them.
 const versionsKept = 100;
 const versionsSize = 8 * 2 ** 20;
 
@@ -80,7 +80,7 @@ function pruneVersions(context: Context, machine: string): void {
   if (last) context.store.run("DELETE FROM machine_versions WHERE machine = ? AND version <= ?", machine, last.version);
 }
 
-/** The Machine as create and update answer it: with the nonce when `lease_ttl` took a lease. */
+/** The answer of create and update: with the nonce when `lease_ttl` took a lease. */
 function answerFor(context: Context, machine: MachineRow, lease: LeaseRow | undefined): Text {
   return new Text(withMembers(machineText(context, machine.id), lease ? { nonce: lease.nonce } : {}));
 }
@@ -92,7 +92,7 @@ const machineNamed = (context: Context, app: string, name: string): { id: string
     name,
   );
 
-/** The name asked for, or one made up; unique among the App's live Machines. */
+/** The requested name or a generated one; unique among the App's live Machines. */
 function nameFor(context: Context, app: string, asked: string | undefined): string {
   if (asked === undefined) {
     let generated = context.ids.machineName();
@@ -108,12 +108,12 @@ function nameFor(context: Context, app: string, asked: string | undefined): stri
   return asked;
 }
 
-// A list up to here is one text, as nearly all are; a longer one is sent in pieces of about this size.
+// A list up to this length is one text, as nearly all are; a longer one is sent in pieces of about this length.
 const longestText = 2 ** 19;
 
 /**
- * A list of Machines as JSON text, or in pieces when it is long. A Machine that is gone when its piece is made is left out:
- * others are served between two pieces.
+ * A list of Machines as JSON text, or in pieces when it is long. Other requests are served between two pieces, so a Machine may
+ * be gone when its piece is built; it is then left out.
  */
 function listed(ids: Iterable<string>, chunksOf: (id: string) => readonly Chunk[] | undefined): Text | Pieces {
   let isWhole = false;
@@ -155,7 +155,7 @@ function list(input: Input<typeof rows.list>): Text | Pieces | Reply {
   const app = appOf(input);
   const states = query.state === undefined ? null : JSON.stringify([...new Set(query.state.split(","))]);
   const pairs = Object.entries(query.metadata ?? {});
-  // The texts of most Machines are at hand; reading whole rows for them would be most of the work.
+  // The texts of most Machines are cached; reading whole rows would be most of the work.
   const found = context.store.all<Pick<MachineRow, "id" | "created_at" | "metadata">>(
     `SELECT id, created_at${pairs.length > 0 ? ", metadata" : ""} FROM machines
      WHERE app = ?1 AND (?2 OR destroyed_at IS NULL) AND (?3 IS NULL OR region = ?3)
@@ -176,8 +176,8 @@ function list(input: Input<typeof rows.list>): Text | Pieces | Reply {
 }
 
 /**
- * ASSUMED: a `min_secrets_version` that has not been written is 412. A service with one store has every version at once, so
- * that waiting would be for nothing.
+ * ASSUMED: a `min_secrets_version` that does not exist yet is 412. With one store every version is visible at once, so waiting
+ * would be useless.
  */
 function requireSecrets({ secrets_version }: AppRow, minimum: number | undefined): void {
   if (minimum !== undefined && minimum > secrets_version)
@@ -236,7 +236,7 @@ function update(input: Input<typeof rows.update>): Text {
   requireSecrets(app, body.min_secrets_version);
   const accepted = accept(context, body.config);
   const [before, after] = [mountedIn(configOf(context, old))[0], mountedIn(accepted.config)[0]];
-  // ASSUMED: an update may mount a volume where there was none and take it away; another one in its place is 400.
+  // ASSUMED: an update may add or remove the mount of a volume; replacing it by another volume is 400.
   if (before !== undefined && after !== undefined && before !== after) {
     throw refuse(
       400,
@@ -246,7 +246,7 @@ function update(input: Input<typeof rows.update>): Text {
   if (accepted.noCapacity || !hasCapacityFor(context, old, accepted)) throw noCapacityOnHost();
   const volumes = volumesFor(context, app, mountedIn(accepted.config), old);
   requireSameRegion(old.region, volumes);
-  // ASSUMED: `skip_service_registration` cordons; an update without it leaves a cordon as it is.
+  // ASSUMED: `skip_service_registration` cordons; an update without it keeps a cordon.
   const cordoned = body.skip_service_registration ? 1 : old.cordoned;
   const changes = {
     ...versionOf(context, accepted),

@@ -1,4 +1,4 @@
-// Metadata of a Machine (docs/interface.md#metadata): part of its running state, so changing it makes no new version.
+// Metadata of a Machine (docs/interface.md#metadata): part of its running state, so a change creates no new version.
 // ASSUMED: a lease does not guard metadata.
 import type { machines } from "../../api/machines.ts";
 import { changeMachine } from "../lifecycle/machines.ts";
@@ -26,7 +26,7 @@ export function hasMetadata(
   return wanted.every(([key, value]) => Object.hasOwn(values, key) && values[key] === value);
 }
 
-/** Merges: null and the empty string remove a key, keys not named stay. */
+/** Merges: null and the empty string remove a key, other keys stay. */
 function merge(context: Context, machine: MachineRow, changes: Iterable<readonly [string, string | null]>): void {
   const merged = new Map(Object.entries(read(machine)));
   for (const [key, value] of changes) {

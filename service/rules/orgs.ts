@@ -1,4 +1,4 @@
-// Everything of an organization, page by page (docs/interface.md#organization-lists).
+// Lists of an organization, page by page (docs/interface.md#organization-lists).
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { deletePath } from "../states/volumeStates.ts";
@@ -14,22 +14,22 @@ type Group = typeof contract.orgs;
 type Query = Input<Group["machines"]>["query"];
 
 const mostInPage = 1000;
-// ASSUMED: a page of the organization ends early once it has 4 Mi characters: its limit is advice.
+// ASSUMED: a page of an organization's list ends once it has 4 Mi characters, because its limit is only advice.
 const longestPage = 4 * 2 ** 20;
 const stays = `t.state NOT IN (${deletePath.map((state) => `'${state}'`).join(", ")})`;
 
 type Filters = Omit<Query, "state" | "summary"> & { readonly state?: string | undefined };
 
-/** Where a row stands in its list. */
+/** The position of a row in its list. */
 interface Standing {
   readonly id: string;
   readonly updated_at: number;
 }
 
 /**
- * A page of what changed after the cursor, or else after `updated_after` (rule 3: the cursor takes precedence), longest ago
- * first (rule 1). Filtered by the store: an organization may hold a hundred thousand Machines. The cross join keeps SQLite
- * on the index of times, where it would sort all of them for every page.
+ * A page of the rows that changed after the cursor, or else after `updated_after` (rule 3: the cursor takes precedence), the oldest
+ * change first (rule 1). The store filters, because an organization may hold a hundred thousand Machines. The cross join makes
+ * SQLite use the index of times; otherwise it would sort all rows for every page.
  */
 function page<Row extends Standing>(
   context: Context,
@@ -70,8 +70,8 @@ interface ListedVolume extends VolumeRow {
 /** A time as {@link rfc3339} writes it. */
 const time = (name: string): string => `strftime('%FT%TZ', t.${name} / 1000, 'unixepoch')`;
 
-// The store writes the text: to read the columns and write it here would take several times as long. What the service names
-// itself needs no escapes, and one `concat` copies the text once, where each `||` would copy all that is before it.
+// The store builds the text: reading the columns and building it here would take several times as long. Identifiers of the
+// service need no escapes. One `concat` copies the text once, but each `||` would copy all text before it.
 const summary = `'{"id":"', t.id, '","name":', json_quote(t.name), ',"app_name":', json_quote(a.name),
   ',"region":', json_quote(t.region), ',"state":"', t.state, '","private_ip":"', t.private_ip,
   '","version":"', t.version, '","instance_id":"', t.version,

@@ -1,8 +1,7 @@
-// Lists page by page. A cursor is the place of the last thing that was answered, so that what comes or goes meanwhile
-// neither repeats nor hides anything else.
+// Paginates lists. A cursor is the position of the last shown entry, so that concurrent changes neither repeat nor hide others.
 import { refuse } from "../refusal.ts";
 
-/** Where a thing stands in its list: a number first, then a text that tells equals apart. */
+/** The position of an entry in its list: a number, then a text that orders equal numbers. */
 export type Place = readonly [number, string];
 
 interface Paging {
@@ -10,20 +9,20 @@ interface Paging {
   readonly cursor?: string | undefined;
 }
 
-/** The cursor that names a place. */
+/** The cursor of a position. */
 export const cursorOf = ([number, text]: Place): string => Buffer.from(`${number} ${text}`).toString("base64url");
 
-/** The place a cursor names; undefined without one. */
+/** The position of a cursor; undefined without one. */
 export function placeOf(cursor: string | undefined): Place | undefined {
   if (cursor === undefined || cursor === "") return undefined;
   const [, number, text] = /^(\d{1,15}) (.*)$/s.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
-  if (number === undefined) throw refuse(400, "invalid cursor, it is not one that this service gave");
+  if (number === undefined) throw refuse(400, "invalid cursor, this service did not create it");
   return [Number(number), text ?? ""];
 }
 
 const isAfter = ([a, x]: Place, [b, y]: Place): boolean => a > b || (a === b && x > y);
 
-/** The page of a sorted list that a request asks for, and the cursor of the next one if there is more. */
+/** The requested page of a sorted list, and the cursor of the next page if there is one. */
 export function pageOf<Row>(
   rows: readonly Row[],
   { limit, cursor }: Paging,

@@ -1,5 +1,5 @@
-// Where a Machine may go and what it may mount: the conditions of docs/interface.md#refusals and
-// docs/interface.md#machine-configuration that look beyond its own fields.
+// Checks the region, capacity and volumes of a Machine: the conditions of docs/interface.md#refusals and
+// docs/interface.md#machine-configuration that involve other objects.
 import { configProblems, sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
 import { changeVolume, findVolume } from "../lifecycle/volumes.ts";
 import { isLeaving } from "../states/volumeStates.ts";
@@ -14,16 +14,16 @@ import { capacityFor, capacityIn } from "./capacity.ts";
 const longestConfig = 2 ** 20;
 const longestMetadata = 65_536;
 
-/** Metadata as the store has them; null for none. Refuses what is too long. */
+/** Metadata as stored; null for none. Refuses metadata that is too long. */
 export function metadataTextOf(metadata: Readonly<Record<string, string>>): string | null {
   const text = JSON.stringify(metadata);
-  // ASSUMED: the metadata of a Machine may have 65,536 characters in all: it is in every answer that shows the Machine.
+  // ASSUMED: the metadata of a Machine may have 65,536 characters in all, because every answer with the Machine contains it.
   if (text.length > longestMetadata)
     throw refuse(400, `invalid metadata, got ${text.length} characters in all, must be at most ${longestMetadata}`);
   return text === "{}" ? null : text;
 }
 
-/** A configuration taken apart for the store: what a version holds, and the metadata that changes without one. */
+/** A configuration prepared for the store; its metadata is separate, because it changes without a new version. */
 export interface Accepted {
   readonly config: MachineConfig;
   readonly configText: string;
@@ -34,7 +34,7 @@ export interface Accepted {
 const pathText = (path: readonly (string | number)[]): string =>
   path.reduce<string>((text, part) => (typeof part === "number" ? `${text}[${part}]` : `${text}.${part}`), "config");
 
-/** Refuses what the types of a configuration let through. */
+/** Checks a configuration beyond its types. */
 export function accept(context: Context, sent: MachineConfig): Accepted {
   const [problem] = configProblems(sent);
   // The platform's own wording has no "got" (docs/interface.md#refusals).
@@ -44,8 +44,8 @@ export function accept(context: Context, sent: MachineConfig): Accepted {
   const { metadata, ...config } = spelledConfig(sent);
   const nonEmpty = Object.entries(metadata ?? {}).filter(([, value]) => value !== "");
   const configText = JSON.stringify(config);
-  // ASSUMED: a configuration may have 1,048,576 characters as JSON, without its metadata: files are sent inside it, and it is
-  // in every answer that shows the Machine.
+  // ASSUMED: a configuration may have 1,048,576 characters as JSON, without its metadata: it contains files, and every answer with
+  // the Machine contains it.
   if (configText.length > longestConfig)
     throw refuse(400, `invalid config, got ${configText.length} characters, must be at most ${longestConfig}`);
   return {
@@ -56,10 +56,10 @@ export function accept(context: Context, sent: MachineConfig): Accepted {
   };
 }
 
-/** Ids of the volumes a configuration mounts. */
+/** Ids of the volumes that a configuration mounts. */
 export const mountedIn = (config: MachineConfig): string[] => (config.mounts ?? []).map(({ volume }) => volume);
 
-/** The volumes a Machine is to mount; each must be the App's, free, and not on its way out. */
+/** The volumes for a Machine; each must belong to the App, be free, and not be under deletion. */
 export function volumesFor(context: Context, app: AppRow, ids: readonly string[], machine?: MachineRow): VolumeRow[] {
   return ids.map((id) => {
     const volume = findVolume(context, id);
@@ -73,14 +73,14 @@ export function volumesFor(context: Context, app: AppRow, ids: readonly string[]
   });
 }
 
-/** The region for a Machine; that of its volume when none is named, and only that. */
+/** The region for a Machine; it must be the one of its volume. */
 export function placeFor(context: Context, asked: string | undefined, volumes: readonly VolumeRow[]): Region {
   const region = regionOf(context, asked ?? volumes[0]?.region);
   requireSameRegion(region.code, volumes);
   return region;
 }
 
-/** ASSUMED: mounting a volume of another region is 400; that it must be in the same region is known. */
+/** ASSUMED: mounting a volume of another region is 400; only the condition itself is known. */
 export function requireSameRegion(region: string, volumes: readonly VolumeRow[]): void {
   for (const [i, volume] of volumes.entries()) {
     if (volume.region !== region) {
@@ -92,7 +92,7 @@ export function requireSameRegion(region: string, volumes: readonly VolumeRow[])
   }
 }
 
-/** Refuses when no host can take one more Machine; the host of its volume is the only one that could. */
+/** Refuses a Machine when no host has room; with a volume, only the host of the volume counts. */
 export function requireCapacity(
   context: Context,
   region: Region,
@@ -103,7 +103,7 @@ export function requireCapacity(
   throw noHost(volume?.id);
 }
 
-/** No host takes a new Machine, or none that has its volume. */
+/** No host has room for a new Machine, or not the one with its volume. */
 export const noHost = (volume: string | undefined): Refusal =>
   volume === undefined
     ? refuse(422, "could not find a candidate host", "insufficient_capacity")
@@ -113,21 +113,21 @@ export const noHost = (volume: string | undefined): Refusal =>
         "volume_placement_capacity",
       );
 
-/** The host a Machine is on cannot give it what it now needs. */
+/** The host of a Machine has no room for its new size. */
 export const noCapacityOnHost = (): Refusal =>
   refuse(
     409,
     "aborted: could not reserve resource for machine: insufficient memory available to fulfill request on the current host",
   );
 
-/** Whether the region takes a Machine as it is to be; one that keeps its kind of CPU keeps its place. */
+/** Whether the region has room for the new size of a Machine; with the same kind of CPU it keeps its place. */
 export function hasCapacityFor(context: Context, machine: MachineRow, { config }: Accepted): boolean {
   const { kind } = sizeOf(config);
   const region = context.regions.get(machine.region);
   return kind === machine.cpu_kind || region === undefined || capacityFor(context, region, kind) > 0;
 }
 
-/** Makes volumes the Machine's own and lets go of those it mounts no longer. */
+/** Attaches volumes to a Machine and releases those that it no longer mounts. */
 export function attach(context: Context, machine: MachineRow, volumes: readonly VolumeRow[]): void {
   const before = context.store.all<VolumeRow>("SELECT * FROM volumes WHERE machine = ?", machine.id);
   for (const volume of before)

@@ -1,4 +1,4 @@
-// Where Machines could go, counted from the room that create uses (docs/interface.md#placements).
+// Simulated placements of Machines, with the same capacities as create (docs/interface.md#placements).
 import type { contract } from "../../api/index.ts";
 import { refuse } from "../refusal.ts";
 import type { Region } from "../runtime/regions.ts";
@@ -9,10 +9,10 @@ import type { Input, Rule } from "./rule.ts";
 
 type Placements = typeof contract.platform.placements;
 
-// ASSUMED: placements with `count: 0` tell up to 1000 Machines a region, and 50 may be created there at the same time.
+// ASSUMED: placements with `count: 0` return up to 1000 Machines per region, of which 50 may be created at once.
 const mostPerRegion = 1000;
 const concurrency = 50;
-// The documented defaults of the weights.
+// The documented default weights.
 const regionWeight = 50;
 const spreadWeight = 1;
 
@@ -34,13 +34,13 @@ function isIn({ geo_region, name }: Region, part: string): boolean {
   return geo_region === (Object.hasOwn(aliases, part) ? aliases[part] : part);
 }
 
-/** Regions an expression names, in order, each once: codes, parts of the world, `[region]` (the nearest) and `any`. */
+/** The regions of an expression in order, each once: codes, parts of the world, `[region]` (the nearest) and `any`. */
 function regionsNamed(context: Context, expression: string): Region[] {
   const open = [...context.regions.values()].filter(({ deprecated }) => !deprecated);
   const nearestFirst = byDistance(context, open);
   const named = partsOf(expression).flatMap((part) => {
-    // ASSUMED: brackets around a region or another part of the expression of placements say no more than the part itself
-    // does; in the documented default, `[region],any`, they show where the code of a region goes.
+    // ASSUMED: brackets around a part of the placement expression have no meaning; in the documented default, `[region],any`, they
+    // mark the place of a region's code.
     const name = part === "[region]" ? context.nearest : part.replace(/^\[(.*)\]$/, "$1").trim();
     if (name === "any") return nearestFirst;
     const one = open.filter(({ code }) => code === name);
@@ -53,7 +53,7 @@ function regionsNamed(context: Context, expression: string): Region[] {
   return [...new Set(named)];
 }
 
-/** What stands between the commas. ASSUMED: an expression of placements that names nothing is the default one. */
+/** The parts between the commas. ASSUMED: an empty placement expression is the default one. */
 function partsOf(expression: string): string[] {
   const parts = expression
     .split(",")
@@ -77,12 +77,12 @@ interface Candidate {
 }
 
 /**
- * Places one after the other where its cost is least: the place in the expression counts `region`, every Machine that is
- * in the region already counts `spread`. ASSUMED: of the order of placements the weights alone are documented, not how they are added up.
+ * Places each Machine where its cost is lowest: the position in the expression costs `region`, and every Machine that is already in
+ * the region costs `spread`. ASSUMED: how the weights add up; only the weights are documented.
  */
 function place(candidates: readonly Candidate[], count: number, weights: { region: number; spread: number }): void {
   const cost = ({ rank, count: placed }: Candidate): number => rank * weights.region + placed * weights.spread;
-  // Up to 1000 for each of dozens of regions: sorting them every time would take long.
+  // Up to 1000 for each of dozens of regions: sorting them each time would be slow.
   for (let placed = 0; placed < count; placed++) {
     let best: Candidate | undefined;
     for (const candidate of candidates)

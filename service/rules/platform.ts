@@ -7,7 +7,7 @@ import { placements } from "./placements.ts";
 import { capacityIn } from "./capacity.ts";
 import type { Rules } from "./rule.ts";
 
-/** The region asked for, or the nearest. ASSUMED: a region that does not exist or takes nothing more is 422 `region "xyz" not found`. */
+/** The requested region, or the nearest. ASSUMED: an unknown or deprecated region is 422 `region "xyz" not found`. */
 export function regionOf(context: Context, code: string | undefined): Region {
   const region = context.regions.get(code ?? context.nearest);
   if (!region || region.deprecated) throw refuse(422, `region ${JSON.stringify(code)} not found`);

@@ -1,5 +1,5 @@
-// Managed Postgres clusters (docs/interface.md#managed-postgres): the clusters themselves. What is in one is in
-// postgresContents.ts, its backups in postgresBackups.ts.
+// Managed Postgres clusters (docs/interface.md#managed-postgres): the clusters themselves. See
+// postgresContents.ts for their contents and postgresBackups.ts for their backups.
 import type { contract } from "../../api/index.ts";
 import { postgresPlan } from "../../api/postgres.ts";
 import { rfc3339 } from "../time/clock.ts";
@@ -28,7 +28,7 @@ function summary(context: Context, { id, name, region, plan, status, created_at,
 
 function create(input: Input<Group["create"]>) {
   const { context, body } = input;
-  // ASSUMED: the text for a cluster without an organization; 400 is known (docs/interface.md#managed-postgres).
+  // ASSUMED: the message for a cluster without an organization; only its status 400 is known (docs/interface.md#managed-postgres).
   if (body.org_slug === undefined || body.org_slug === "") throw refuse(400, "org_slug is required");
   const org = orgOf(input, body.org_slug);
   if (body.region === undefined)

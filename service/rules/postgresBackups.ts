@@ -1,4 +1,4 @@
-// Backups of a Postgres cluster, and clusters made from one (docs/interface.md#backups).
+// Backups of a Postgres cluster, and clusters created from one (docs/interface.md#backups).
 import type { contract } from "../../api/index.ts";
 import { rfc3339 } from "../time/clock.ts";
 import { clusterOf } from "../lifecycle/clusters.ts";
@@ -12,7 +12,7 @@ import { Reply, type Rules } from "./rule.ts";
 
 type BackupRules = Pick<Rules<typeof contract.postgres>, "listBackups" | "createBackup" | "restore" | "fork">;
 
-/** What was in a cluster at one moment; passwords stay sealed, under the cluster they were sealed for. */
+/** The contents of a cluster at one moment; passwords stay sealed under their cluster. */
 interface Contents {
   readonly databases: readonly { readonly name: string; readonly created_at: number }[];
   readonly extensions: readonly {
@@ -41,7 +41,7 @@ function contentsOf({ store }: Context, cluster: string): Contents {
   };
 }
 
-/** Fills a new cluster; its users keep their passwords, as a copy of the data does. */
+/** Fills a new cluster; its users keep their passwords, as in a copy of the data. */
 function fill(context: Context, row: ClusterRow, from: string, { databases, extensions, users }: Contents): void {
   for (const database of databases) context.store.insert("databases", { cluster: row.id, ...database });
   for (const extension of extensions) context.store.insert("extensions", { cluster: row.id, ...extension });
@@ -53,12 +53,12 @@ function fill(context: Context, row: ClusterRow, from: string, { databases, exte
 }
 
 /**
- * What a fork is called when nothing else is said (docs/interface.md#backups). ASSUMED: a fork has the name of its
- * cluster, cut where that is too long, and `-fork`.
+ * The default name of a fork (docs/interface.md#backups). ASSUMED: it is the name of the cluster, shortened if needed, and
+ * `-fork`.
  */
 const forkOf = (name: string): string => `${name.slice(0, 58).replace(/-+$/, "")}-fork`;
 
-/** A cluster like another, under a name of its own. */
+/** A cluster with the properties of another and a new name. */
 function like(context: Context, source: ClusterRow, name: string | undefined): ClusterRow {
   const { org, region, plan, disk_size_gb, pg_major_version, pool_mode, postgis_enabled } = source;
   const sizes = { region, plan, disk_size_gb, pg_major_version, pool_mode, postgis_enabled };
@@ -116,10 +116,10 @@ export const backups: BackupRules = {
     if ((backup_id === undefined) === (pitr_time === undefined))
       throw refuse(422, "exactly one of backup_id and pitr_time must be given");
     const all = backupsOf(context, source.id).filter(({ status }) => status === "completed");
-    // ASSUMED: a moment in time of a cluster is restored from the latest backup before it; without one, and for a time that has not
-    // come yet, it is an invalid attribute.
+    // ASSUMED: a point in time of a cluster is restored from the latest backup before it; without one, and for a future time, the
+    // request is 422.
     const time = pitr_time === undefined ? undefined : Date.parse(pitr_time);
-    if (time !== undefined && time > context.clock.now()) throw refuse(422, "invalid pitr_time, it has not come yet");
+    if (time !== undefined && time > context.clock.now()) throw refuse(422, "invalid pitr_time, it is in the future");
     const backup =
       time === undefined
         ? all.find(({ id }) => id === backup_id)

@@ -1,4 +1,4 @@
-// What is in a Postgres cluster: databases, extensions, users (docs/interface.md#databases,
+// The contents of a Postgres cluster: databases, extensions, users (docs/interface.md#databases,
 // docs/interface.md#extensions, docs/interface.md#users-and-credentials).
 import type { contract } from "../../api/index.ts";
 import { parseDuration } from "../../api/schema.ts";
@@ -31,21 +31,21 @@ type ContentRules = Pick<
   | "slowQueries"
 >;
 
-/** The user every cluster begins with (docs/interface.md#users-and-credentials). */
+/** The user that every cluster has from the start (docs/interface.md#users-and-credentials). */
 export const firstUser = "fly-user";
 
-// ASSUMED: reserved are the databases `postgres`, `template0`, `template1` and the users `postgres`, `repmgr`, `replication`, `pgbouncer`.
+// ASSUMED: the databases `postgres`, `template0`, `template1` and the users `postgres`, `repmgr`, `replication`, `pgbouncer` are reserved.
 const reservedDatabases: readonly string[] = ["postgres", "template0", "template1"];
 const reservedUsers: readonly string[] = ["postgres", "repmgr", "replication", "pgbouncer"];
 
-// ASSUMED: a cluster has at most 100 databases and 100 users: lists show all of them, and every backup holds them.
+// ASSUMED: a cluster has at most 100 databases and 100 users: lists show all of them, and every backup contains them.
 const mostDatabases = 100;
 const mostUsers = 100;
 
-/** Name a password is sealed under. */
+/** Name under which a password is sealed. */
 export const passwordName = (cluster: string, user: string): string => `cluster/${cluster}/${user}`;
 
-/** The cluster of the path, to work in it. ASSUMED: what is inside a cluster that is not ready is 503. */
+/** The cluster of the path, which must be ready. ASSUMED: requests for the contents of a cluster that is not ready are 503. */
 function readyClusterOf(asking: Asking): ClusterRow {
   const row = liveClusterOf(asking);
   if (row.status !== "ready") throw refuse(503, `The cluster is not ready, its status is ${row.status}`);
@@ -78,7 +78,7 @@ function userOf(asking: Asking): { readonly cluster: ClusterRow; readonly user: 
 const isPlatforms = () => refuse(400, `the user ${JSON.stringify(firstUser)} belongs to the platform`);
 const noRole = () => refuse(422, "invalid role, got nothing, allowed are schema_admin, writer, reader");
 
-/** Adds a user with a password that is drawn. */
+/** Adds a user with a generated password. */
 export function addUser(context: Context, row: ClusterRow, name: string, role: string): void {
   const password = context.ids.password();
   context.store.insert("database_users", {
@@ -97,7 +97,7 @@ interface Installed {
   readonly version: string;
 }
 
-/** The rules of what is in a cluster. */
+/** The rules of these operations. */
 export const contents: ContentRules = {
   listDatabases(input) {
     const { id } = readyClusterOf(input);
@@ -137,11 +137,11 @@ export const contents: ContentRules = {
     const installed = new Map(context.store.all<Installed>(sql, cluster.id, database).map((one) => [one.name, one]));
     return {
       data: context.postgres.extensions(cluster.pg_major_version).map(({ name, version, description, system }) => {
-        const own = system ? { schema: "pg_catalog", version } : installed.get(name);
+        const found = system ? { schema: "pg_catalog", version } : installed.get(name);
         return {
           ...{ name, description, system },
           default_version: version,
-          installed: own ? { schema: own.schema, version: own.version } : null,
+          installed: found ? { schema: found.schema, version: found.version } : null,
         };
       }),
     };
@@ -157,7 +157,7 @@ export const contents: ContentRules = {
     const taken = "SELECT 1 FROM extensions WHERE cluster = ? AND database = ? AND name = ?";
     if (offer.system || context.store.get(taken, cluster.id, database, offer.name))
       throw refuse(409, "Extension is already installed");
-    // ASSUMED: a schema other than `public` is there only when the request makes it; else it is 422.
+    // ASSUMED: a schema other than `public` exists only if the request creates it; else it is 422.
     const schema = body.schema ?? "public";
     if (schema !== "public" && body.create_schema !== true)
       throw refuse(422, `schema ${JSON.stringify(schema)} does not exist`);
@@ -226,7 +226,7 @@ export const contents: ContentRules = {
     const { context, body } = input;
     const { cluster, user } = userOf(input);
     if (body.role === undefined) throw noRole();
-    // ASSUMED: the first user of a cluster keeps its role and stays, so that a cluster always has an administrator.
+    // ASSUMED: the first user of a cluster cannot be deleted or change its role, so that a cluster always has an administrator.
     if (user.name === firstUser) throw isPlatforms();
     const sql = "UPDATE database_users SET role = ? WHERE cluster = ? AND name = ?";
     context.store.run(sql, body.role, cluster.id, user.name);

@@ -1,4 +1,4 @@
-// Operations whose outcome the table of states decides (states/machineStates.ts).
+// Operations whose effect depends on the state (states/machineStates.ts).
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { machines } from "../../api/machines.ts";
 import { parseDuration } from "../../api/schema.ts";
@@ -10,8 +10,8 @@ import type { MachineRow } from "../store/rows.ts";
 import { liveMachineOf, machineOf } from "./find.ts";
 import type { Input, Rules } from "./rule.ts";
 
-// ASSUMED: the retries of a restart policy are counted within five minutes (docs/interface.md#limits), and anew from an
-// operation of a client.
+// ASSUMED: the retries of a restart policy are counted within five minutes (docs/interface.md#limits); an operation of a client
+// resets the count.
 const byUser = (type: string, changes: Partial<MachineRow> = {}): Cause => ({
   type,
   source: "user",
@@ -20,7 +20,7 @@ const byUser = (type: string, changes: Partial<MachineRow> = {}): Cause => ({
 
 type StopConfig = NonNullable<MachineConfig["stop_config"]>;
 
-/** How the process is asked to end: as the request says, else as the configuration does. */
+/** How to stop the process: as requested, else as configured. */
 function requestOf(input: Input, signal: StopConfig["signal"], timeout: string | undefined): StopRequest {
   const { stop_config } = configOf(input.context, liveMachineOf(input));
   if (timeout !== undefined && parseDuration(timeout) === undefined) {
@@ -60,7 +60,7 @@ export const power: Pick<Rules<typeof machines>, "start" | "stop" | "suspend" | 
   destroy(input) {
     const { force, kill } = input.query;
     const machine = machineOf(input);
-    // ASSUMED: destroying a Machine that is destroyed already is 200 for as long as it is shown.
+    // ASSUMED: destroying a Machine again is 200 while it is still shown.
     if (machine.destroyed_at !== null) return { ok: true };
     return act(input, force || kill ? "kill" : "destroy", byUser("destroy"));
   },

@@ -1,23 +1,23 @@
-// What a rule is: the behaviour behind one row of the contract. Types, routes and validation come from the row.
+// A rule implements the operation of one row of the contract. Types, routes and validation come from the row.
 import type { z } from "zod";
 import type { Operation } from "../../api/operation.ts";
 import type { Context } from "../context.ts";
 
-/** Who is asking: whom the token stands for, what it may do, and the name its leases are held under. */
+/** The sender of a request: the owner and scope of its token. */
 export interface Caller {
-  /** Id its token is listed under. */
+  /** Id of its token. */
   readonly id: string;
   readonly org: number;
   readonly slug: string;
   readonly owner: string;
-  /** The one App a deploy token is good for; null for all of the organization. */
+  /** The App of a deploy token; null for the whole organization. */
   readonly app: string | null;
   readonly readOnly: boolean;
-  /** When the token ends, in milliseconds since 1970; null for never. */
+  /** Expiry of the token in milliseconds since 1970; null for never. */
   readonly expiresAt: number | null;
 }
 
-/** An answer that is JSON text already. */
+/** An answer as JSON text. */
 export class Text {
   readonly text: string;
 
@@ -26,10 +26,10 @@ export class Text {
   }
 }
 
-/** Part of an answer: text, or the bytes of a text that is so long that to make a text of it first would cost much memory. */
+/** A part of an answer: text, or bytes if converting a long text would need much memory. */
 export type Chunk = string | Uint8Array;
 
-/** An answer that is JSON text and may be longer than memory has room for: piece by piece, each made when it is asked for. */
+/** An answer as JSON text that may exceed the memory: each piece is built when it is sent. */
 export class Pieces {
   readonly pieces: Iterable<readonly Chunk[]>;
 
@@ -38,11 +38,11 @@ export class Pieces {
   }
 }
 
-/** All of it as one text. */
+/** All chunks as one text. */
 export const textOfChunks = (chunks: Iterable<Chunk>): string =>
   Array.from(chunks, (chunk) => (typeof chunk === "string" ? chunk : Buffer.from(chunk).toString())).join("");
 
-/** An answer under another of the row's statuses, or with headers. */
+/** An answer with another status of the row, or with headers. */
 export class Reply {
   readonly body: unknown;
   readonly status: number | undefined;
@@ -58,7 +58,7 @@ export class Reply {
   }
 }
 
-/** An answer that takes its time: found after the rule's changes are durable, and outside of any transaction. */
+/** A deferred answer: computed after the rule's changes are durable, outside of any transaction. */
 export class Deferred<T> {
   readonly find: () => Promise<T>;
 
@@ -76,9 +76,9 @@ export interface Input<Row extends Omit<Operation, "id"> = Operation> {
     ? z.infer<Q>
     : Readonly<Record<string, unknown>>;
   readonly body: Row extends { readonly body: infer B extends z.ZodType } ? z.infer<B> : unknown;
-  /** What came in the lease header. */
+  /** The nonce in the lease header. */
   readonly nonce: string | undefined;
-  /** Calls back once the client has gone, or has its answer. */
+  /** Calls back when the client disconnects or has its answer. */
   readonly onGone: (leave: () => void) => void;
 }
 
@@ -86,10 +86,10 @@ type Body<Row> = Row extends { readonly answer: infer A extends z.ZodType }
   ? z.infer<A> | Text | Pieces | Reply | Deferred<z.infer<A>>
   : void | Reply;
 
-/** Refuses, or changes the store and answers. A rule that does not read runs in a transaction. */
+/** Refuses, or changes the store and answers. Rules of all methods except GET run in a transaction. */
 export type Rule<Row extends Omit<Operation, "id">> = (input: Input<Row>) => Body<Row>;
 
-/** A rule for every operation of a group; leaving one out does not compile. */
+/** The rules of all operations of a group; a missing one does not compile. */
 export type Rules<Group extends Readonly<Record<string, Omit<Operation, "id">>>> = {
   readonly [K in keyof Group]: Rule<Group[K]>;
 };

@@ -16,11 +16,10 @@ const sealedName = (app: string, name: string): string => `secretkey/${app}/${na
 const bytes = (text: string | undefined): Uint8Array => Buffer.from(text ?? "", "base64");
 const text = (value: Uint8Array): string => Buffer.from(value).toString("base64");
 
-// ASSUMED: what a key encrypts or signs has at most 1 MiB: some of the ciphers are computed here, on the one thread
-// that answers everybody.
+// ASSUMED: a key encrypts or signs at most 1 MiB, because some ciphers run on the thread that serves all clients.
 const longestPlaintext = 2 ** 20;
 
-// ASSUMED: an App has at most 500 secret keys: a list shows all of them.
+// ASSUMED: an App has at most 500 secret keys, because a list shows all of them.
 const mostKeys = 500;
 
 function plaintextOf(text: string): Uint8Array {
@@ -128,7 +127,7 @@ export const secretKeys: Rules<Group> = {
     const { body } = input;
     const { row, value } = keyOf(input);
     const plaintext = cipherOf(row).decrypt(value, bytes(body.ciphertext), bytes(body.associated_data));
-    // One text for every cause: which part did not fit is nobody's business.
+    // The same message for every cause, so that it reveals nothing about the key.
     if (!plaintext) throw refuse(400, "invalid ciphertext, it was not encrypted with this key and associated data");
     return { plaintext: text(plaintext) };
   },

@@ -13,7 +13,7 @@ type Group = typeof contract.secrets;
 
 const missing = () => refuse(404, "secret not found");
 
-/** The next version of an App's secrets, as every write answers it. */
+/** Increments the version of an App's secrets, which every write returns. */
 export function nextVersion(context: Context, app: AppRow): { version: number; Version: number } {
   const { secrets_version: version = 0 } =
     context.store.change<Pick<AppRow, "secrets_version">>(
@@ -30,7 +30,7 @@ const find = (context: Context, app: AppRow, name: string): SecretRow | undefine
 
 type Listed = Omit<SecretRow, "value"> & Partial<Pick<SecretRow, "value">>;
 
-/** Every secret of an App; values are read where they are shown alone. */
+/** All secrets of an App; values are only read to be shown. */
 const all = (context: Context, app: AppRow, withValues = false): Listed[] =>
   context.store.all<Listed>(
     `SELECT app, name, digest, created_at, updated_at${withValues ? ", value" : ""} FROM secrets WHERE app = ? ORDER BY name`,
@@ -48,21 +48,21 @@ function shown(context: Context, row: Listed, withValue = false) {
 }
 
 /**
- * ASSUMED: read-only tokens and tokens of one App cannot read secret values here. A token of one App can still run commands
- * in its Machines, which have the values; only a read-only token keeps them hidden.
+ * ASSUMED: read-only tokens and tokens of one App cannot read secret values. A token of one App can still run commands in its
+ * Machines, which have the values; only a read-only token cannot obtain them.
  */
 function requireSight({ readOnly, app }: Caller, asked: boolean | undefined): boolean {
   if (asked && (readOnly || app !== null)) throw refuse(403, "unauthorized");
   return asked === true;
 }
 
-// ASSUMED: an App has at most 500 secrets, with values of up to 65,536 characters, as all texts: every Machine is given all of
+// ASSUMED: an App has at most 500 secrets, with values of up to 65,536 characters, like all texts, because every Machine gets all of
 // them.
 const mostSecrets = 500;
-// ASSUMED: all values of an App together may have 2 MiB: no more fits into the environment of a process on Linux.
+// ASSUMED: all values of an App together may have 2 MiB, the limit of a process environment on Linux.
 const mostBytes = 2 * 2 ** 20;
 
-/** Refuses what makes too much of an App's secrets, before any is sealed. What was too much before may stay, and become less. */
+/** Refuses a change beyond the limits before sealing any value. Secrets beyond a newer limit may stay and shrink. */
 function requireFitting(context: Context, app: AppRow, values: Readonly<Record<string, string | null>>): void {
   const sizes = new Map(
     context.store
@@ -119,7 +119,7 @@ export const secrets: Rules<Group> = {
     const app = openAppOf(input);
     requireFitting(context, app, body.values);
     for (const [name, value] of Object.entries(body.values)) {
-      // ASSUMED: unsetting what is not set changes nothing.
+      // ASSUMED: unsetting a missing secret changes nothing.
       if (value === null) remove(context, app, name);
       else write(context, app, name, value);
     }

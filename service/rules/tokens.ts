@@ -1,4 +1,4 @@
-// The caller's own token (docs/interface.md#organizations-and-tokens).
+// The token of the request (docs/interface.md#organizations-and-tokens).
 import type { contract } from "../../api/index.ts";
 import type { AppRow } from "../store/rows.ts";
 import { callerOrg } from "./find.ts";
@@ -6,8 +6,8 @@ import type { Rules } from "./rule.ts";
 
 /** The rules of the token operations. */
 export const tokens: Rules<typeof contract.tokens> = {
-  // ASSUMED: every token may ask about itself, also one of one App and one that only reads. Of a token the answer tells the id
-  // it is listed under, its organization, and the App when it is good for one alone; tokens stand for no user and no Machine.
+  // ASSUMED: every token may show itself, including tokens of one App and read-only ones. The answer has its id, its organization,
+  // and its App if it is restricted to one; tokens belong to no user and no Machine.
   current(input) {
     const { context, caller } = input;
     const { slug, name } = callerOrg(input);

@@ -1,4 +1,4 @@
-// How volumes and snapshots are answered (docs/interface.md#volumes, docs/interface.md#snapshots).
+// Answers with volumes and snapshots (docs/interface.md#volumes, docs/interface.md#snapshots).
 import { rfc3339 } from "../time/clock.ts";
 import type { SnapshotRow, VolumeRow } from "../store/rows.ts";
 
@@ -9,7 +9,7 @@ const gib = 2 ** 30;
 export function volumeAnswer(row: VolumeRow, summary = false) {
   const total = row.mounted === 1 ? row.size_gb * gib : 0;
   const blocks = total / blockSize;
-  // ASSUMED: blocks and bytes of a mounted volume are made up from its size, 98 % of them free.
+  // ASSUMED: blocks and bytes of a mounted volume are derived from its size, 98 % of them free.
   const free = Math.floor(blocks * 0.98);
   const details = {
     block_size: row.mounted === 1 ? blockSize : 0,
@@ -37,7 +37,7 @@ export function volumeAnswer(row: VolumeRow, summary = false) {
   };
 }
 
-/** A snapshot. ASSUMED: a snapshot stores 0 bytes, since nothing is in a simulated volume. */
+/** A snapshot. ASSUMED: a snapshot stores 0 bytes, because a simulated volume is empty. */
 export const snapshotAnswer = (row: SnapshotRow) => ({
   id: row.id,
   status: row.status,

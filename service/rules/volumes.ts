@@ -15,7 +15,7 @@ import type { Input, Rules } from "./rule.ts";
 type Group = typeof contract.volumes;
 
 interface Source {
-  /** The volume whose contents are copied, while it is there. */
+  /** The volume whose contents are copied, if it still exists. */
   readonly copied?: VolumeRow;
   readonly origin: VolumeOrigin;
   readonly sizeGb: number;
@@ -23,8 +23,8 @@ interface Source {
 }
 
 /**
- * What a new volume starts from. ASSUMED: the snapshot or volume a new one starts from must be the same organization's, and
- * for a token of one App that App's. A copy has the file system and the encryption of its source when nothing else is said.
+ * The source of a new volume. ASSUMED: the source snapshot or volume must belong to the same organization, and for a token of
+ * one App to that App. By default a copy has the file system and the encryption of its source.
  */
 function sourceOf({ context, caller, body }: Input<Group["create"]>): Source {
   if (body.snapshot_id !== undefined && body.source_volume_id !== undefined) {
@@ -53,14 +53,14 @@ function sourceOf({ context, caller, body }: Input<Group["create"]>): Source {
 function create(input: Input<Group["create"]>) {
   const { context, body } = input;
   const app = openAppOf(input);
-  // ASSUMED: a volume without a name is 400: the specification calls every field optional, the platform's prose this one required.
+  // ASSUMED: a volume without a name is 400: the fields are all optional by the schema, but the platform's text requires this one.
   if (body.name === undefined) throw refuse(400, "invalid name, got nothing, must be 1 to 30 of a-z, 0-9 and _");
   const source = sourceOf(input);
   const region = regionOf(context, body.region ?? source.region);
-  // ASSUMED: a fork or a restored volume is as large as what it is made from when nothing is said, and never smaller.
+  // ASSUMED: a fork or restored volume has the size of its source by default, and is never smaller.
   const size = body.size_gb ?? (source.sizeGb || 3);
   if (size < source.sizeGb)
-    throw refuse(400, `invalid size_gb, got ${size}, minimum required ${source.sizeGb} GB for what it is made from`);
+    throw refuse(400, `invalid size_gb, got ${size}, minimum required ${source.sizeGb} GB for its source`);
   const volume: VolumeRow = {
     id: context.ids.volume(),
     app: app.id,
@@ -83,7 +83,7 @@ function create(input: Input<Group["create"]>) {
   return volumeAnswer(walk(context, volume, volumePaths[source.origin]));
 }
 
-/** A zone none of the volumes is in that the new one must keep apart from. ASSUMED: a region never runs out of zones; after a hundred tries two volumes share one. */
+/** A zone without the volumes that the new one must be separate from. ASSUMED: a region never runs out of zones; after a hundred tries two volumes share one. */
 function zoneFor(
   context: Context,
   app: AppRow,
@@ -102,7 +102,7 @@ function zoneFor(
   return zone;
 }
 
-/** The volume of the path, to change it. ASSUMED: a volume on its way out is 404 for every change but another delete. */
+/** The volume of the path, to change it. ASSUMED: a volume under deletion is 404 for every change except another delete. */
 function keptVolumeOf(asking: Asking): VolumeRow {
   const volume = volumeOf(asking);
   if (isLeaving(volume.state)) throw refuse(404, "volume not found");
@@ -121,7 +121,7 @@ function remove(input: Input<Group["delete"]>) {
 
 /** The rules of the volume operations. */
 export const volumes: Rules<Group> = {
-  // ASSUMED: volumes that are `pending_destroy` are listed and can be read; their state tells.
+  // ASSUMED: volumes that are `pending_destroy` are listed and can be read; their state shows it.
   list(input) {
     const found = input.context.store.all<VolumeRow>(
       "SELECT * FROM volumes WHERE app = ? ORDER BY created_at, id",
@@ -151,7 +151,7 @@ export const volumes: Rules<Group> = {
     if (body.size_gb <= volume.size_gb)
       throw refuse(400, `invalid size_gb, got ${body.size_gb}, must be larger than ${volume.size_gb}`);
     const grown = changeVolume(context, volume, { size_gb: body.size_gb });
-    // ASSUMED: a volume that is still being made grows on its way, and goes on with it.
+    // ASSUMED: a volume that is still being created is extended at once and then continues.
     const extended =
       grown.state === "created" || grown.state === "extending" ? walk(context, grown, extendPath) : grown;
     const machine = volume.machine === null ? undefined : findMachine(context, volume.machine);
@@ -167,7 +167,7 @@ export const volumes: Rules<Group> = {
       params.volume_id,
       app.id,
     );
-    // A volume that is gone is asked for by its snapshots (docs/interface.md#snapshots).
+    // Snapshots can be listed for a deleted volume (docs/interface.md#snapshots).
     if (found.length === 0) volumeOf(input);
     return found.map(snapshotAnswer);
   },

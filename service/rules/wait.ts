@@ -10,7 +10,7 @@ import { Deferred, type Rules } from "./rule.ts";
 interface Wanted {
   readonly states: readonly string[];
   readonly version: string | undefined;
-  /** Only what comes after this event counts; undefined when the present state counts too. */
+  /** Only later events count; undefined when the current state counts too. */
   readonly after: string | undefined;
 }
 
@@ -36,7 +36,7 @@ function reached(context: Context, machine: MachineRow, { states, version, after
       return { ok: true, state: machine.state, version: machine.version, ...(latest ? { event_id: latest.id } : {}) };
     }
   }
-  // ASSUMED: a state that was reached and left again while a request was held, or since `from_event_id`, was reached.
+  // ASSUMED: a state counts as reached even if the Machine left it again while the request was held, or since `from_event_id`.
   const passed =
     after === undefined
       ? undefined
@@ -53,7 +53,7 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
     if (findMachine(context, id)?.app !== app.id) throw gone();
     const states: readonly string[] = query.state ?? ["started"];
     const version = query.version ?? query.instance_id;
-    // ASSUMED: a wait for a version the Machine never had is 404.
+    // ASSUMED: a wait for a version that the Machine never had is 404.
     if (
       version !== undefined &&
       !context.store.get("SELECT 1 FROM machine_versions WHERE machine = ? AND version = ?", id, version)
@@ -77,14 +77,14 @@ export const wait: Pick<Rules<typeof machines>, "wait"> = {
       last = machine;
       const found = reached(context, machine, { states, version, after });
       if (found) return found;
-      // ASSUMED: a wait for a version that was replaced is 412, so that nobody repeats it; `currently replaced` in the text is what clients look for.
+      // ASSUMED: a wait for a version that was replaced is 412, so that clients do not repeat it; they look for `currently replaced` in the message.
       if (version !== undefined && machine.version !== version) {
         throw refuse(
           412,
           `failed_precondition: machine failed to reach desired state, ${states.join(",")}, currently replaced`,
         );
       }
-      // What was passed before this look has been judged; from now on only what comes counts.
+      // Events before this check are handled; from now on only new ones count.
       after ??= context.store.get<{ id: string }>(
         "SELECT id FROM events WHERE machine = ? ORDER BY id DESC LIMIT 1",
         id,

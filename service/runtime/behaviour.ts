@@ -1,6 +1,6 @@
-// How a simulated process behaves, so that every client can bring about every outcome without a back door:
-// `config.env.MACHINES_SIMULATE` holds one or several of these, separated by commas, or the tag of the image is
-// `simulate-` and one of them with `-` for `:` (`app:simulate-exit-3`).
+// Reads the behaviour of a simulated process from the configuration, so that any client can cause any outcome.
+// `config.env.MACHINES_SIMULATE` lists behaviours, separated by commas. Alternatively the tag of the image is `simulate-` and a
+// behaviour with `-` instead of `:` (`app:simulate-exit-3`).
 import { type MachineConfig } from "../../api/machineConfig.ts";
 import { parseDuration } from "../../api/schema.ts";
 
@@ -10,17 +10,17 @@ interface End {
   readonly oom: boolean;
 }
 
-/** How a Machine behaves; what is left out behaves well. */
+/** The behaviour of a Machine; without any member it behaves well. */
 export interface Behaviour {
   /** No host has room for it. */
   readonly noCapacity?: true;
-  /** It takes this long to start. */
+  /** Milliseconds that it takes to start. */
   readonly startMs?: number;
-  /** It never comes up, and never ends. */
+  /** It never becomes ready and never ends. */
   readonly hang?: true;
-  /** Its process ends before it is started. */
+  /** Its process ends before it is ready. */
   readonly crash?: End;
-  /** Its process ends a moment after it was started. */
+  /** Its process ends soon after the start. */
   readonly exit?: End;
   /** Its checks never pass. */
   readonly checksFail?: true;
@@ -34,7 +34,7 @@ interface Sentinel {
   readonly read: (argument: string) => Behaviour;
 }
 
-// Longer than a day is for ever, which is what `hang` is for.
+// A process that takes longer can be simulated with `hang`.
 const slowest = 24 * 60 * 60 * 1000;
 
 const sentinels: readonly Sentinel[] = [
@@ -56,11 +56,10 @@ const sentinels: readonly Sentinel[] = [
   { pattern: /^capacity$/, spelling: "capacity", read: () => ({ noCapacity: true }) },
 ];
 
-// ASSUMED: what `MACHINES_SIMULATE` asks for has at most 1,000 characters. It is read again whenever the Machine does
-// anything.
+// ASSUMED: `MACHINES_SIMULATE` has at most 1,000 characters, because it is parsed on every change of the Machine.
 const longest = 1000;
 
-/** The behaviour a configuration asks for, or a sentence that says what is wrong with what it asks. */
+/** The behaviour that a configuration requests, or the error in it as a sentence. */
 export function behaviourOf(config: MachineConfig): Behaviour | string {
   const length = config.env?.["MACHINES_SIMULATE"]?.length ?? 0;
   if (length > longest) return `got ${length} characters, must not be longer than ${longest}`;

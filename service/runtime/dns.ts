@@ -1,8 +1,8 @@
-// The DNS as the service sees it: nowhere. Every hostname is set up as its App needs it, except names below `.invalid`,
-// which never are (RFC 2606), and hostnames the table says otherwise about (seed, admin listener).
+// The simulated DNS. Every hostname has the records that its App needs, except names below `.invalid` (RFC 2606) and hostnames
+// in the table, which seed files and the admin listener fill.
 import type { Store } from "../store/database.ts";
 
-/** What the DNS answers for a hostname. What is left out is not there. */
+/** The DNS records of a hostname; absent members do not exist. */
 export interface DnsAnswer {
   readonly a?: readonly string[];
   readonly aaaa?: readonly string[];
@@ -12,7 +12,7 @@ export interface DnsAnswer {
   readonly soa?: string;
 }
 
-/** What a hostname needs, for the usual answer. */
+/** The records that a hostname needs, which are the default answer. */
 export interface Needs {
   readonly a: readonly string[];
   readonly aaaa: readonly string[];
@@ -20,7 +20,7 @@ export interface Needs {
   readonly ownership: string;
 }
 
-/** Asks the DNS. */
+/** Looks up a hostname. */
 export function lookUp(store: Pick<Store, "get">, hostname: string, needs: Needs): DnsAnswer {
   const listed = store.get<{ records: string }>("SELECT records FROM dns WHERE hostname = ?", hostname.toLowerCase());
   if (listed) return JSON.parse(listed.records) as DnsAnswer;
@@ -34,7 +34,7 @@ export function lookUp(store: Pick<Store, "get">, hostname: string, needs: Needs
   };
 }
 
-/** Says what the DNS answers for a hostname; undefined brings the usual answer back. */
+/** Sets the DNS records of a hostname; undefined restores the default. */
 export function setDns(store: Pick<Store, "run">, hostname: string, answer: DnsAnswer | undefined): void {
   store.run("DELETE FROM dns WHERE hostname = ?", hostname.toLowerCase());
   if (answer)

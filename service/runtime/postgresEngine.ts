@@ -1,4 +1,5 @@
-// What runs Postgres clusters. As with Machines (runtime.ts) the service decides, an engine does it and tells what happened.
+// The interface of engines that run Postgres clusters. As with Machines (runtime.ts), the service decides, and an engine acts
+// and reports.
 import type { Delays } from "../time/delays.ts";
 import type { Timers } from "../time/timers.ts";
 
@@ -13,21 +14,21 @@ export interface Cluster {
   readonly status: string;
 }
 
-/** Where a cluster listens. */
+/** The addresses of a cluster. */
 export interface Endpoints {
   readonly primary: Readonly<Record<"direct" | "pooler", { readonly host: string; readonly port: number }>>;
 }
 
-/** An extension an engine can install. */
+/** An extension that an engine can install. */
 export interface ExtensionOffer {
   readonly name: string;
   readonly version: string;
   readonly description: string;
-  /** It belongs to the platform, is in every database, and stays. */
+  /** It belongs to the platform: every database has it, and it cannot be removed. */
   readonly system: boolean;
 }
 
-/** A query that runs. */
+/** A running query. */
 export interface RunningQuery {
   readonly pid: number;
   readonly database: string;
@@ -37,7 +38,7 @@ export interface RunningQuery {
   readonly started_at: string;
 }
 
-/** A query that was slow. */
+/** A slow query. */
 export interface SlowQuery {
   readonly query: string;
   readonly calls: number;
@@ -60,7 +61,7 @@ export type ClusterChange =
   | { readonly kind: "dropUser"; readonly user: string }
   | { readonly kind: "setPassword"; readonly user: string; readonly password: string; readonly endSessions: boolean };
 
-/** What an engine tells. */
+/** Reports of an engine. */
 export interface EngineEvents {
   /** It is being set up; `creating` is over. */
   initializing(id: string): void;
@@ -69,27 +70,27 @@ export interface EngineEvents {
   destroyed(id: string): void;
 }
 
-/** Runs Postgres clusters. Calls return at once, inside the transaction that decided them. */
+/** Runs Postgres clusters. Calls return at once, inside the transaction of the decision. */
 export interface PostgresEngine {
-  /** What keeps the engine from creating a cluster; undefined when nothing does. */
+  /** The reason why the engine cannot create a cluster; undefined when it can. */
   problem(name: string): string | undefined;
-  /** Then `initializing`, and `ready` or `failed`. `from` names what its data is copied from. */
+  /** Reports `initializing`, then `ready` or `failed`. `from` names the source of its data. */
   create(cluster: Cluster, from?: { readonly cluster: string; readonly backup?: string; readonly time?: number }): void;
-  /** Then `destroyed`. */
+  /** Reports `destroyed`. */
   destroy(cluster: Cluster): void;
   change(cluster: Cluster, change: ClusterChange): void;
   extensions(version: string): readonly ExtensionOffer[];
-  /** The queries that run now, in one database or in all. */
+  /** The running queries, in one database or in all. */
   activeQueries(cluster: Cluster, database: string | undefined): Promise<readonly RunningQuery[]>;
-  /** The queries that took longest in the last so many milliseconds, the slowest first. */
+  /** The slowest queries of the last `ms` milliseconds, slowest first. */
   slowQueries(cluster: Cluster, withinMs: number): Promise<readonly SlowQuery[]>;
-  /** Bytes a cluster stores. */
+  /** Size of a cluster in bytes. */
   storedBytes(cluster: Cluster): number;
-  /** Something the engine arranged through its host's timers is due. */
+  /** A timer that the engine set through its host is due. */
   due?(id: string): void;
 }
 
-/** What an engine is made with. */
+/** The service as an engine sees it. */
 export interface EngineHost {
   readonly timers: Timers;
   readonly delays: Delays;
@@ -97,5 +98,5 @@ export interface EngineHost {
   cluster(id: string): Cluster | undefined;
 }
 
-/** Makes the engine of a service. */
+/** Creates the engine of a service. */
 export type EngineFactory = (host: EngineHost) => PostgresEngine;

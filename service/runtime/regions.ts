@@ -1,6 +1,6 @@
-// The regions this service has, and the room in them.
+// The regions of the service and their capacities.
 
-// ASSUMED: a region has room for 100,000 Machines when nothing else is said.
+// ASSUMED: a region has room for 100,000 Machines by default.
 const room = 100_000;
 
 /** A region as platform.regions answers it (docs/interface.md#regions). */
@@ -17,13 +17,13 @@ export interface Region {
   readonly capacity: Capacity;
 }
 
-/** Kinds of CPU a host has room for. */
+/** Kinds of CPU. */
 export const cpuKinds = ["shared", "performance"] as const;
 
-/** Machines a region has room for: of each kind, and of all together. */
+/** Number of Machines that a region has room for: of each kind, and of all together. */
 export type Capacity = Readonly<Record<(typeof cpuKinds)[number] | "total", number>>;
 
-/** A capacity with what is not said at its usual size. */
+/** A capacity with defaults for absent members. */
 export const capacityOf = (said: number | Partial<Capacity> = {}): Capacity => ({
   ...{ total: room, shared: room, performance: room },
   ...(typeof said === "number" ? { total: said } : said),
@@ -81,5 +81,5 @@ export const regions: readonly Region[] = [
   place("yyz", "Toronto, Canada", "north_america", 43.65, -79.38),
 ];
 
-/** ASSUMED: `ams` is nearest to every caller when nothing else is said: a Machine or volume without a region goes there. */
+/** ASSUMED: `ams` is the nearest region of every caller by default: a Machine or volume without a region is placed there. */
 export const nearest = "ams";

@@ -1,5 +1,5 @@
-// What runs Machines. The service decides what is to happen; a runtime does it and tells what happened. Everything about
-// processes is behind this, so that one runtime may simulate them and another start containers.
+// The interface of runtimes, which run Machines. The service decides; a runtime acts and reports. Everything about processes
+// is behind this interface: one runtime may simulate them, another may start containers.
 import type { MachineConfig } from "../../api/machineConfig.ts";
 import type { SignalName } from "../../api/signals.ts";
 import type { Clock } from "../time/clock.ts";
@@ -16,9 +16,9 @@ export interface Subject {
   readonly privateIp: string;
   readonly state: string;
   readonly config: MachineConfig;
-  /** Limit in MB that was set while it runs; undefined when it is the configuration's. */
+  /** Memory limit in MB that was set at run time; undefined when the configured one applies. */
   readonly memoryLimitMb: number | undefined;
-  /** The App's secrets that it is given, by name; decrypted when asked for. */
+  /** The App's secrets by name; decrypted on each call. */
   readonly secrets: () => Readonly<Record<string, string>>;
 }
 
@@ -28,27 +28,27 @@ export interface Exit {
   /** Number of the signal that ended it; 0 when none did. */
   readonly signal: number;
   readonly oom: boolean;
-  /** Whether it was asked to. */
+  /** Whether it ended on request. */
   readonly requested: boolean;
 }
 
-/** How a process is asked to end. */
+/** A request to stop a process. */
 export interface StopRequest {
   readonly signal: SignalName;
   /** Milliseconds until it is killed. */
   readonly timeoutMs: number;
 }
 
-/** A command to run beside the main process. */
+/** A command to run in a Machine. */
 export interface Command {
   readonly words: readonly string[];
   readonly stdin: string;
   readonly timeoutMs: number;
-  /** Aborted when nobody wants to know any more. */
+  /** Aborted when the result is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-/** What became of a command. */
+/** The result of a command. */
 export interface Outcome {
   readonly stdout: string;
   readonly stderr: string;
@@ -74,12 +74,12 @@ export interface Memory {
   readonly availableMb: number;
 }
 
-/** Which Machine an event is about, and which version of it. */
+/** The Machine and version of a report. */
 export type About = Pick<Subject, "id" | "version">;
 
-/** What a runtime tells. What comes too late, for another state or another version of the Machine, is passed over. */
+/** Reports of a runtime. A late report, for another state or version of the Machine, is ignored. */
 export interface RuntimeEvents {
-  /** The image is there; the Machine can be started. */
+  /** The image is available, so the Machine can be started. */
   prepared(machine: About): void;
   started(machine: About): void;
   /** The main process has ended. */
@@ -90,50 +90,50 @@ export interface RuntimeEvents {
 }
 
 /**
- * Runs Machines. What changes a Machine is called inside the transaction that decided it, returns at once and is answered
- * by an event, perhaps after a restart of the service: a runtime that works outside the store looks at what it has when it
- * is made.
+ * Runs Machines. Methods that change a Machine are called inside the transaction of the decision and return at once. Their
+ * result is reported later, perhaps after a restart of the service. A runtime with state outside of the store must therefore
+ * recover that state when it is created.
  */
 export interface Runtime {
-  /** What keeps this runtime from running a configuration, as the field and a sentence; undefined when nothing does. */
+  /** The reason why this runtime cannot run a configuration, as the field and a sentence; undefined when it can. */
   problem(config: MachineConfig): { readonly field: string; readonly message: string } | undefined;
-  /** Whether a host has room for a Machine of this configuration, beyond what the region's capacity says. */
+  /** Whether a host has room for a Machine with this configuration, in addition to the region's capacity. */
   hasRoom(config: MachineConfig): boolean;
-  /** Gets a Machine ready to start, as new or in a new version; then `prepared`. */
+  /** Prepares a new Machine or a new version for its start; reports `prepared`. */
   create(machine: Subject): void;
-  /** Then `started`, or `exited` when it never came up. Later `checked`, `exited`. */
+  /** Reports `started`, or `exited` if it never became ready; later `checked` and `exited`. */
   start(machine: Subject): void;
-  /** Then `exited`. */
+  /** Reports `exited`. */
   stop(machine: Subject, request: StopRequest): void;
-  /** Then `suspended`. */
+  /** Reports `suspended`. */
   suspend(machine: Subject): void;
-  /** Then `destroyed`. */
+  /** Reports `destroyed`. */
   destroy(machine: Subject): void;
-  /** Sends a signal to the main process; `exited` when it ends by it. */
+  /** Sends a signal to the main process; reports `exited` if the process ends. */
   signal(machine: Subject, signal: SignalName): void;
   /** Runs a command; undefined when it did not end in time. */
   exec(machine: Subject, command: Command): Promise<Outcome | undefined>;
   processes(machine: Subject): Promise<readonly Process[]>;
-  /** The memory there is under the Machine's limit. */
+  /** The memory of the Machine and its limit. */
   memory(machine: Subject): Promise<Memory>;
-  /** Takes memory back; MB that came of it. */
+  /** Reclaims memory and returns the number of MB. */
   reclaim(machine: Subject, amountMb: number): Promise<number>;
-  /** Something the runtime arranged through its host's timers is due. */
+  /** A timer that the runtime set through its host is due. */
   due?(kind: RuntimeTimer, id: string): void;
 }
 
-/** Timers of runtimes; those of the store, so that they outlive a restart. */
+/** Timers of runtimes. They are stored, so that they survive a restart. */
 export type RuntimeTimer = "runtime.step" | "runtime.exit" | "runtime.checks";
 
-/** What a runtime is made with. */
+/** The service as a runtime sees it. */
 export interface RuntimeHost {
   readonly clock: Clock;
   readonly delays: Delays;
   readonly timers: Timers;
   readonly events: RuntimeEvents;
-  /** A Machine as it is now. */
+  /** The current state of a Machine. */
   subject(id: string): Subject | undefined;
 }
 
-/** Makes the runtime of a service. */
+/** Creates the runtime of a service. */
 export type RuntimeFactory = (host: RuntimeHost) => Runtime;

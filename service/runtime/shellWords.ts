@@ -1,9 +1,9 @@
-// A command line as words.
+// Splits command lines into words.
 
 const word = /(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+/gs;
 const spelled = /\\(.)|"((?:[^"\\]|\\.)*)"|'([^']*)'/gs;
 
-/** The words of a line, as a shell takes it apart: blanks separate, quotes keep together, a backslash takes literally. */
+/** The words of a line, split as by a shell: blanks separate, quotes group, a backslash escapes. */
 export const wordsOf = (line: string): string[] =>
   (line.match(word) ?? []).map((text) =>
     text.replace(

@@ -1,5 +1,5 @@
-// Where Machines "run": nowhere. How their process behaves is read off the configuration (behaviour.ts); how long things
-// take are the service's delays, on the store's timers.
+// The simulated runtime. The configuration gives the behaviour of a process (behaviour.ts), and the delays of the service give
+// the durations.
 import { sizeOf, type MachineConfig } from "../../api/machineConfig.ts";
 import { signalNumbers, type SignalName } from "../../api/signals.ts";
 import { behaviourOf, type Behaviour } from "./behaviour.ts";
@@ -9,17 +9,17 @@ import type { Command, Memory, Outcome, Process, Runtime, RuntimeHost, StopReque
 const mib = 2 ** 20;
 // ASSUMED: a process uses a quarter of its Machine's memory, for plausible numbers.
 const used = 0.25;
-/** Signals a simulated process handles and goes on; every other ends it. */
+/** Signals that a simulated process handles; all others end it. */
 const handled: readonly SignalName[] = ["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGPIPE", "SIGALRM"];
 
 const wellBehaved = (config: MachineConfig): Behaviour => {
   const behaviour = behaviourOf(config);
-  return typeof behaviour === "string" ? {} : behaviour; // a mistake in it was refused with the request
+  return typeof behaviour === "string" ? {} : behaviour; // create and update refuse invalid ones
 };
 
 const memoryOf = (config: MachineConfig): number => sizeOf(config).memoryMb;
 
-/** The runtime of a service that runs nothing. */
+/** A runtime that runs nothing. */
 export class SimulatedRuntime implements Runtime {
   readonly #host: RuntimeHost;
 
@@ -93,9 +93,12 @@ export class SimulatedRuntime implements Runtime {
   }
 
   memory({ config, memoryLimitMb }: Subject): Promise<Memory> {
-    const own = memoryOf(config);
-    const limitMb = memoryLimitMb ?? own;
-    return Promise.resolve({ limitMb, availableMb: Math.max(own, config.guest?.max_memory_mb ?? own) - limitMb });
+    const configured = memoryOf(config);
+    const limitMb = memoryLimitMb ?? configured;
+    return Promise.resolve({
+      limitMb,
+      availableMb: Math.max(configured, config.guest?.max_memory_mb ?? configured) - limitMb,
+    });
   }
 
   reclaim({ config, memoryLimitMb }: Subject, amountMb: number): Promise<number> {
@@ -127,7 +130,7 @@ export class SimulatedRuntime implements Runtime {
     else if (state === "destroying") events.destroyed(machine);
   }
 
-  /** A process that has started: its checks get a result, and it may end. */
+  /** Sets the timers of a started process: the result of its checks, and its end if it has one. */
   #live({ id, config }: Subject): void {
     const { timers, delays } = this.#host;
     timers.after(delays.checks, "runtime.checks", id);

@@ -1,5 +1,5 @@
 // The commands a simulated Machine understands: echo, env, cat, hostname, sleep, true, false, exit N, and `sh -c` with one
-// of them. Anything else is answered as a shell answers it: 127.
+// of them. Other commands end with 127, as in a shell.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { Clock } from "../time/clock.ts";
 import { wordsOf } from "./shellWords.ts";
@@ -39,7 +39,7 @@ function fileAt({ config, secrets }: Subject, path: string): Buffer | undefined 
   const file = config.files?.find(({ guest_path }) => guest_path === path);
   if (!file) return undefined;
   if (file.raw_value !== undefined) return Buffer.from(file.raw_value, "base64");
-  // A secret that is put into a file is base64 (docs/interface.md#machine-configuration says so of raw_value; the
+  // The secret of a file is base64 (docs/interface.md#machine-configuration says so for raw_value; the
   // platform does the same for secrets).
   if (file.secret_name !== undefined)
     return Buffer.from(new Map(Object.entries(secrets())).get(file.secret_name) ?? "", "base64");
@@ -74,7 +74,7 @@ const commands: Readonly<Record<string, Run>> = {
   },
 };
 
-/** Runs a command in a simulated Machine; undefined when it would not have ended in time. */
+/** Runs a command in a simulated Machine; undefined when it does not end in time. */
 export async function run(machine: Subject, command: Command, clock: Clock): Promise<Outcome | undefined> {
   const [path = "", ...args] = command.words;
   const name = path.replace(/^\/(usr\/)?bin\//, "");

@@ -1,5 +1,5 @@
-// Where Postgres clusters "run": nowhere. What is in them is in the store; a name that ends in `-simulate-fail` fails,
-// one that ends in `-simulate-stuck` is never ready, one that ends in `-simulate-refuse` is refused.
+// The simulated Postgres engine. The contents of clusters are in the store. A cluster whose name ends in `-simulate-fail` fails,
+// with `-simulate-stuck` it is never ready, and with `-simulate-refuse` it is refused.
 import type { Cluster, EngineHost, ExtensionOffer, PostgresEngine, RunningQuery, SlowQuery } from "./postgresEngine.ts";
 
 const offers: readonly ExtensionOffer[] = [
@@ -20,7 +20,7 @@ const emptyBytes = 32 * 2 ** 20;
 
 const simulates = (name: string, what: string): boolean => name.endsWith(`simulate-${what}`);
 
-/** The engine of a service that runs nothing. */
+/** An engine that runs nothing. */
 export class SimulatedPostgres implements PostgresEngine {
   readonly #host: EngineHost;
 
@@ -41,7 +41,7 @@ export class SimulatedPostgres implements PostgresEngine {
   }
 
   change(): void {
-    // What is in a cluster is in the store.
+    // The store holds the contents of clusters.
   }
 
   extensions(): readonly ExtensionOffer[] {
@@ -49,7 +49,7 @@ export class SimulatedPostgres implements PostgresEngine {
   }
 
   activeQueries(_cluster?: Cluster, _database?: string): Promise<readonly RunningQuery[]> {
-    return Promise.resolve([]); // nobody can connect, so nobody asks anything
+    return Promise.resolve([]); // no client can connect, so there are no queries
   }
 
   slowQueries(_cluster?: Cluster, _withinMs?: number): Promise<readonly SlowQuery[]> {
@@ -78,7 +78,7 @@ export class SimulatedPostgres implements PostgresEngine {
   }
 }
 
-// Below `.test`, where nothing is anybody's (RFC 2606).
+// Names below `.test` are reserved (RFC 2606).
 const endpointsOf = ({ id }: Cluster) => ({
   primary: {
     direct: { host: `direct.${id}.postgres.machines.test`, port: 5432 },

@@ -1,9 +1,9 @@
-// The life of a Machine as data (docs/interface.md#machine-states): what an operation does in a state, and what follows
-// by itself.
+// The states of a Machine as data (docs/interface.md#machine-states): the effect of each operation, and the steps that follow
+// by themselves.
 import type { Refusal } from "../refusal.ts";
 import { refuse } from "../refusal.ts";
 
-/** States a Machine of this service is ever in. */
+/** The states of Machines in this service. */
 export const machineStates = [
   "created",
   "starting",
@@ -22,13 +22,13 @@ export const machineStates = [
 /** A state of a Machine. */
 export type MachineState = (typeof machineStates)[number];
 
-/** States a Machine stays in until something is done to it. `created` is not among them: this service always goes on from there. */
+/** States in which a Machine stays until the next operation. `created` is not among them: a Machine always leaves it here. */
 export const restingStates: readonly MachineState[] = ["started", "stopped", "suspended", "failed"];
 
 /** Operations whose outcome depends on the state. `kill` is destroy with `force`. */
 export type PowerOperation = "start" | "stop" | "restart" | "suspend" | "update" | "destroy" | "kill";
 
-/** What an operation does: enter a state, change nothing (a second stop of a stopped Machine), or refuse. */
+/** The effect of an operation: enter a state, change nothing (for instance stop a stopped Machine), or refuse. */
 export type Effect = MachineState | "unchanged" | ((state: MachineState) => Refusal);
 
 const precondition = (text: string) => (state: MachineState) =>
@@ -38,9 +38,9 @@ const starts = (): Refusal => refuse(409, "aborted: machine still attempting to 
 const runs = precondition("unable to destroy machine, not currently stopped, suspended, failed or created");
 const gone = (): Refusal => refuse(404, "not_found: machine not found");
 
-// ASSUMED: a failed Machine may be started, stopped and restarted; a suspended one may
-// be restarted; repeating what is already so or on its way changes nothing; an update is taken in every live state.
-/** What every operation does in every state. */
+// ASSUMED: a failed Machine may be started, stopped and restarted; a suspended one may be restarted; an operation whose result
+// is reached or under way changes nothing; an update is accepted in every live state.
+/** The effect of every operation in every state. */
 export const effects: Readonly<Record<PowerOperation, Readonly<Record<MachineState, Effect>>>> = {
   start: {
     created: cannot("start"),
@@ -142,33 +142,33 @@ export const effects: Readonly<Record<PowerOperation, Readonly<Record<MachineSta
   },
 };
 
-/** What the runtime does when a Machine enters a state. */
+/** The call to the runtime when a Machine enters a state. */
 export type RuntimeCall = "create" | "start" | "stop" | "suspend" | "destroy";
 
-/** What a runtime tells of a Machine (runtime/runtime.ts). */
+/** Reports of a runtime about a Machine (runtime/runtime.ts). */
 export type RuntimeEvent = "prepared" | "started" | "exited" | "suspended" | "destroyed";
 
-/** What follows a state by itself. */
+/** The step that follows a state by itself. */
 export interface Step {
-  /** What the runtime is asked to do. */
+  /** The call to the runtime. */
   readonly call: RuntimeCall;
-  /** What it tells once it has done so. */
+  /** The report of the runtime when it is done. */
   readonly on: RuntimeEvent;
   readonly become: MachineState;
-  /** Where it goes instead when it is not meant to run (`skip_launch`). */
+  /** The next state if the Machine is not meant to run (`skip_launch`). */
   readonly atRest?: MachineState;
   /** Type of the event. */
   readonly event: string;
 }
 
-/** What follows by itself on entering a state. A process that ends unasked is not listed (lifecycle/machines.ts). */
+/** The step after each state. Unexpected ends of processes are not listed (lifecycle/machines.ts). */
 export const steps: Readonly<Partial<Record<MachineState, Step>>> = {
   created: { call: "create", on: "prepared", become: "starting", atRest: "stopped", event: "launch" },
   starting: { call: "start", on: "started", become: "started", event: "start" },
   stopping: { call: "stop", on: "exited", become: "stopped", event: "exit" },
   restarting: { call: "stop", on: "exited", become: "starting", event: "restart" },
   suspending: { call: "suspend", on: "suspended", become: "suspended", event: "suspend" },
-  // ASSUMED: an update with `skip_launch` leaves the Machine stopped, whatever it was: a snapshot or a running process
+  // ASSUMED: an update with `skip_launch` leaves the Machine stopped in every case: a snapshot or a running process
   // belongs to the old version.
   replacing: { call: "create", on: "prepared", become: "starting", atRest: "stopped", event: "update" },
   destroying: { call: "destroy", on: "destroyed", become: "destroyed", event: "destroy" },

@@ -1,6 +1,6 @@
-// The life of a volume as data (docs/interface.md#volume-states).
+// The states of a volume as data (docs/interface.md#volume-states).
 
-/** States a volume of this service is ever in; `gone` is left out because its row goes with it. */
+/** The states of volumes in this service. A volume that is `gone` has no row. */
 export const volumeStates = [
   "creating",
   "restoring",
@@ -15,7 +15,7 @@ export const volumeStates = [
 /** A state of a volume. */
 export type VolumeState = (typeof volumeStates)[number];
 
-/** Where a new volume's contents come from. */
+/** The source of a new volume's contents. */
 export type VolumeOrigin = "empty" | "snapshot" | "fork";
 
 /** States a new volume goes through, in order. */
@@ -25,10 +25,10 @@ export const volumePaths: Readonly<Record<VolumeOrigin, readonly VolumeState[]>>
   fork: ["creating", "enabling_remote_export", "hydrating", "created"],
 };
 
-/** Paths of what is done to a volume later. */
+/** Paths of later operations. */
 export const extendPath: readonly VolumeState[] = ["extending", "created"];
-/** After `pending_destroy` it is kept for a day (time/delays.ts), then gone. */
+/** After `pending_destroy` it is kept for a day (time/delays.ts) and then removed. */
 export const deletePath: readonly VolumeState[] = ["scheduling_destroy", "pending_destroy"];
 
-/** Whether a volume is on its way out. */
+/** Whether a volume is being deleted. */
 export const isLeaving = (state: VolumeState): boolean => deletePath.includes(state);

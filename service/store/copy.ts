@@ -1,18 +1,18 @@
-// Copies of a store, also of one that is in use.
+// Copies stores, also while they are in use.
 import { readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { syncFile, syncFolder } from "./privateFile.ts";
 
 /**
- * Copies a store into a file that only the user can read, whole or not at all; `finish` may add to the copy before it is
- * in place. Throws what the disk or `finish` throws.
+ * Copies a store atomically into a file that only the user can read; `finish` may add to the copy before. Errors of the disk
+ * and of `finish` are thrown.
  */
 export function copyStore(db: DatabaseSync, file: string, finish: (copy: DatabaseSync) => void = () => {}): void {
   const draft = `${file}.${process.pid}`;
   try {
     rmSync(draft, { force: true });
-    writeFileSync(draft, "", { mode: 0o600, flag: "wx" }); // never through a link that somebody put there
+    writeFileSync(draft, "", { mode: 0o600, flag: "wx" }); // never follows a link
     db.prepare("VACUUM INTO ?").run(draft);
     const copy = new DatabaseSync(draft);
     try {
@@ -29,7 +29,7 @@ export function copyStore(db: DatabaseSync, file: string, finish: (copy: Databas
   }
 }
 
-/** Removes what processes that were killed left beside a file: whatever has its name and such an end. */
+/** Removes the drafts that killed processes left next to a file, by their suffix. */
 export function removeDrafts(file: string, end: RegExp): void {
   const name = basename(file);
   for (const other of readdirSync(dirname(file)))

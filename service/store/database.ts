@@ -10,7 +10,7 @@ import { migrations } from "./schema.ts";
 /** Path of the store in a data folder. */
 export const storeFile = (folder: string): string => join(folder, "service.db");
 
-/** Files beside a store that are about this store alone. */
+/** The companion files of a store. */
 export const companionFiles = (file: string): string[] => [`${file}-wal`, `${file}-shm`, markFile(file)];
 
 /** A data folder that cannot be used; the message says why and what to do. */
@@ -23,14 +23,14 @@ interface Group {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
   readonly touched: Set<string>;
-  /** Takes back what was changed in memory, last first. */
+  /** Undo changes in memory; run in reverse order. */
   readonly undo: (() => void)[];
-  /** Changes in it. */
+  /** Number of its changes. */
   changes: number;
 }
 
-// A flush of the disk takes as long as dozens of changes. While changes keep coming, a transaction takes more of them for this
-// long; one that is alone does not wait.
+// Syncing the disk takes as long as dozens of changes. A transaction therefore accepts further changes for this long; it does
+// not wait when there are none.
 const gatherMs = 10;
 
 interface Shape {
@@ -38,20 +38,20 @@ interface Shape {
   readonly statement: StatementSync;
 }
 
-/** What the store calls around a commit. */
+/** Hooks around a commit. */
 export interface CommitHooks {
-  /** Part of the transaction: whatever falls due now. */
+  /** Runs inside the transaction: the timers that are due. */
   beforeCommit(): void;
-  /** After it is durable: whom it concerns. */
+  /** Runs after the changes are durable, with the identifiers of the changed objects. */
   afterCommit(touched: ReadonlySet<string>): void;
 }
 
-/** Whether a part of a transaction has a savepoint: none yet, one that was taken for it, or that of the part around it. */
+/** The savepoint of a part of a transaction: none yet, its own, or the one of the part around it. */
 type Savepoint = "none" | "own" | "shared";
 
 /**
- * A write is durable before its answer leaves. Syncing the disk once per request would let the disk set the pace, so all
- * writes that arrive in a few turns of the event loop share a transaction: each in a savepoint of its own, committed together.
+ * A write is durable before it is answered. Syncing the disk for each request would be slow, so all writes of a few turns of the
+ * event loop share a transaction: each has a separate savepoint, and they are committed together.
  */
 export class Store {
   readonly db: DatabaseSync;
@@ -59,14 +59,14 @@ export class Store {
   readonly #statements = new Map<string, StatementSync>();
   readonly #shapes = new Map<string, Shape[]>();
   #group: Group | undefined;
-  /** The parts of the transaction that run now, each inside the one before. */
+  /** The running parts of the transaction, each inside the previous one. */
   readonly #parts: Savepoint[] = [];
 
   constructor(file: string) {
     this.db = open(file);
   }
 
-  /** The prepared statement for a text of SQL; each is compiled once. */
+  /** The prepared statement for an SQL text; each is compiled once. */
   prepare(sql: string): StatementSync {
     let statement = this.#statements.get(sql);
     if (!statement) this.#statements.set(sql, (statement = this.db.prepare(sql)));
@@ -78,12 +78,12 @@ export class Store {
     return this.prepare(sql).get(...values) as Row | undefined;
   }
 
-  /** Every row. */
+  /** All rows. */
   all<Row>(sql: string, ...values: SQLInputValue[]): Row[] {
     return this.prepare(sql).all(...values) as Row[];
   }
 
-  /** Row by row. */
+  /** The rows one by one. */
   each<Row>(sql: string, ...values: SQLInputValue[]): Iterable<Row> {
     return this.prepare(sql).iterate(...values) as Iterable<unknown> as Iterable<Row>;
   }
@@ -116,7 +116,7 @@ export class Store {
     this.#shaped(`${table} ${key}`, changes, sqlFor).run(...(Object.values(changes) as SQLInputValue[]), id);
   }
 
-  /** The statement for an object with these members. To put its text together each time would take as long as to run it. */
+  /** The statement for an object with these members, cached because building its text takes as long as running it. */
   #shaped(purpose: string, row: object, sqlFor: (names: readonly string[]) => string): StatementSync {
     const names = Object.keys(row);
     let shapes = this.#shapes.get(purpose);
@@ -129,12 +129,12 @@ export class Store {
     return statement;
   }
 
-  /** Says that something about this Machine, volume or App changes with the current transaction. */
+  /** Records that the current transaction changes this Machine, volume or App. */
   touch(id: string): void {
     this.#group?.touched.add(id);
   }
 
-  /** Runs a change now, in a savepoint. The answer comes when it is durable; what it throws undoes it alone. */
+  /** Runs a change now. The result resolves when the change is durable; an error rolls back only this change. */
   write<T>(change: () => T): Promise<T> {
     const group = this.#open();
     group.changes++;
@@ -142,17 +142,17 @@ export class Store {
     return group.committed.then(() => result);
   }
 
-  /** Takes back a change in memory if the part of the transaction it is made in is undone. */
+  /** Registers how to undo a change in memory if the current part of the transaction is rolled back. */
   onUndo(undo: () => void): void {
     this.#group?.undo.push(undo);
   }
 
-  /** True while a part of a transaction runs, which undoes what it calls when it fails. */
+  /** True while a part of a transaction runs; an error then rolls that part back. */
   get isInPart(): boolean {
     return this.#parts.length > 0;
   }
 
-  /** Runs a part of a transaction that can be undone by itself. */
+  /** Runs a part of a transaction that is rolled back by itself when it fails. */
   attempt<T>(change: () => T): T {
     const mark = this.#group?.undo.length ?? 0;
     const depth = this.#parts.push("none") - 1;
@@ -166,7 +166,7 @@ export class Store {
         if (this.#parts[depth] !== "none") this.#exec("ROLLBACK TO part");
         if (this.#parts[depth] === "own") this.#exec("RELEASE part");
       } else {
-        // A full disk undoes the whole transaction, and with it the requests that share it.
+        // A full disk rolls back the whole transaction, including the other requests in it.
         this.#undo(0);
         this.#group?.reject(error);
         this.#group = undefined;
@@ -178,8 +178,8 @@ export class Store {
   }
 
   /**
-   * Takes the savepoint of the part that runs, before its first write: to take and release one costs as much as many statements.
-   * Parts around it that have written nothing either share it, because it undoes the same for them.
+   * Takes the savepoint of the running part before its first write: taking and releasing one costs as much as many statements.
+   * Outer parts that have written nothing yet share it, because it restores the same state for them.
    */
   #protect(): void {
     let at = this.#parts.length;
@@ -193,17 +193,17 @@ export class Store {
     this.prepare(sql).run();
   }
 
-  /** Takes back what was changed in memory since the group had so many changes. */
+  /** Undoes the changes in memory that were registered after the first `mark` ones. */
   #undo(mark: number): void {
     for (const undo of this.#group?.undo.splice(mark).toReversed() ?? []) undo();
   }
 
-  /** Resolves when everything a reader may have seen is durable; undefined when it is already. */
+  /** Resolves when all visible changes are durable; undefined when they are. */
   get unsettled(): Promise<void> | undefined {
     return this.#group?.committed;
   }
 
-  /** Commits what is open, with whatever falls due. */
+  /** Commits the open transaction, including the timers that are due. */
   flush(): void {
     const group = this.#group;
     if (!group) return;
@@ -233,7 +233,7 @@ export class Store {
     if (this.#group) return this.#group;
     this.#exec("BEGIN IMMEDIATE");
     const { promise, resolve, reject } = withResolvers();
-    promise.catch(() => {}); // a group without requests has nobody to tell
+    promise.catch(() => {}); // no request may be waiting for it
     const group: Group = { committed: promise, resolve, reject, touched: new Set(), undo: [], changes: 0 };
     this.#group = group;
     const until = performance.now() + gatherMs;
@@ -259,21 +259,21 @@ function withResolvers(): { promise: Promise<void>; resolve: () => void; reject:
   return { promise, resolve, reject };
 }
 
-/** Opens the file and brings its tables up to date. Used by the service and, beside it, by commands. */
+/** Opens the file and migrates its tables. The service and its commands use this. */
 export function open(file: string): DatabaseSync {
   let db: DatabaseSync | undefined;
   const begun = existsSync(file);
   try {
-    // Read before the store is looked at, which a service may be writing to.
+    // Read before the store, because a running service may write to it in between.
     const mark = file === ":memory:" ? undefined : readMark(file);
     if (!begun && mark !== undefined) throw missing(file);
     if (file !== ":memory:") makePrivate(file);
     db = new DatabaseSync(file);
-    // The log is copied into the store every 16 MB: at every 4 MB, as SQLite does it, a busy service would copy all the time.
+    // A checkpoint every 16 MB: with SQLite's default of 4 MB a busy service would copy pages all the time.
     db.exec(
       "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32000; PRAGMA wal_autocheckpoint = 4000",
     );
-    // A step that puts a new table in the place of an old one would delete whatever refers to it.
+    // Otherwise a migration that replaces a table would delete the rows that refer to it.
     db.exec("PRAGMA foreign_keys = OFF");
     if (begun) requireContents(db, file);
     requireLatest(db, file, mark);
@@ -284,8 +284,7 @@ export function open(file: string): DatabaseSync {
     db?.close();
     const code = sqliteCode(error);
     if (code === 11 || code === 26) throw damaged(file);
-    if (code === 13)
-      throw new StoreError(`${file} cannot be brought up to date: the disk is full. Nothing was changed.`);
+    if (code === 13) throw new StoreError(`${file} cannot be migrated: the disk is full. Nothing was changed.`);
     if (code === 8 || code === 14 || isFileError(error))
       throw new StoreError(`${file} cannot be written. Check that its folder exists and is yours.`);
     throw error;
@@ -294,23 +293,23 @@ export function open(file: string): DatabaseSync {
 
 const isFileError = (error: unknown): boolean => error instanceof Error && "syscall" in error;
 
-/** Lets nobody else read the store; SQLite makes the files beside it like the store itself. */
+/** Makes the store readable for its user only; SQLite creates its companion files with the same permissions. */
 function makePrivate(file: string): void {
   closeSync(openSync(file, "a", 0o600));
   for (const one of [file, ...companionFiles(file)]) keepPrivate(one);
 }
 
-/** What to say of a store that is damaged: what may be put in its place, and how. */
+/** The error for a damaged store; it explains how to replace the store. */
 export function damaged(file: string): StoreError {
   const name = basename(file);
   const backups = readdirSync(dirname(file)).filter((other) => /\.backup-\d+$/.test(other) && other.startsWith(name));
-  const lying = backups.length === 0 ? "" : ` (beside it lies ${backups.join(", ")})`;
+  const lying = backups.length === 0 ? "" : ` (next to it: ${backups.join(", ")})`;
   return new StoreError(
-    `${file} is damaged. Put a backup in its place${lying}: move ${name} and all whose name begins with ${name}- away first. With them out of the way, machines-service import takes an export, and machines-service start begins anew.`,
+    `${file} is damaged. Put a backup in its place${lying}: first move away ${name} and all files whose name begins with ${name}-. Then machines-service import restores an export, and machines-service start begins with an empty store.`,
   );
 }
 
-/** Throws a StoreError when a part of the store is damaged that opening it did not come across. */
+/** Throws a StoreError when a part of the store is damaged that opening it did not read. */
 export function requireWhole({ db }: Pick<Store, "db">, file: string): void {
   let found: unknown;
   try {
@@ -321,46 +320,46 @@ export function requireWhole({ db }: Pick<Store, "db">, file: string): void {
   if (found !== "ok") throw damaged(file);
 }
 
-/** Number of the schema a store has. */
+/** Version of a store's schema. */
 export const schemaOf = (db: DatabaseSync): number => Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
 
 /**
- * Throws a StoreError when a store is empty that was not: nothing but its log held what was written, and the log is lost. To
- * begin anew without a word would hide that.
+ * Throws a StoreError when a store lost all its data: only its log held the data, and the log is gone. Starting with an empty
+ * store would hide the loss.
  */
 function requireContents(db: DatabaseSync, file: string): void {
   if (schemaOf(db) > 0) return;
   const companions = ["key", "token"].filter((name) => existsSync(join(dirname(file), name)));
   if (companions.length === 0) return;
   throw new StoreError(
-    `${file} is empty, and the ${companions.join(" and the ")} beside it are not: ${basename(file)}-wal, which held what was written, is lost or cut. Put it or a backup in its place; to begin anew, move ${basename(file)} and all whose name begins with ${basename(file)}- away.`,
+    `${file} is empty, and the ${companions.join(" and the ")} next to it exist: ${basename(file)}-wal, which held the data, is lost or truncated. Restore it or a backup; to begin with an empty store, move away ${basename(file)} and all files whose name begins with ${basename(file)}-.`,
   );
 }
 
-/** What to say when a store is gone and its mark is not. */
+/** The error for a missing store with a mark. */
 function missing(file: string): StoreError {
   const [name, mark] = [basename(file), basename(markFile(file))];
   return new StoreError(
-    `${file} is missing, and the ${mark} beside it says that there was one. Put it or a backup in its place; to begin anew, or to go on with a backup, move ${mark} and ${name}-wal away.`,
+    `${file} is missing, but ${mark} next to it shows that it existed. Restore it or a backup; to begin with an empty store, or to continue with a backup, move away ${mark} and ${name}-wal.`,
   );
 }
 
 /**
- * Throws a StoreError when less is in a store than was written to it: an older copy was put in its place, or its log was
- * removed after a part of it had been copied.
+ * Throws a StoreError when a store is older than its mark: an older copy replaced it, or its log was removed after a
+ * checkpoint.
  */
 export function requireLatest(db: DatabaseSync, file: string, mark: number | undefined): void {
   if (mark === undefined) return;
   const isCounted = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'written'").get();
   const count = isCounted ? Number(db.prepare("SELECT count FROM written").get()?.["count"]) : 0;
   if (count >= mark) return;
-  const [name, companions] = [basename(file), basename(markFile(file))];
+  const [name, markName] = [basename(file), basename(markFile(file))];
   throw new StoreError(
-    `${file} is older than what was written to it last: ${name}-wal is lost or cut, or a copy was put in its place. Put back what is missing; to go on with what is there, move ${companions} away.`,
+    `${file} is older than its last change: ${name}-wal is lost or truncated, or an older copy replaced the store. Restore the missing file; to continue with the older data, move away ${markName}.`,
   );
 }
 
-/** Throws a StoreError when a file was written by a newer service. */
+/** Throws a StoreError when a newer service wrote the file. */
 export function requireKnownSchema(db: DatabaseSync, file: string): void {
   const schema = schemaOf(db);
   if (schema > migrations.length) {
@@ -375,7 +374,7 @@ function migrate(db: DatabaseSync, file: string): void {
   if (schemaOf(db) === migrations.length) return;
   db.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have done it while this one waited for the lock.
+    // Another process may have migrated it while this one waited for the lock.
     const done = schemaOf(db);
     if (done > 0 && done < migrations.length) backUp(file, done);
     for (const step of migrations.slice(done)) db.exec(step);
@@ -387,9 +386,9 @@ function migrate(db: DatabaseSync, file: string): void {
   }
 }
 
-/** Keeps the store as it is: what reads it beside a transaction sees what was committed before. */
+/** Backs up the store before its migration: a second connection reads the committed state. */
 function backUp(file: string, schema: number): void {
-  // Whoever is at it holds the lock of the store, so that drafts are those of processes that were killed.
+  // This process holds the lock of the store, so existing drafts belong to killed processes.
   removeDrafts(file, /^\.backup-\d+\.\d+(-journal)?$/);
   const before = new DatabaseSync(file, { readOnly: true });
   try {
@@ -399,7 +398,7 @@ function backUp(file: string, schema: number): void {
   }
 }
 
-/** SQLite's primary result code of an error (13: the disk is full), or undefined when the error is none of SQLite's. */
+/** SQLite's primary result code of an error (13: the disk is full), or undefined for other errors. */
 export function sqliteCode(error: unknown): number | undefined {
   if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return undefined;
   return error.errcode & 0xff;

@@ -1,23 +1,23 @@
-// One service per data folder. The lock is SQLite's own on a file beside the data: the operating system gives it back
-// when its process ends, however it ends, so there is no stale lock to judge and no reused pid to be taken in by.
+// Allows one service per data folder. The lock is SQLite's lock on a file next to the data. The operating system releases it
+// when the process ends in any way, so locks are never stale and process ids need no check.
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { sqliteCode, StoreError } from "./database.ts";
 import { writePrivately } from "./privateFile.ts";
 
-/** Who serves a data folder, as `service.json` in it says. */
+/** The running service of a data folder, as in `service.json`. */
 export interface Running {
   readonly url: string;
   readonly pid: number;
   readonly data: string;
-  /** Where its admin listener is, if it has one. */
+  /** URL of its admin listener, if it has one. */
   readonly admin?: string;
-  /** The certificate it shows, in PEM; only with HTTPS. */
+  /** Its certificate in PEM; only with HTTPS. */
   readonly certificate?: string;
 }
 
-/** A lock that is held. */
+/** A held lock. */
 export interface Held {
   release(): void;
 }
@@ -41,13 +41,13 @@ function attempt(file: string, sql: string): Held | undefined {
     if (code === 5) return undefined;
     if (code === undefined) throw error;
     const why = code === 11 || code === 26 ? "it holds something else" : `SQLite says ${code}`;
-    throw new StoreError(`${file} cannot be used as a lock: ${why}. Move it away; it is made anew.`);
+    throw new StoreError(`${file} cannot be used as a lock: ${why}. Move it away; a new one is created.`);
   }
 }
 
 const lockFile = (folder: string): string => join(folder, "service.lock");
 
-/** Whether a service holds the data folder now. Looking takes no lock that would keep another from looking. */
+/** Whether a service holds the data folder now. The check takes no lock that would block other checks. */
 export function isLocked(folder: string): boolean {
   if (!existsSync(lockFile(folder))) return false;
   const held = attempt(lockFile(folder), "BEGIN; SELECT * FROM sqlite_schema");
@@ -55,12 +55,12 @@ export function isLocked(folder: string): boolean {
   return held === undefined;
 }
 
-/** Makes this process the one that serves a data folder. */
+/** Locks a data folder for this process. */
 export function lockData(folder: string): Held {
-  // Somebody may just be looking whether it is locked; that is over in a moment.
+  // Another process may be checking the lock at this moment.
   const held = tryLock(lockFile(folder), 200);
   if (held) {
-    clearRunning(folder); // what a service that was killed left behind
+    clearRunning(folder); // the entry of a killed service
     return held;
   }
   const running = readRunning(folder);
@@ -68,15 +68,15 @@ export function lockData(folder: string): Held {
   throw new StoreError(`another machines-service${who} serves ${folder}. Stop it first, or use another data folder.`);
 }
 
-/** Says where the service of a data folder listens. */
+/** Records the address of the service of a data folder. */
 export function writeRunning(folder: string, running: Running): void {
   writePrivately(runningFile(folder), `${JSON.stringify(running)}\n`);
 }
 
-/** Takes that back. */
+/** Removes that record. */
 export const clearRunning = (folder: string): void => rmSync(runningFile(folder), { force: true });
 
-/** What the last service said; true only while the folder is locked. */
+/** The record of the last service; valid only while the folder is locked. */
 export function readRunning(folder: string): Running | undefined {
   try {
     return JSON.parse(readFileSync(runningFile(folder), "utf8")) as Running;

@@ -1,17 +1,17 @@
-// A number beside the store that grows with what is written to it. SQLite cannot tell that its log was removed once a part
-// of it has been copied into the store: what is left is a store like any other, only older.
+// A counter of commits in a file next to the store. It reveals that the log was removed after a checkpoint, which SQLite cannot
+// detect: the remaining store is valid, only older.
 import { closeSync, constants, openSync, readFileSync, writeSync } from "node:fs";
 import type { Store } from "./database.ts";
 
 /** Path of the mark of a store. */
 export const markFile = (file: string): string => `${file}-mark`;
 
-// Counting every commit would write a page more for each.
+// Counting every commit would write one more page for each.
 const between = 1000;
-// Always as long as before, so that one write replaces the whole number.
+// A fixed length, so that one write replaces the whole number.
 const digits = 16;
 
-/** The number beside a store, or undefined when there is none that can be read. */
+/** The counter next to a store, or undefined when there is no valid one. */
 export function readMark(file: string): number | undefined {
   try {
     const text = readFileSync(markFile(file), "latin1");
@@ -23,8 +23,8 @@ export function readMark(file: string): number | undefined {
 }
 
 /**
- * Counts in the store, and beside it once that is on the disk: the number beside it may be behind, never ahead. At most one
- * commit a second is counted, beginning with the first.
+ * Counts in the store, and in the file once that is durable: the file may be behind, but never ahead. At most one commit per
+ * second is counted, beginning with the first.
  */
 export class Mark {
   readonly #store: Store;
@@ -34,11 +34,11 @@ export class Mark {
 
   constructor(store: Store, file: string) {
     this.#store = store;
-    // Through no link that somebody put there.
+    // Does not follow a link.
     this.#opened = openSync(markFile(file), constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   }
 
-  /** Part of a transaction that is about to be committed. */
+  /** Counts inside a transaction that is about to be committed. */
   count(now: number): void {
     if (now - this.#counted < between) return;
     const row = this.#store.change<{ count: number }>("UPDATE written SET count = count + 1 RETURNING count");
@@ -47,7 +47,7 @@ export class Mark {
     this.#store.onUndo(() => this.#discard());
   }
 
-  /** That transaction is on the disk. */
+  /** Writes the file after that transaction is durable. */
   write(): void {
     if (this.#next === undefined) return;
     const text = `${String(this.#next).padStart(digits, "0")}\n`;
@@ -55,7 +55,7 @@ export class Mark {
     try {
       writeSync(this.#opened, text, 0);
     } catch {
-      // What was to be kept is kept; the next commit tries again.
+      // The data is safe; the next commit retries.
       this.#counted = Number.NEGATIVE_INFINITY;
     }
   }

@@ -1,4 +1,4 @@
-// The store as commands open it: it must be there, and a service may be at work on it.
+// Opens the store for commands. It must exist, and a service may be using it.
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { schemaOf, Store, StoreError, storeFile } from "./database.ts";
@@ -12,7 +12,7 @@ export function requireStore(folder: string): string {
   return file;
 }
 
-/** Opens the store of a data folder. Throws a StoreError when that would change its tables under a service that runs. */
+/** Opens the store of a data folder. Throws a StoreError when that would migrate the tables of a running service. */
 export function openForCommand(folder: string): Store {
   const file = requireStore(folder);
   if (isLocked(folder)) {
@@ -20,7 +20,7 @@ export function openForCommand(folder: string): Store {
     const schema = schemaOf(db);
     db.close();
     if (schema < migrations.length)
-      throw new StoreError(`the service that runs for ${folder} is of an older version; stop it first`);
+      throw new StoreError(`the running service of ${folder} has an older version; stop it first`);
   }
   return new Store(file);
 }

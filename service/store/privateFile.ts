@@ -1,4 +1,4 @@
-// Files that only the user can read, and that are still there when the power has failed.
+// Files that only the user can read and that survive a power failure.
 import {
   closeSync,
   constants,
@@ -21,13 +21,13 @@ function withFile(file: string, flags: number | string, act: (opened: number) =>
   }
 }
 
-/** Waits until what a file holds is on the disk. */
+/** Waits until the contents of a file are on the disk. */
 export const syncFile = (file: string): void => withFile(file, "r+", fsyncSync);
 
-/** Waits until the name of a file is on the disk: that it is there, or gone. */
+/** Waits until the creation or removal of a file in this folder is on the disk. */
 export const syncFolder = (file: string): void => withFile(dirname(file), "r", fsyncSync);
 
-/** Writes a file that only the user can read, whole or not at all; it is on the disk afterwards. */
+/** Writes a file atomically and durably; only the user can read it. */
 export function writePrivately(file: string, text: string): void {
   const draft = `${file}.${process.pid}`;
   rmSync(draft, { force: true });
@@ -36,7 +36,7 @@ export function writePrivately(file: string, text: string): void {
   syncFolder(file);
 }
 
-/** Lets nobody else read a file. A link is left alone: what it leads to need not be ours. */
+/** Makes a file readable for its user only. A link is left alone, because its target may belong to others. */
 export function keepPrivate(file: string): void {
   if (lstatSync(file, { throwIfNoEntry: false })?.isFile() !== true) return;
   withFile(file, constants.O_RDONLY | constants.O_NOFOLLOW, (opened) => fchmodSync(opened, 0o600));

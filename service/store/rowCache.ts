@@ -1,10 +1,10 @@
-// What was read lately. Nearly every request asks for the same App and Machine, and reading them again would be a third of
-// its work. How much is kept is counted in characters: what clients send is as large as they like.
+// Caches of recently read rows. Most requests read the same App and Machine, which would be a third of their work. The size of a
+// cache is counted in characters, because clients send values of any size.
 import type { Store } from "./database.ts";
 
 type Undoing = Pick<Store, "onUndo">;
 
-/** Values by a key, each until something about it changes; when there are too many, all of them go. */
+/** Values by key, each until it changes. A full cache is cleared. */
 export class BoundedCache<Value> {
   readonly #values = new Map<string, Value>();
   readonly #weigh: (value: Value) => number;
@@ -12,14 +12,14 @@ export class BoundedCache<Value> {
   readonly #store: Undoing;
   #weight = 0;
 
-  /** `weigh` says about how many characters a value has, `most` how many all of them may have. */
+  /** `weigh` estimates the characters of a value, `most` limits their sum. */
   constructor(store: Undoing, weigh: (value: Value) => number, most: number) {
     this.#store = store;
     this.#weigh = weigh;
     this.#most = most;
   }
 
-  /** The value of a key: the one that is kept, or the one that is found now. That there is none is not kept. */
+  /** The value of a key: the cached one, or the one that `find` returns. Missing values are not cached. */
   get(key: string, find: () => Value | undefined): Value | undefined {
     const cached = this.#values.get(key);
     if (cached !== undefined) return cached;
@@ -28,19 +28,19 @@ export class BoundedCache<Value> {
     return value;
   }
 
-  /** What the value of a key is now. */
+  /** Sets the value of a key. */
   set(key: string, value: Value): void {
     this.forget(key);
     const weight = this.#weigh(value);
-    if (weight > this.#most / 32) return; // it would drive out everything else
+    if (weight > this.#most / 32) return; // it would displace everything else
     if (this.#weight + weight > this.#most) this.clear();
     this.#values.set(key, value);
     this.#weight += weight;
-    // A value that was found while a transaction is open may come from what is undone later.
+    // A value that was read while a transaction is open may come from changes that are rolled back later.
     this.#store.onUndo(() => this.forget(key));
   }
 
-  /** Something about that key changes. */
+  /** Removes the value of a key, because it changes. */
   forget(key: string): void {
     const value = this.#values.get(key);
     if (value === undefined) return;
@@ -56,7 +56,7 @@ export class BoundedCache<Value> {
 
 const mostKeys = 20_000;
 
-/** Rows by a key, each until something about the row of that id changes. */
+/** Rows by key, each until the row with its id changes. */
 export class RowCache<Row extends { readonly id: string }> {
   readonly #rows: BoundedCache<Row>;
   readonly #keys = new Map<string, string>();
@@ -65,7 +65,7 @@ export class RowCache<Row extends { readonly id: string }> {
     this.#rows = new BoundedCache(store, weigh, most);
   }
 
-  /** The row of a key: the one that is kept, or the one that is found now. */
+  /** The row of a key: the cached one, or the one that `find` returns. */
   get(key: string, find: () => Row | undefined): Row | undefined {
     return this.#rows.get(key, () => {
       const row = find();
@@ -76,7 +76,7 @@ export class RowCache<Row extends { readonly id: string }> {
     });
   }
 
-  /** Something about the row with that id changes. */
+  /** Removes the row with that id, because it changes. */
   forget(id: string): void {
     const key = this.#keys.get(id);
     if (key === undefined) return;

@@ -1,4 +1,4 @@
-// What a row of each table holds. Booleans are 0 and 1, times are milliseconds since 1970, `config` and the like are JSON.
+// The rows of each table. Booleans are 0 and 1, times are milliseconds since 1970, `config` and the like are JSON.
 import type { MachineState } from "../states/machineStates.ts";
 import type { VolumeState } from "../states/volumeStates.ts";
 
@@ -19,7 +19,7 @@ export interface AppRow {
   readonly network: string;
   readonly idempotency_key: string | null;
   readonly deleting: number;
-  /** Grows with every change of its secrets and secret keys. */
+  /** Incremented with every change of its secrets and secret keys. */
   readonly secrets_version: number;
   readonly created_at: number;
 }
@@ -34,19 +34,19 @@ export interface MachineRow {
   readonly version: string;
   readonly private_ip: string;
   readonly image_ref: string;
-  /** JSON; apart from the configuration, for it has a life of its own. */
+  /** JSON; separate from the configuration, because it changes without a new version. */
   readonly metadata: string | null;
   readonly cordoned: number;
-  /** Whether it is meant to run once it has settled. */
+  /** Whether it is to run after it is created or updated. */
   readonly launch: number;
-  /** Times it was started again by its restart policy. */
+  /** Number of restarts by its restart policy. */
   readonly restarts: number;
-  /** When the first of these was. */
+  /** Time of the first of them. */
   readonly retried_from: number;
   readonly cpu_kind: string;
-  /** Limit set through the balloon device; null while it is that of the configuration. */
+  /** Limit set through the balloon device; null while the configured one applies. */
   readonly memory_limit_mb: number | null;
-  /** The App's secrets as they were when this version was made (store/secretValues.ts); null without any. */
+  /** The App's secrets at the time of this version (store/secretValues.ts); null without any. */
   readonly secret_set: number | null;
   readonly checks: "passing" | "warning" | "critical";
   readonly checked_at: number;
@@ -55,11 +55,11 @@ export interface MachineRow {
   readonly destroyed_at: number | null;
 }
 
-/** What a Machine's row holds beside that, for questions about many Machines. */
+/** Further columns of a Machine's row, for queries over many Machines. */
 export interface MachineExtras {
-  /** Whether its configuration names Machines it stands by for. */
+  /** Whether its configuration names Machines that it stands by for. */
   readonly standby: number;
-  /** JSON: what lists of the organization show of its configuration. */
+  /** JSON: the part of its configuration that lists of the organization show. */
   readonly brief: string;
 }
 
@@ -71,7 +71,7 @@ export const machineColumns = `id, app, name, region, state, version, private_ip
 export interface VersionRow {
   readonly machine: string;
   readonly version: string;
-  /** Characters of what follows. */
+  /** Number of characters of the following columns. */
   readonly size: number;
   /** JSON: the metadata the version came with. */
   readonly metadata: string | null;
@@ -79,7 +79,7 @@ export interface VersionRow {
   readonly config: string;
 }
 
-/** Something that happened to a Machine. */
+/** An event of a Machine. */
 export interface EventRow {
   readonly machine: string;
   readonly id: string;
@@ -89,7 +89,7 @@ export interface EventRow {
   readonly timestamp: number;
   readonly request: string | null;
   readonly version: string;
-  /** Whether it brought the Machine into another state. */
+  /** Whether the Machine changed its state. */
   readonly moved: number;
 }
 
@@ -114,7 +114,7 @@ export interface VolumeRow {
   readonly size_gb: number;
   readonly encrypted: number;
   readonly fstype: string;
-  /** Whether it ever was mounted; before that it has no file system. */
+  /** Whether it was ever mounted; before that it has no file system. */
   readonly mounted: number;
   readonly snapshot_retention: number;
   readonly auto_backup: number;
@@ -123,7 +123,7 @@ export interface VolumeRow {
   readonly updated_at: number;
 }
 
-/** A snapshot of a volume, which may be gone already. */
+/** A snapshot of a volume, which may no longer exist. */
 export interface SnapshotRow {
   readonly id: string;
   readonly volume: string;
@@ -152,7 +152,7 @@ export interface IpRow {
 export interface HostnameRow {
   readonly app: string;
   readonly hostname: string;
-  /** Part of the DNS records that prove who owns the hostname. */
+  /** Part of the DNS records that prove the ownership of the hostname. */
   readonly owner_code: string;
   readonly acme_requested: number;
   readonly acme_status: string | null;

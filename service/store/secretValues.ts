@@ -1,12 +1,12 @@
-// The values of an App's secrets, opened. Only what needs them in clear text asks here. A Machine keeps those of its last
-// update: all of a version lie sealed in one set, for every Machine that has them.
+// Decrypts the values of an App's secrets for code that needs them in clear text. A Machine keeps the values of its last
+// update: the secrets of a version are sealed as one set, which all its Machines share.
 import type { AppRow, MachineRow, SecretRow } from "./rows.ts";
 import type { Store } from "./database.ts";
 import type { Vault } from "./vault.ts";
 
 type Values = Readonly<Record<string, string>>;
 
-/** Name a secret's value is sealed under. */
+/** Name under which a secret's value is sealed. */
 export const sealedName = (app: string, name: string): string => `secret/${app}/${name}`;
 
 interface Access {
@@ -19,11 +19,11 @@ interface SetRow {
   readonly value: Uint8Array;
 }
 
-/** Name a set is sealed under: its App and version; one of before, its Machine. */
+/** Name under which a set is sealed: its App and version; sets of older schemas have the name of their Machine. */
 const setName = (version: number | null, { app, id }: Pick<MachineRow, "app" | "id">): string =>
   version === null ? `machine/${id}` : `secrets/${app}/${version}`;
 
-/** The set with the secrets of an App as they are now, made when there is none; null without any secrets. */
+/** The set with the current secrets of an App, created if needed; null without any secrets. */
 export function currentSet({ store, vault }: Access, { id: app, secrets_version }: AppRow): number | null {
   if (secrets_version === 0) return null;
   const sql = "SELECT id FROM secret_sets WHERE app = ? AND version = ?";
@@ -41,7 +41,7 @@ export function currentSet({ store, vault }: Access, { id: app, secrets_version 
   return store.get<{ id: number }>(sql, app, secrets_version)?.id ?? null;
 }
 
-/** A Machine has let go of a set: it goes with the last one, unless the next Machine is given it too. */
+/** Releases a Machine's set. It is deleted with its last Machine, unless it is the current one of the App. */
 export function releaseSet(store: Store, set: number | null): void {
   if (set === null) return;
   store.run(
@@ -51,7 +51,7 @@ export function releaseSet(store: Store, set: number | null): void {
   );
 }
 
-/** The secrets of an App have a new version: the set of the one before goes, unless a Machine has it. */
+/** Deletes the set of the previous version, unless a Machine has it. */
 export function releaseVersion(store: Store, app: string, version: number): void {
   const sql = "SELECT id FROM secret_sets WHERE app = ? AND version = ?";
   releaseSet(store, store.get<{ id: number }>(sql, app, version)?.id ?? null);

@@ -1,4 +1,4 @@
-// The token made at the first start: only the user can read it, and only the file has it in clear text.
+// The token that the first start creates: only the user can read its file, and only the file has it in clear text.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Ids } from "../ids.ts";
@@ -9,7 +9,7 @@ import { addToken, Tokens } from "./tokens.ts";
 /** Path of the token of organization `personal`. */
 export const tokenFile = (folder: string): string => join(folder, "token");
 
-/** The token of organization `personal`; made at the first start, or when the file was lost. */
+/** The token of organization `personal`; created at the first start, or when the file is missing. */
 export function firstToken(store: Store, folder: string | undefined, ids: Ids, now: number): string {
   if (folder !== undefined && existsSync(tokenFile(folder))) {
     keepPrivate(tokenFile(folder));

@@ -1,17 +1,17 @@
-// Organizations and access tokens. Of a token only its hash is kept.
+// Organizations and access tokens. The store has only the hash of a token.
 import { hash, timingSafeEqual } from "node:crypto";
 import type { OrgRow } from "./rows.ts";
 import type { Store } from "./database.ts";
 
-/** Whom a token stands for. */
+/** The owner and scope of a token. */
 export interface Bearer {
   /** First characters of the token's hash, as it is listed. */
   readonly id: string;
   readonly org: number;
   readonly slug: string;
-  /** Name its leases are held under. */
+  /** Owner of its leases. */
   readonly owner: string;
-  /** The one App it is good for; null for all of the organization. */
+  /** The App that it is restricted to; null for the whole organization. */
   readonly app: string | null;
   readonly readOnly: boolean;
   readonly expiresAt: number | null;
@@ -29,7 +29,7 @@ export interface ListedToken {
   readonly expires_at: number | null;
 }
 
-/** What a token may do, and for how long. */
+/** The scope and expiry of a new token. */
 export interface Grant {
   readonly slug: string;
   readonly name?: string | undefined;
@@ -38,7 +38,7 @@ export interface Grant {
   readonly expiresAt: number | null;
 }
 
-/** The longest time a token that ends is good for, in milliseconds: a hundred years, as `876000h`. */
+/** The longest expiry of a token in milliseconds: a hundred years, as `876000h`. */
 export const longestExpiryMs = 876_000 * 3600_000;
 
 type Access = Pick<Store, "get" | "all" | "insert" | "run">;
@@ -50,17 +50,17 @@ const idLength = 12;
 export const findOrg = (store: Pick<Access, "get">, slug: string): OrgRow | undefined =>
   store.get<OrgRow>("SELECT * FROM orgs WHERE slug = ?", slug);
 
-/** The organization of a slug, made when there is none. */
+/** The organization of a slug, created if needed. */
 export function ensureOrg(store: Pick<Access, "get" | "insert">, slug: string, name?: string): OrgRow {
   const found = findOrg(store, slug);
   if (found) return found;
   store.insert("orgs", { slug, name: name ?? (slug === "personal" ? "Personal" : slug) });
   const created = findOrg(store, slug);
-  if (!created) throw new Error("an organization that was just made is not there");
+  if (!created) throw new Error("an organization that was just created is missing");
   return created;
 }
 
-/** Lets a token act for an organization, or for one App of it. Gives the id it is listed under. */
+/** Adds a token for an organization, or for one App of it. Returns its id. */
 export function addToken(store: Pick<Access, "get" | "insert">, token: string, grant: Grant, now: number): string {
   const { slug, name, app, readOnly, expiresAt } = grant;
   const hashed = hashOf(token);
@@ -68,7 +68,7 @@ export function addToken(store: Pick<Access, "get" | "insert">, token: string, g
   store.insert("tokens", {
     hash: hashed,
     org: ensureOrg(store, slug).id,
-    // ASSUMED: the owner of a lease is a name made from the token, as the platform does for tokens
+    // ASSUMED: the owner of a lease is a name derived from the token, as on the platform
     // (docs/interface.md#leases).
     owner: `${id}@tokens.${slug}`,
     created_at: now,
@@ -89,7 +89,7 @@ export const listTokens = (store: Pick<Access, "all">, now: number): ListedToken
     now,
   );
 
-/** Takes tokens back by id; how many there were. */
+/** Revokes tokens by id and returns their number. */
 export function revokeTokens(store: Pick<Access, "all" | "run">, id: string): number {
   const found = store.all<{ hash: string }>(`SELECT hash FROM tokens WHERE substr(hash, 1, ${idLength}) = ?`, id);
   for (const { hash: hashed } of found) store.run("DELETE FROM tokens WHERE hash = ?", hashed);
@@ -101,10 +101,10 @@ interface TokenRow extends Omit<Bearer, "id" | "readOnly"> {
   readonly read_only: number;
 }
 
-// Another process may revoke a token beside the service: what is remembered is looked up again this often.
+// Another process may revoke a token, so a cached token is looked up again this often.
 const rememberedMs = 1000;
 
-/** Finds out whom a token stands for. Known ones are remembered for a moment: every request asks. */
+/** Looks up tokens. Known ones are cached for a moment, because every request needs its token. */
 export class Tokens {
   readonly #store: Store;
   readonly #known = new Map<string, { readonly bearer: Bearer; readonly at: number }>();
@@ -115,7 +115,7 @@ export class Tokens {
 
   /** The bearer of a token, unless it is unknown or has expired. */
   find(token: string, now: number): Bearer | undefined {
-    // By the token itself: to hash it for every request would take longer than to find its App.
+    // The key is the token itself: hashing it for every request would take longer than finding its App.
     const known = this.#known.get(token);
     let bearer = known && now - known.at < rememberedMs && now >= known.at ? known.bearer : undefined;
     if (!bearer) {
@@ -129,7 +129,7 @@ export class Tokens {
   }
 
   #look(hashed: string): Bearer | undefined {
-    // Found by its hash, which tells nothing of the token by the time it takes; compared in constant time all the same.
+    // The lookup by hash leaks nothing about the token through its duration. The comparison takes constant time as well.
     const row = this.#store.get<TokenRow>(
       `SELECT t.hash, t.org, o.slug, t.owner, t.app, t.read_only, t.expires_at AS expiresAt
        FROM tokens t JOIN orgs o ON o.id = t.org LEFT JOIN apps a ON a.id = t.app

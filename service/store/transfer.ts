@@ -1,4 +1,4 @@
-// A whole service in one file, and back; and a store begun anew.
+// Exports and imports all data as one file, and resets a store.
 import { chmodSync, constants, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { requireStore } from "./openForCommand.ts";
@@ -21,21 +21,21 @@ import { tokenFile } from "./tokenFile.ts";
 import { addToken } from "./tokens.ts";
 import { keyFile } from "./vault.ts";
 
-// What an export holds beside the tables: the files it takes to read them and to be let in.
+// An export also holds the key to its secrets and the first token.
 const parts = { key: keyFile, token: tokenFile };
 
 const readIfThere = (file: string): string | null => (existsSync(file) ? readFileSync(file, "utf8").trim() : null);
 
-/** What the disk has against a file, as a sentence; every other error as it is. */
+/** An error of the disk as a sentence; other errors are returned as they are. */
 function fileProblem(error: unknown, file: string, what: string): unknown {
   if (!(error instanceof Error) || (sqliteCode(error) === undefined && !("syscall" in error))) return error;
   return new StoreError(`${file} cannot be ${what}: ${sqliteCode(error) === 13 ? "the disk is full" : error.message}`);
 }
 
-/** Writes the store of a data folder with its key and token as one file that only the user can read; the service may run. */
+/** Exports the store of a data folder with its key and token; only the user can read the file. The service may run. */
 export function exportStore(folder: string, file: string): void {
   const store = requireStore(folder);
-  if (existsSync(file)) throw new StoreError(`${file} is there already; choose another name`);
+  if (existsSync(file)) throw new StoreError(`${file} exists already; choose another name`);
   let db: DatabaseSync | undefined;
   try {
     const mark = readMark(store);
@@ -54,9 +54,9 @@ export function exportStore(folder: string, file: string): void {
   }
 }
 
-/** Takes an export apart: what remains is a store, and nothing of the key is left in it. */
+/** Splits an export: removes the key and the token, so that a plain store remains. */
 function unpack(draft: string, file: string): Readonly<Record<keyof typeof parts, string | null>> {
-  const noExport = new StoreError(`${file} is no export of machines-service`);
+  const noExport = new StoreError(`${file} is not an export of machines-service`);
   const db = new DatabaseSync(draft);
   try {
     db.exec("PRAGMA journal_mode = MEMORY; PRAGMA secure_delete = ON");
@@ -78,7 +78,7 @@ function unpack(draft: string, file: string): Readonly<Record<keyof typeof parts
   }
 }
 
-/** Puts an export in the place of an empty data folder. Throws a StoreError when there is anything it would overwrite. */
+/** Imports an export into an empty data folder. Throws a StoreError when it would overwrite anything. */
 export function importStore(folder: string, file: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   chmodSync(folder, 0o700);
@@ -87,8 +87,8 @@ export function importStore(folder: string, file: string): void {
   const draft = `${store}.${process.pid}`;
   try {
     if (existsSync(store))
-      throw new StoreError(`${store} is there already; choose another --data folder, or move it away first`);
-    removeDrafts(store, /^\.\d+(-journal)?$/); // of imports that were killed
+      throw new StoreError(`${store} exists already; choose another --data folder, or move it away first`);
+    removeDrafts(store, /^\.\d+(-journal)?$/); // of killed imports
     copyFileSync(file, draft, constants.COPYFILE_EXCL);
     keepPrivate(draft);
     const { key, token } = unpack(draft, file);
@@ -98,7 +98,7 @@ export function importStore(folder: string, file: string): void {
     syncFile(draft);
     if (key !== null) writePrivately(keyFile(folder), `${key}\n`);
     if (token !== null) writePrivately(tokenFile(folder), `${token}\n`);
-    // A log of writes to another store must not be taken for one of this store.
+    // The log of another store must not be applied to this one.
     for (const companion of companionFiles(store)) rmSync(companion, { force: true });
     renameSync(draft, store);
     syncFolder(store);
@@ -110,7 +110,7 @@ export function importStore(folder: string, file: string): void {
   }
 }
 
-/** Begins the store of a data folder anew. The token of its file stays good. */
+/** Replaces the store of a data folder with an empty one. The token in its file stays valid. */
 export async function resetStore(folder: string, now: number): Promise<void> {
   const file = requireStore(folder);
   const lock = lockData(folder);

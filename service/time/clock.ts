@@ -1,19 +1,19 @@
-// The one clock. Everything that happens later happens through it, so that a test can hold it still.
+// The only clock of the service. All delays use it, so that a test can stop it.
 
-/** Tells the time and calls back. */
+/** A clock with timers. */
 export interface Clock {
   /** Milliseconds since 1970. Never runs backwards. */
   now(): number;
-  /** Calls once after that many milliseconds; the answer takes it back. */
+  /** Calls back once after that many milliseconds; the returned function cancels it. */
   after(ms: number, run: () => void): () => void;
-  /** True while time moves only because it is told to: what falls due must have happened before it moves on. */
+  /** True while `advance` moves the clock: due timers must be handled before it moves on. */
   readonly isMoved?: boolean;
 }
 
-// A timer of the event loop does not see a laptop's sleep; looking at the clock this often does (F30).
+// Timers of the event loop ignore the sleep of a laptop, so the clock is also checked this often (F30).
 const longestSleep = 30_000;
 
-/** The clock of the computer. It follows a jump forwards and ignores one backwards, when it goes on at normal speed (F30). */
+/** The clock of the computer. It follows jumps forwards. After a jump backwards it continues at normal speed (F30). */
 export function systemClock(wall: () => number = Date.now, monotonic: () => number = () => performance.now()): Clock {
   let now = wall();
   let seen = monotonic();
@@ -40,7 +40,7 @@ export function systemClock(wall: () => number = Date.now, monotonic: () => numb
   };
 }
 
-/** A clock that stands still until it is told to move. */
+/** A clock that stands still until `advance` moves it. */
 export class ManualClock implements Clock {
   readonly isMoved = true;
   #now: number;
@@ -62,7 +62,7 @@ export class ManualClock implements Clock {
     };
   }
 
-  /** Lets time pass; whatever falls due happens on the way, in order. */
+  /** Moves the clock forwards and runs the timers that are due, in order. */
   advance(ms: number): void {
     const end = this.#now + ms;
     for (;;) {
@@ -82,7 +82,7 @@ interface Timer {
   cancel: () => void;
 }
 
-/** A clock that goes as another one does, and can be moved forwards beside it: the computer slept, or a test is in a hurry (F30). */
+/** A clock that follows another one and can be moved forwards, as by the sleep of a computer (F30). */
 export class MovableClock implements Clock {
   readonly #clock: Clock;
   readonly #timers = new Set<Timer>();
@@ -111,7 +111,7 @@ export class MovableClock implements Clock {
     };
   }
 
-  /** Moves that many milliseconds forwards; whatever falls due happens on the way, in order. */
+  /** Moves that many milliseconds forwards and runs the timers that are due, in order. */
   advance(ms: number): void {
     const end = this.now() + ms;
     this.#advancing = true;

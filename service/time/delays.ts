@@ -1,4 +1,4 @@
-// How long things take, as data. Nothing else in the service waits.
+// All delays of the service as data.
 
 const believable = {
   /** Fetching the image, before the first start. */
@@ -6,10 +6,10 @@ const believable = {
   start: 250,
   stop: 200,
   suspend: 200,
-  /** Putting a new version in the place of the old one. */
+  /** Replacing the old version with the new one. */
   replace: 100,
   destroy: 200,
-  /** From a Machine's end until its volume is free. */
+  /** From the end of a Machine until its volume is released. */
   unbind: 300,
   /** From the start until the checks have a result. */
   checks: 500,
@@ -19,19 +19,19 @@ const believable = {
   retry: 500,
   /** ASSUMED: `restart.policy: always` has no limit and pauses a second between two attempts. */
   retryAlways: 1000,
-  /** One step of a volume's or snapshot's life. */
+  /** One step in the lifecycle of a volume. */
   volume: 100,
   snapshot: 500,
-  /** Until a deleted App is gone. */
+  /** From the deletion of an App until it is removed. */
   app: 200,
-  /** From a hostname's DNS being right until its certificate is issued. */
+  /** From a correct DNS until the certificate is issued. */
   certificate: 500,
-  /** One step of a Postgres cluster's life. */
+  /** One step in the lifecycle of a Postgres cluster. */
   cluster: 1000,
   backup: 500,
 };
 
-/** Milliseconds of every kind of waiting. */
+/** Milliseconds of every delay. */
 export type Delays = Readonly<Record<keyof typeof believable, number>>;
 
 const none = Object.fromEntries(Object.keys(believable).map((name) => [name, 0])) as Record<
@@ -40,8 +40,8 @@ const none = Object.fromEntries(Object.keys(believable).map((name) => [name, 0])
 >;
 
 /**
- * Named sets of delays: `believable` for people, `none` for tests, where a request is answered after everything it
- * set off has happened. A Machine that restarts for ever keeps a pause there too, or nothing else would get a turn.
+ * Named sets of delays: `believable` for people; `none` for tests, in which a request is answered after all its effects. There too
+ * a Machine that always restarts has a pause, because it would block all other work.
  */
 export const delayProfiles = { believable, none: { ...none, retryAlways: 1000 } } as const satisfies Record<
   string,
@@ -54,7 +54,7 @@ export type DelayProfile = keyof typeof delayProfiles;
 const second = 1000;
 const hour = 3600 * second;
 
-/** Times the specification or the platform's documents give; they pass on the clock under every profile. */
+/** Periods that the interface defines; they are the same for every set of delays. */
 export const periods = {
   /** A destroyed Machine still answers by id (docs/interface.md#machine-states). */
   destroyedShown: 60 * second,
@@ -62,13 +62,13 @@ export const periods = {
   destroyedKept: 24 * hour,
   /** A deleted volume stays `pending_destroy` (docs/interface.md#volume-states). */
   volumeKept: 24 * hour,
-  /** Retries of a failed process are counted for so long (docs/interface.md#limits), from the first on. */
+  /** Retries of a failed process are counted for this long, from the first one (docs/interface.md#limits). */
   retries: 300 * second,
   backup: 24 * hour,
   /** ASSUMED: an issued certificate is good for 90 days and renewed 30 days before. */
   certificate: 90 * 24 * hour,
   renewal: 60 * 24 * hour,
-  /** What a cluster stores is measured (docs/interface.md#managed-postgres). */
+  /** The size of a cluster is measured this often (docs/interface.md#managed-postgres). */
   measure: hour,
   day: 24 * hour,
   /** ASSUMED: a Machine with a `schedule` is launched when it is created, then started every hour, day, week or 30 days. */

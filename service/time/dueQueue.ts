@@ -1,6 +1,6 @@
-// A queue that gives what is due first. Timers are kept in memory by it; the store has them only for the next start.
+// A priority queue by due time. It holds the timers in memory; the store has them only for the next start.
 
-/** Something with a time; of two with the same time the one with the smaller number comes first. */
+/** An entry with a due time; of two with the same time the smaller id comes first. */
 export interface Due {
   readonly due: number;
   readonly id: number;
@@ -51,7 +51,7 @@ export class DueQueue<Entry extends Due> {
     heap[at] = last;
   }
 
-  /** Puts other entries in the place of all. */
+  /** Replaces all entries. */
   reset(entries: Iterable<Entry>): void {
     this.#heap = [];
     for (const entry of entries) this.push(entry);

@@ -1,11 +1,11 @@
-// Long work goes on piece by piece. However many clients ask for it, all of it together gets one piece of a turn of the event
-// loop, and everybody else is served in between.
+// Splits long work into pieces. All long work together gets one piece per turn of the event loop, however many clients request
+// it, and other requests are served in between.
 
-/** Hands out turns of the event loop, one at a time. */
+/** Grants turns of the event loop, one at a time. */
 export class FairTurns {
   #last: Promise<void> = Promise.resolve();
 
-  /** Resolves in a turn that is nobody else's. */
+  /** Resolves in a turn that no other caller gets. */
   next(): Promise<void> {
     return (this.#last = this.#last.then(() => new Promise<void>((resolve) => setImmediate(resolve))));
   }

@@ -1,5 +1,5 @@
-// What will happen later. It is in memory, ordered by time, and in the store, so that a restart of the service goes on where
-// it was. The store is written once for each commit: a Machine that starts sets and cancels several timers within one.
+// The timers of the service. They are in memory, ordered by time, and in the store, so that they survive a restart. The store
+// is written once per commit, because a Machine that starts sets and cancels several timers within one.
 import { latestTime, type Clock } from "./clock.ts";
 import { DueQueue } from "./dueQueue.ts";
 import type { Store } from "../store/database.ts";
@@ -27,11 +27,11 @@ export const timerKinds = [
   "runtime.checks",
 ] as const;
 
-/** A kind of thing that happens later. */
+/** A kind of timer. */
 export type TimerKind = (typeof timerKinds)[number];
 
 interface Timer {
-  /** Grows with every timer that is set. */
+  /** Ascends with every timer that is set. */
   readonly id: number;
   readonly due: number;
   readonly kind: TimerKind;
@@ -39,13 +39,13 @@ interface Timer {
   readonly data: string;
 }
 
-// Timers that are run in one transaction. Other requests are served before the next ones are run.
+// Number of timers that run in one transaction. Requests are served before the next ones run.
 const mostAtOnce = 250;
-// What a request sets off at once is part of its transaction even then. More than this means something keeps waking itself.
+// Timers that a request sets for now always run in its transaction. More than this number would be an endless loop.
 const mostSetOff = 10_000;
 
 const retryMs = 1000;
-// What goes on piece by piece does so at once; only after a kill does it wait for its timer.
+// Work in pieces resumes at once; only after a kill does it wait for its timer.
 const resumeMs = 1000;
 const failedMs = 60_000;
 
@@ -58,11 +58,11 @@ export class Timers {
   readonly #fire: (kind: TimerKind, subject: string, data: string) => void;
   readonly #failed: (error: unknown, kind: string) => void;
   readonly #timers = new Map<string, Timer>();
-  /** Cancelled timers stay in it until it is their turn. */
+  /** Cancelled timers stay in it until they are due. */
   readonly #queue = new DueQueue<Timer>();
-  /** Timers that differ from the table, by key: the subject and kind, and whether the table has a row for them. */
+  /** Timers that differ from the table, by key, and whether the table has a row for them. */
   #changed = new Map<string, readonly [subject: string, kind: TimerKind, stored: boolean]>();
-  /** Timers of the open transaction that were due when they were set. */
+  /** Timers of the open transaction that were due at once. */
   #setOff: Timer[] = [];
   readonly #unfinished = new Map<string, TimerKind>();
   #lastId = 0;
@@ -87,7 +87,7 @@ export class Timers {
     }
   }
 
-  /** Lets something happen after that many milliseconds. It takes the place of the same thing at another time. */
+  /** Sets a timer; it replaces a timer of the same kind and subject. */
   after(ms: number, kind: TimerKind, subject: string, data = ""): void {
     const now = this.#clock.now();
     const timer = { id: ++this.#lastId, due: Math.min(now + ms, latestTime), kind, subject, data };
@@ -95,24 +95,24 @@ export class Timers {
     if (ms <= 0) this.#setOff.push(timer);
   }
 
-  /** Lets something go on in a transaction of its own, once others have had their turn; also after a kill. */
+  /** Resumes work in a separate transaction after other requests were served, also after a kill. */
   resume(kind: TimerKind, subject: string): void {
     this.after(resumeMs, kind, subject);
     this.#unfinished.set(subject, kind);
   }
 
-  /** Takes back what was to happen to a subject; everything when no kind is named. */
+  /** Cancels timers of a subject: of these kinds, or all. */
   cancel(subject: string, ...kinds: TimerKind[]): void {
     for (const kind of kinds.length > 0 ? kinds : timerKinds)
       if (this.pending(subject, kind)) this.#set(subject, kind, undefined);
   }
 
-  /** Whether something of that kind is still to happen. */
+  /** Whether such a timer is set. */
   pending(subject: string, kind: TimerKind): boolean {
     return this.#timers.has(keyOf(subject, kind));
   }
 
-  /** Lets what is due happen, in order of time, and writes down what has changed; part of the transaction that is about to be committed. */
+  /** Runs the timers that are due, in order, and writes changed timers to the store; the last part of a transaction. */
   runDue(): void {
     try {
       // Hardly any timer fails, and a savepoint for each would cost more than the timer.
@@ -148,7 +148,7 @@ export class Timers {
       this.#store.attempt(() => this.#run(timer));
     } catch (error) {
       if (!this.#store.db.isTransaction) throw error;
-      // A mistake of ours must not come back at every commit, nor must what was due be forgotten.
+      // A bug must not repeat at every commit, and the timer must not be lost.
       this.#set(subject, kind, { ...timer, due: this.#clock.now() + failedMs });
       this.#failed(error, kind);
     }
@@ -158,7 +158,7 @@ export class Timers {
     return this.#timers.get(keyOf(timer.subject, timer.kind)) === timer;
   }
 
-  /** The timer that is due first. */
+  /** The next timer. */
   #first(): Timer | undefined {
     for (let { first } = this.#queue; first; { first } = this.#queue) {
       if (this.#isSet(first)) return first;
@@ -179,11 +179,11 @@ export class Timers {
     if (!timer) return void this.#timers.delete(key);
     this.#timers.set(key, timer);
     this.#queue.push(timer);
-    // Timers that are set and cancelled long before their time would fill the memory.
+    // Timers that are cancelled long before they are due would fill the memory.
     if (this.#queue.size > 2 * this.#timers.size + 1000) this.#queue.reset(this.#timers.values());
   }
 
-  /** Writes every timer that has changed, once. */
+  /** Writes the changed timers to the store. */
   #save(): void {
     for (const [key, [subject, kind, stored]] of this.#changed) {
       const timer = this.#timers.get(key);
@@ -197,7 +197,7 @@ export class Timers {
     this.#changed = new Map();
   }
 
-  /** Sleeps until the next thing is due; called after every commit. */
+  /** Schedules a wake-up for the next timer; called after every commit. */
   arm(): void {
     if (this.#ended) return;
     if (this.#unfinished.size > 0) this.#next ??= setImmediate(() => this.#continue());
@@ -220,7 +220,7 @@ export class Timers {
         this.cancel(subject, kind);
         this.#fire(kind, subject, "");
       });
-      // It has its timer still, for a second from now.
+      // Its timer is still set and fires within a second.
       done.catch((error: unknown) => this.#failed(error, kind));
     } catch (error) {
       this.#failed(error, kind);
@@ -229,22 +229,22 @@ export class Timers {
 
   #wake(): void {
     this.#armed = undefined;
-    // A commit that fails (a full disk) is tried again a little later.
+    // A failed commit (the disk is full) is retried a little later.
     const failed = (error: unknown): void => {
       this.#failed(error, "commit");
       this.#armed ??= { due: 0, cancel: this.#clock.after(retryMs, () => this.#wake()) };
     };
     try {
       this.#store.write(() => {}).catch(failed);
-      // Otherwise it is committed with the requests of this turn: a commit for every millisecond in which something is due
-      // would leave the disk no time for anything else.
+      // Otherwise the timers are committed with the requests of this turn: a commit for every millisecond with a due timer would
+      // keep the disk busy.
       if (this.#clock.isMoved) this.#store.flush();
     } catch (error) {
       failed(error);
     }
   }
 
-  /** Nothing happens any more; what is to happen stays in the store. */
+  /** Stops all timers; they stay in the store. */
   disarm(): void {
     this.#ended = true;
     this.#armed?.cancel();

@@ -1,18 +1,18 @@
-// Requests that are held until something happens. They are woken by the commit that made it happen, never by a clock
-// that looks at the store. Thousands may be held at once: each takes little memory, and only some are answered in one turn.
+// Requests that are held until a change. The commit of the change wakes them, without polling. Thousands may be held at once:
+// each takes little memory, and one turn of the event loop answers only some of them.
 import type { Clock } from "./clock.ts";
 import { DueQueue } from "./dueQueue.ts";
 import { Refusal } from "../refusal.ts";
 
-/** What a held request waits for. */
+/** A held request. */
 export interface Hold<T> {
-  /** Identifier whose change is worth another look. */
+  /** Identifier of the object whose changes wake it. */
   readonly subject: string;
-  /** The answer, or undefined to go on waiting; a refusal is thrown. */
+  /** The answer, or undefined to keep waiting; throws a refusal. */
   readonly look: () => T | undefined;
   readonly timeoutMs: number;
   readonly late: () => Refusal;
-  /** Calls back once the client has gone. */
+  /** Calls back when the client disconnects. */
   readonly onGone: (leave: () => void) => void;
 }
 
@@ -22,27 +22,27 @@ interface Waiter {
   readonly hold: Hold<unknown>;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (reason: unknown) => void;
-  /** Whether it is to look again already. */
+  /** Whether it is queued to look again. */
   isWoken: boolean;
   done: boolean;
 }
 
-// ASSUMED: requests are held on half of the connections there may be; one more is 503 with `Retry-After`.
+// ASSUMED: at most half of the possible connections hold requests; one more is 503 with `Retry-After`.
 const tooMany = (most: number): Refusal =>
   new Refusal(503, { error: `too many requests are held, at most ${most} may be` }, { "retry-after": "5" });
 
-// Waiters that are answered in one turn of the event loop: some 10 ms.
+// Number of waiters that are answered in one turn of the event loop: about 10 ms.
 const mostAtOnce = 100;
 
-/** Every request that is being held. */
+/** All held requests. */
 export class Waits {
   readonly #clock: Clock;
   readonly #waiters = new Map<string, Set<Waiter>>();
-  /** One timer of the clock serves all: a timer each would be a good part of what a held request takes. */
+  /** One timer serves all requests: a timer each would take a large share of their memory. */
   readonly #deadlines = new DueQueue<Waiter>();
   readonly #most: number;
   readonly #unsettled: () => Promise<void> | undefined;
-  /** Waiters that are to look again. */
+  /** Waiters that are queued to look again. */
   #woken: Waiter[] = [];
   #isLooking = false;
   #armed: { readonly due: number; readonly cancel: () => void } | undefined;
@@ -50,7 +50,7 @@ export class Waits {
   #size = 0;
   #closed: Refusal | undefined;
 
-  /** `unsettled` resolves when everything that can be seen is durable. */
+  /** `unsettled` resolves when every visible change is durable. */
   constructor(clock: Clock, most: number, unsettled: () => Promise<void> | undefined) {
     this.#clock = clock;
     this.#most = most;
@@ -81,16 +81,16 @@ export class Waits {
       this.#look(waiter);
       if (!waiter.done && this.#size > this.#most) this.#end(waiter, tooMany(this.#most));
       if (waiter.done) return;
-      hold.onGone(() => this.#end(waiter, new Refusal(499, { error: "the client has gone" })));
+      hold.onGone(() => this.#end(waiter, new Refusal(499, { error: "the client has disconnected" })));
       this.#deadlines.push(waiter);
-      // Waiters that were answered long before their deadline would fill the memory.
+      // Waiters that are answered long before their deadline would fill the memory.
       if (this.#deadlines.size > 2 * this.#size + 1000)
         this.#deadlines.reset([...this.#waiters.values()].flatMap((ofSubject) => [...ofSubject]));
       this.#arm();
     });
   }
 
-  /** Lets everybody look who waits for one of these: some now, the others once somebody else has had a turn. */
+  /** Wakes the requests that wait for these objects: some now, the others after other requests were served. */
   wake(subjects: Iterable<string>): void {
     if (this.#waiters.size === 0) return;
     for (const subject of subjects)
@@ -102,7 +102,7 @@ export class Waits {
     if (!this.#isLooking) this.#lookOn();
   }
 
-  /** Ends every held request. ASSUMED: requests that are held get 503 and `Connection: close` when the service closes. */
+  /** Ends every held request. ASSUMED: held requests get 503 and `Connection: close` when the service closes. */
   close(): void {
     this.#closed = new Refusal(
       503,
@@ -120,7 +120,7 @@ export class Waits {
     for (const waiter of some) this.#look(waiter);
     if (this.#woken.length === 0) return;
     this.#isLooking = true;
-    // By then there may be something new to see, and none of it may be told before it is durable.
+    // There may be newer changes by then, which must be durable before they are shown.
     setImmediate(() => {
       const unsettled = this.#unsettled();
       if (!unsettled) return this.#lookOn();

@@ -1,5 +1,5 @@
-// How much a request may ask to be looked at. What takes time for each value is refused by its size, before any of it is
-// done: the service answers everybody from one thread.
+// Limits of the work that a request can cause. Oversized input is refused before it is processed, because the service
+// serves all clients from one thread.
 import { isUtf8 } from "node:buffer";
 import type { Operation } from "../../api/operation.ts";
 import { fieldOf, isObject, type Field } from "../../api/schema.ts";
@@ -8,35 +8,35 @@ import { badStatus } from "./validationMessages.ts";
 
 // ASSUMED: a body is nested at most 100 levels deep.
 const deepest = 100;
-// ASSUMED: a body holds at most 5,000 values, and a map or list in it at most 1,000. Bytes that are sent as numbers
-// (docs/interface.md#secret-keys) are counted apart: at most 75,000.
+// ASSUMED: a body holds at most 5,000 values, and a map or list in it at most 1,000. Bytes sent as numbers
+// (docs/interface.md#secret-keys) are counted separately: at most 75,000.
 const mostValues = 5000;
 const mostEntries = 1000;
 const mostBytes = 75_000;
 // ASSUMED: bytes in base64 have at most 1,500,000 characters.
 const longestBase64 = 1_500_000;
-// ASSUMED: a text has at most 65,536 characters, but for a file's contents and what a command reads.
+// ASSUMED: a text has at most 65,536 characters, except for the contents of a file and the input of a command.
 const longestText = 65_536;
-// ASSUMED: a list in the query has at most 100 entries, and so has a map.
+// ASSUMED: a list or map in the query has at most 100 entries.
 const mostQueried = 100;
-// ASSUMED: an error and the log name 20 unknown fields at most, by the first 80 characters of each.
+// ASSUMED: errors and the log name at most 20 unknown fields, by the first 80 characters of each.
 const mostNamed = 20;
 const longestName = 80;
 
-/** What every body keeps to, for the description of the service. */
+/** Limits of every body, for the description of the service. */
 export const bodyLimits = { levels: deepest, values: mostValues, entries: mostEntries };
 
-/** What a value may have at most; a text without `characters` ends with the body. */
+/** Limits of a value; a text without `characters` is limited only by the body. */
 export interface Limits {
   readonly characters?: number;
   readonly items: number;
   readonly properties: number;
 }
 
-// Every value of every body is checked against them.
+// Limits by field: every value of every body is checked against them.
 const known = new WeakMap<Field["meta"], Limits>();
 
-/** Limits of what is sent for a field. They are checked here, and the description of the service names them. */
+/** Limits of the values of a field. They are checked here and listed in the description of the service. */
 export function limitsOf({ meta }: Pick<Field, "meta">): Limits {
   let limits = known.get(meta);
   if (limits) return limits;
@@ -54,13 +54,13 @@ export function limitsOf({ meta }: Pick<Field, "meta">): Limits {
 /** Limits of a parameter of the query that is a list. */
 export const queryLimits = { items: mostQueried };
 
-// Nobody reads a text that no field describes, so that its length costs nothing.
+// A text in an unknown field is never processed, so its length does not matter.
 const undescribed = { meta: { long: true } };
 
 const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
 
-/** Characters of a text as the description counts them: one that takes two of JavaScript's units is one. */
+/** Number of characters as JSON Schema counts them: a surrogate pair is one. */
 function charactersIn(text: string): number {
   let { length } = text;
   for (let i = 1; i < text.length; i++) if (isLow(text.charCodeAt(i)) && isHigh(text.charCodeAt(i - 1))) length--;
@@ -73,7 +73,7 @@ const backslash = 0x5c;
 const isOpening = (byte: number): boolean => byte === 0x7b || byte === 0x5b;
 const isClosing = (byte: number): boolean => byte === 0x7d || byte === 0x5d;
 
-/** Values a JSON text holds, and how deep; counted without reading them, for reading is what takes long. */
+/** Number and depth of the values in a JSON text, counted without parsing, because parsing takes long. */
 function countIn(body: Uint8Array): { readonly values: number; readonly depth: number } {
   let [values, depth, deepestYet] = [1, 0, 0];
   let isText = false;
@@ -92,7 +92,7 @@ function countIn(body: Uint8Array): { readonly values: number; readonly depth: n
   return { values, depth: deepestYet };
 }
 
-/** Reads a body. ASSUMED: a body is JSON in UTF-8; one that is not is 400, for what was meant would be a guess. */
+/** Parses a body. ASSUMED: a body is JSON in UTF-8; any other is 400, because its meaning would be a guess. */
 export function readBody(body: Buffer): unknown {
   if (!isUtf8(body)) throw refuse(400, "invalid body, it is not UTF-8");
   const { values, depth } = countIn(body);
@@ -107,7 +107,7 @@ export function readBody(body: Buffer): unknown {
   }
 }
 
-/** A path with names of a length that an error can bear. */
+/** A path for an error message, with long names shortened. */
 export const pathText = (path: readonly PropertyKey[]): string =>
   path.reduce<string>((text, part) => {
     if (typeof part === "number") return `${text}[${part}]`;
@@ -117,17 +117,17 @@ export const pathText = (path: readonly PropertyKey[]): string =>
 
 const shortName = (name: string): string => (name.length > longestName ? `${name.slice(0, longestName)}…` : name);
 
-/** The names of unknown fields, as an error and the log can bear them. */
+/** Names of unknown fields for an error or the log, shortened. */
 export const namesOf = (fields: readonly string[]): string[] => fields.slice(0, mostNamed).map(shortName);
 
 const isNumber = (value: unknown): boolean => typeof value === "number";
 
-/** Refuses a body that holds more than a request may ask to be looked at. True when an entry of it is named `__proto__`. */
+/** Refuses a body beyond the limits. True when one of its entries is named `__proto__`. */
 export function requireBodyLimits({ id }: Operation, schema: Parameters<typeof fieldOf>[0], body: unknown): boolean {
   let [values, hasProto] = [0, false];
   const overLimit = (path: readonly PropertyKey[], got: string, allowed: string): Refusal =>
     refuse(badStatus(id), `invalid ${path.length === 0 ? "body" : pathText(path)}, got ${got}, ${allowed}`);
-  // One path for the whole walk: most bodies are within their limits, and it is only read to refuse.
+  // One path for the whole walk: it is only read for a refusal, and most bodies are within the limits.
   const path: PropertyKey[] = [];
   const walkAt = (part: PropertyKey, field: Field | undefined, value: unknown): void => {
     path.push(part);
@@ -164,7 +164,7 @@ export function requireBodyLimits({ id }: Operation, schema: Parameters<typeof f
   return hasProto;
 }
 
-/** Refuses a list or a map of the query that is longer than anybody needs. */
+/** Refuses a list or map in the query that is too long. */
 export function requireShortQuery({ id }: Operation, name: string, count: number): void {
   if (count > mostQueried)
     throw refuse(badStatus(id), `invalid ${name}, got ${count} entries, must be at most ${mostQueried}`);

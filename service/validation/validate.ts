@@ -1,4 +1,4 @@
-// From a request to what a rule gets: every parameter, query value and body is checked against its row.
+// Validates requests: parameters, query and body are checked against the row of the operation.
 import type { z } from "zod";
 import type { Operation } from "../../api/operation.ts";
 import { define, fieldOf, isObject, tidy, type Field, type Shape } from "../../api/schema.ts";
@@ -15,8 +15,8 @@ const at = (value: unknown, path: readonly PropertyKey[]): unknown =>
     value,
   );
 
-// ASSUMED: a bad value is one sentence: the field, what it got, what is allowed. A value of the wrong type is named by its
-// type alone: it may be somebody's secret in the wrong place.
+// ASSUMED: the error for a bad value is one sentence: the field, what it got, what is allowed. For a value of the wrong type it
+// names only the type, because the value may be a misplaced secret.
 function received(issue: Issue, value: unknown, hidden: boolean): string {
   if (value === undefined) return "nothing";
   if (hidden && typeof value === "string") return `a text of ${value.length} characters`;
@@ -37,7 +37,7 @@ function allowed(issue: Issue): string {
   return issue.message;
 }
 
-/** Whether a field, or what it lies in, holds a secret. Bytes are taken for one: nobody reads them in an error. */
+/** Whether a field or a field around it is secret. Bytes count as secret: they are of no use in an error. */
 function isSecretAt(schema: z.ZodType, path: readonly PropertyKey[]): boolean {
   let field: Field | undefined = fieldOf(schema);
   for (const part of path) {
@@ -49,9 +49,9 @@ function isSecretAt(schema: z.ZodType, path: readonly PropertyKey[]): boolean {
   return false;
 }
 
-/** What is wrong with a value, in one sentence: the field, what it got, what is allowed. */
+/** The error for a value as one sentence: the field, what it got, what is allowed. */
 export function problemText(schema: z.ZodType, issue: Issue, whole: unknown): string {
-  // The name of an entry is what is wrong with it; its value may be a secret.
+  // The name of the entry is wrong. Its value is left out because it may be a secret.
   if (issue.code === "invalid_key") {
     const name = JSON.stringify(String(issue.path.at(-1)).slice(0, 80));
     return `invalid name in ${pathText(issue.path.slice(0, -1))}, got ${name}, ${issue.issues[0]?.message ?? "is not allowed"}`;
@@ -60,7 +60,7 @@ export function problemText(schema: z.ZodType, issue: Issue, whole: unknown): st
   return `invalid ${path === "" ? "body" : path}, got ${received(issue, at(whole, issue.path), isSecretAt(schema, issue.path))}, ${allowed(issue)}`;
 }
 
-/** zod passes over an entry named `__proto__` in a map; its value is looked at here. */
+/** Checks entries named `__proto__`, which zod skips in maps. */
 function checkProto({ shape }: Field, value: unknown, path: readonly PropertyKey[]): Issue | undefined {
   if (shape.kind === "array" && Array.isArray(value))
     return firstOf(value, (item, i) => checkProto(shape.item, item, [...path, i]));
@@ -95,7 +95,7 @@ function check(row: Operation, schema: z.ZodType, value: unknown, hasProto = tru
   );
 }
 
-/** A request, validated. Unknown fields are listed: ignored, or refused by a strict service. */
+/** A validated request with its unknown fields, which are ignored, or refused by a strict service. */
 export interface Valid {
   readonly params: unknown;
   readonly query: unknown;
@@ -103,7 +103,7 @@ export interface Valid {
   readonly unknown: readonly string[];
 }
 
-/** Checks a request against its row. What comes out is the tidied value, unknown fields included. */
+/** Checks a request against its row and returns the tidied values, unknown fields included. */
 export function validate(row: Operation, params: unknown, query: unknown, body: unknown): Valid {
   check(row, row.params, params, false);
   const unknown: string[] = [];
@@ -142,14 +142,14 @@ function readQuery(row: Operation, schema: z.ZodObject, query: unknown, unknown:
 const fieldAt = (shape: Shape, name: string): Field | undefined =>
   shape.kind === "object" && Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
 
-// ASSUMED: an empty value of the query counts as left out; booleans are `true`, `false`, `1` and `0`.
+// ASSUMED: an empty value in the query counts as absent; booleans are `true`, `false`, `1` and `0`.
 const truths: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
 
-/** The list of clusters takes `true` and `false` alone (docs/interface.md#managed-postgres). */
+/** The list of clusters accepts only `true` and `false` (docs/interface.md#managed-postgres). */
 export const isStrict = ({ id }: Operation): boolean => id === "postgres.list";
 
 /**
- * A value of the query as the type its field has; repeated or comma-separated where the field is a list
+ * A value of the query, converted to the type of its field; a list is repeated or separated by commas
  * (docs/interface.md#waits).
  */
 function queryValue(row: Operation, name: string, { shape }: Field, value: unknown): unknown {
@@ -176,7 +176,7 @@ function queryValue(row: Operation, name: string, { shape }: Field, value: unkno
   return text;
 }
 
-/** Checks an answer of ours against its row, for strict services: a mistake of ours is an error, not a surprise. */
+/** Checks an answer of a strict service against its row, so that a bug of the service shows at once. */
 export function checkAnswer(row: Operation, status: number, text: string | undefined): void {
   if (!row.answer) return;
   const value: unknown = text === undefined ? undefined : JSON.parse(text);
@@ -190,6 +190,6 @@ export function checkAnswer(row: Operation, status: number, text: string | undef
       : undefined;
   if (mistake !== undefined)
     throw new Refusal(500, {
-      error: `${row.id} made an answer (${status}) that its row does not describe: ${mistake}`,
+      error: `${row.id} built an answer (${status}) that its row does not describe: ${mistake}`,
     });
 }

@@ -1,10 +1,10 @@
-// Where the platform words a bad value in its own way, or answers another status than 400 (docs/interface.md#errors,
-// docs/interface.md#refusals).
+// Messages of bad values that the platform words differently, or answers with a status other than 400
+// (docs/interface.md#errors, docs/interface.md#refusals).
 import { refuse, type Refusal } from "../refusal.ts";
 
 type Wording = (path: readonly PropertyKey[], value: unknown) => Refusal | undefined;
 
-// A name that is not allowed is 422; one that is empty or no text is a bad field like any other
+// An invalid name is 422; a name that is empty or not a text is an ordinary bad field
 // (docs/interface.md#refusals).
 const appNames: Wording = ([field], value) =>
   (field === "name" || field === "app_name") && typeof value === "string" && value !== ""
@@ -16,7 +16,7 @@ const waitTimeout: Wording = ([field]) =>
     ? refuse(400, "invalid_argument: invalid WaitMachineRequest.Timeout: value must be inside range [1s, 1m0s]")
     : undefined;
 
-// Names of databases and users are 400 when they are malformed, whatever else is 422 there
+// Malformed names of databases and users are 400, although other errors there are 422
 // (docs/interface.md#databases, docs/interface.md#users-and-credentials).
 const malformed: Wording = ([field], value) =>
   value !== undefined && (field === "name" || field === "username" || field === "schema")
@@ -32,12 +32,12 @@ const certificateHostname: Wording = ([field]) =>
     : undefined;
 
 /**
- * Status of a bad value nothing else is said about: databases answer 422 (docs/interface.md#managed-postgres),
+ * Default status of a bad value: databases answer 422 (docs/interface.md#managed-postgres),
  * everything else 400.
  */
 export const badStatus = (operation: string): number => (operation.startsWith("postgres.") ? 422 : 400);
 
-/** By operation; a field it has nothing to say about is worded like every other. */
+/** Messages by operation; undefined for fields with the default message. */
 export const validationMessages: Readonly<Record<string, Wording>> = {
   "apps.create": appNames,
   "machines.wait": waitTimeout,

@@ -44,7 +44,7 @@ test("every answered request is in it, with who asked and what became of it", as
   expect(id).not.toBe("none");
 });
 
-test("a guarded request tells how it stood to the lease, and never its nonce", async () => {
+test("a guarded request records whether it held the lease, and never its nonce", async () => {
   const { call, service, machine, machines } = await withApp();
   const { id } = await machine();
   const path = `${machines}/${id}`;
@@ -114,7 +114,7 @@ test("entries of long ago are as those of now, wherever one begins to read", () 
   expect(audit.after(0, 0)).toEqual([]);
 });
 
-test("nothing is kept before somebody wants it, and the numbers go on all the same", async () => {
+test("nothing is kept before a reader exists, and the numbers continue all the same", async () => {
   const { call, service } = await withApp({ audit: false });
   const { audit } = service;
   const before = audit.last;

@@ -1,4 +1,4 @@
-// Who gets in (docs/interface.md#authentication, docs/interface.md#refusals), and what a web page may not do (F36).
+// Authentication (docs/interface.md#authentication, docs/interface.md#refusals), and the limits of web pages (F36).
 import { request as httpRequest } from "node:http";
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
@@ -103,7 +103,7 @@ function raw(url: string, headers: Record<string, string>): Promise<number> {
   });
 }
 
-test("F36 a host name that is not this computer's is refused: DNS may be made to point here", async () => {
+test("F36 a host name that is not this computer's is refused, because foreign DNS can point here", async () => {
   const { url, token } = await withApp({ allowHosts: ["machines.test"] });
   const authorization = `Bearer ${token}`;
   for (const [host, status] of [

@@ -1,4 +1,4 @@
-// Input nobody should send (F34, F24): always a sentence, never a stack, never a touched file.
+// Invalid input (F34, F24) is answered with a sentence, never with a stack, and never touches a file.
 import { connect } from "node:net";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -152,7 +152,7 @@ test("a request with two Host headers is refused", async () => {
   ]);
 });
 
-test("what is not HTTP is answered or cut, and others are served on", async () => {
+test("malformed HTTP is answered or closed, and other clients are served", async () => {
   const { url, call } = await withApp();
   expect((await send(url, "\u0016\u0003\u0001 nonsense\r\n\r\n")).status).toBe(400);
   expect(

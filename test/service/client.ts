@@ -1,4 +1,4 @@
-// What the tests of the service talk to it with: plain requests, written out, and nothing of the provider's client.
+// The client of the service's tests: plain requests, without the provider's client.
 import { afterEach } from "vitest";
 import { ManualClock, type Clock, type ServiceOptions } from "../../service/index.ts";
 import { addToken, type Grant } from "../../service/store/tokens.ts";

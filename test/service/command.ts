@@ -1,4 +1,4 @@
-// What the tests of the command run it with: a process of its own, in folders that are gone after the test.
+// Runs the command in a separate process for tests, in folders that are removed after the test.
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// Connections nobody needs a token for (F47): how many there may be, how long each may take, and that all are given back.
+// Connections, which need no token (F47): their number, their duration, and that all are released.
 import { connect, type Server, type Socket } from "node:net";
 import { connect as connectSecurely } from "node:tls";
 import { promisify } from "node:util";
@@ -66,7 +66,7 @@ test.each(unfinished)(
   },
 );
 
-test("F27, F47: half of a body with a token is given up too, and nothing is made of it", async () => {
+test("F27, F47: an incomplete body with a token is abandoned too, and has no effect", async () => {
   const { url, token, call, service } = await withApp({ connections: { checkMs: 10 } });
   const { server } = service.app;
   const head = `POST /v1/apps HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Length: 1000\r\n\r\n`;
@@ -98,7 +98,7 @@ test("F47 over HTTPS, connections without a request are given back", async () =>
   await expect.poll(() => held(server)).toBe(0);
 });
 
-test("F47 answers that nobody reads are given up", async () => {
+test("F47 unread answers are abandoned", async () => {
   const { url, service } = await withApp();
   const { server } = service.app;
   expect(server.timeout).toBe(60_000);
@@ -111,7 +111,7 @@ test("F47 answers that nobody reads are given up", async () => {
   await expect.poll(() => socket.destroyed).toBe(true);
 });
 
-test("F27, F47: whoever opens connections up to the limit closes their own oldest ones, and keeps nobody out", async () => {
+test("F27, F47: a client that opens connections up to the limit loses its oldest ones and locks nobody out", async () => {
   const { url, token, service } = await withApp({ connections: { most: 200, waiting: 100 } });
   const silent = await stubbornOnes(1, url);
   const closed = new Set<Socket>();

@@ -1,4 +1,4 @@
-// The command and the service in the background: one per data folder, whoever asks (F29, F36).
+// The command and the background service: one per data folder, for all clients (F29, F36).
 import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -88,7 +88,7 @@ test("startLocal gives url and token, finds the same one again, and prints nothi
   written.mockRestore();
 });
 
-test("F28 a service that was killed is started anew, whatever its files still say", async () => {
+test("F28 a killed service can be started again, whatever its files contain", async () => {
   const data = folder();
   const first = await startLocal({ data });
   await kill(data, first.pid);
@@ -98,7 +98,7 @@ test("F28 a service that was killed is started anew, whatever its files still sa
   expect(second.token).toBe(first.token);
 });
 
-test("a pid that belongs to somebody else by now is not taken for the service", async () => {
+test("a pid that another process has by now is not taken for the service", async () => {
   const data = folder();
   const first = await startLocal({ data });
   await kill(data, first.pid);
@@ -150,13 +150,13 @@ test("a port in use is one sentence, and so is another address for a service tha
   const { url } = await startLocal({ data });
   expect(await command(["start", "--detach", "--data", data, "--listen", `127.0.0.1:${port}`])).toMatchObject({
     code: 1,
-    err: expect.stringContaining(`runs already at ${url}`),
+    err: expect.stringContaining(`is already running at ${url}`),
   });
   await new Promise((closed) => blocker.close(closed));
 });
 
 test.skipIf(process.platform !== "linux")(
-  "the service in the background has a session of its own and nothing secret in its environment",
+  "the background service has a separate session and nothing secret in its environment",
   async () => {
     const data = folder();
     const env = {

@@ -1,4 +1,4 @@
-// What the service describes itself as, for the tests that hold it to that.
+// The service's description of itself, for the tests that compare it.
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { contract } from "../../api/index.ts";

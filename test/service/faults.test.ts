@@ -25,7 +25,7 @@ test("a fault before the change leaves nothing behind, one after it leaves every
   expect((await create()).status).toBe(200);
 });
 
-test.each(["before", "after"] as const)("a connection is cut %s the change", async (when) => {
+test.each(["before", "after"] as const)("a connection is closed %s the change", async (when) => {
   const { call, fail, machines } = await withApp();
   fail({ operation: "machines.create", when, status: "reset" });
   await expect(call("POST", machines, { config: { image: "nginx" } })).rejects.toThrow(/fetch failed/);
@@ -80,7 +80,7 @@ test("a strict service refuses to give an answer its row does not describe", asy
   expect([answer.status, answer.body.error]).toEqual([
     500,
     expect.stringContaining(
-      "platform.regions made an answer (200) that its row does not describe: invalid regions[0].latitude",
+      "platform.regions built an answer (200) that its row does not describe: invalid regions[0].latitude",
     ),
   ]);
 });

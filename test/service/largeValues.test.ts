@@ -5,7 +5,7 @@ import { withApp } from "./client.ts";
 
 const mi = 2 ** 20;
 
-test("F46 no table whose values a client makes as long as it likes is read whole for every key that is compared", async () => {
+test("F46 no table with values of any length is read whole for each key comparison", async () => {
   const { service } = await withApp();
   const { store } = service.context;
   const withoutRowid = store

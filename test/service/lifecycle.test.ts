@@ -241,7 +241,7 @@ test("a slow Machine takes its time", async () => {
   expect(await app.state(id)).toBe("started");
 });
 
-test("a sentinel nobody knows is refused, not passed over", async () => {
+test("an unknown sentinel is refused, not ignored", async () => {
   const { call, machines } = await withApp();
   const answer = await call("POST", machines, { config: { image: "nginx", env: { MACHINES_SIMULATE: "crsh" } } });
   expect(answer.status).toBe(400);

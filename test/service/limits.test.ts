@@ -190,7 +190,7 @@ test("an empty nonce header does not hide the other spelling", async () => {
   expect((await call("POST", `${machines}/${id}/cordon`, undefined, headers)).status).toBe(200);
 });
 
-test("only whoever runs the service sees its figures", async () => {
+test("only the operator of the service sees its metrics", async () => {
   const { call, url, token } = await withApp();
   const deploy = (await call("POST", "/apps/web/deploy_token", {})).body.token;
   const metrics = (bearer: string) => fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${bearer}` } });
@@ -212,7 +212,7 @@ test("a copy comes from where the token reaches, and keeps encryption and file s
   }
 });
 
-test("a volume that is still being made grows and goes on being made", async () => {
+test("a volume that is still being created is extended and then continues", async () => {
   const { call, volume, clock } = await withApp({ clock: new ManualClock(), delays: "believable" });
   const source = await volume();
   const { id } = await volume({ source_volume_id: source.id });

@@ -1,4 +1,4 @@
-// What the service says about itself without an interface: whether it is well, and its figures.
+// The health and metrics of the service.
 import { expect, test } from "vitest";
 import { withApp, withStillClock } from "./client.ts";
 

@@ -14,7 +14,7 @@ test.each([false, true])("it is valid OpenAPI 3.1 (strict: %s)", async (strict) 
   await expect(SwaggerParser.validate(described as never)).resolves.toMatchObject({ openapi: "3.1.0" });
 });
 
-test("every operation is described once, with a name of its own, all its parameters and every answer", () => {
+test("every operation is described once, with a unique name, all its parameters and every answer", () => {
   const all = Object.values(document.paths).flatMap((methods) => Object.values(methods));
   const ids = all.map(({ operationId }) => operationId);
   expect(new Set(ids).size).toBe(ids.length);
@@ -50,7 +50,7 @@ test("errors have the body of their family", () => {
   }
 });
 
-test("links lead from what is made to operations on it, and name all their parameters", () => {
+test("links lead from a created object to its operations, and name all their parameters", () => {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const linked = rows.flatMap((row) =>
     Object.values(operationOf(row).responses).flatMap(({ links }) =>
@@ -342,7 +342,7 @@ test("every operation answers as described, done or refused", async () => {
   expect(rows.map((row) => row.id).filter((row) => !done.has(row))).toEqual([]);
 });
 
-test("it is served to whoever asks, as one text", async () => {
+test("it is served without a token, as one text", async () => {
   const { url } = await withApp();
   const ask = async () => {
     const response = await fetch(`${url}/openapi.json`);

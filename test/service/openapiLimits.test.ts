@@ -1,4 +1,4 @@
-// The description tells how much a request may hold, and the service takes just that.
+// The description states the limits of requests, and the service accepts exactly these.
 import { expect, test } from "vitest";
 import type { Operation } from "../../api/operation.ts";
 import type { JsonSchema } from "../../service/openapi/jsonSchema.ts";
@@ -27,7 +27,7 @@ function unlimited(schema: JsonSchema, path: string, seen: ReadonlySet<unknown> 
   ];
 }
 
-test("every list, map and text of a request tells its limit, but for texts that end with the body", () => {
+test("every list, map and text of a request has its limit, except texts that only the body limits", () => {
   const found = rows.flatMap((row) => {
     const schema = operationOf(row).requestBody?.content["application/json"]?.schema;
     return schema ? unlimited(schema, row.id) : [];

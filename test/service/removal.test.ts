@@ -1,4 +1,4 @@
-// Deleting what has very many parts goes piece by piece, and nobody finds it from the first piece on (F46).
+// Objects with very many parts are deleted piece by piece and hidden from the first piece on (F46).
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -88,7 +88,7 @@ function watched({ context: { store } }: Pick<Service, "context">): { readonly r
   return { removed };
 }
 
-test("F46 an App with very many parts is gone for everybody at once, and goes in pieces", async () => {
+test("F46 an App with very many parts is hidden at once and removed in pieces", async () => {
   const { service, call, machines, url, deploy, before } = await filled();
   const [{ id }] = service.context.store.all<{ id: string }>("SELECT id FROM machines LIMIT 1") as [{ id: string }];
   const { removed } = watched(service);
@@ -120,7 +120,7 @@ test("F46 an App with very many parts is gone for everybody at once, and goes in
   expect(service.context.store.all("SELECT machines FROM region_use WHERE machines <> 0")).toEqual([]);
 });
 
-test("F46 a removal that was cut short goes on after a start", async () => {
+test("F46 an interrupted removal resumes after a start", async () => {
   const data = join(folder, "data");
   const { service, call, close } = await filled({ data });
   held(service);
@@ -137,7 +137,7 @@ test("F46 a removal that was cut short goes on after a start", async () => {
   }
 });
 
-test("F46 what is in a cluster goes in pieces once it is deleted, and is shown to nobody", async () => {
+test("F46 the contents of a deleted cluster are removed in pieces and hidden at once", async () => {
   const { service, call } = await withApp();
   const { data } = (await call("POST", "/postgres", { org_slug: "personal", region: "ams", plan: "basic", name: "db" }))
     .body;

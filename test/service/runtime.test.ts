@@ -1,4 +1,4 @@
-// What runs Machines may be late, fail, or be asked in vain: a runtime made by hand, which tells what the test tells it to.
+// A runtime may be late, fail, or be called in vain. The test controls the reports of its runtime.
 import { expect, test } from "vitest";
 import { ManualClock } from "../../service/index.ts";
 import type { Runtime, RuntimeFactory, RuntimeHost } from "../../service/runtime/runtime.ts";
@@ -32,7 +32,7 @@ function byHand(more: Partial<Runtime> = {}) {
 
 const settled = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
-test("what a runtime tells of a version that was replaced is passed over", async () => {
+test("the report of a runtime about a replaced version is ignored", async () => {
   const runtime = byHand();
   const app = await withApp({ runtime: runtime.factory });
   const old = await app.machine();
@@ -67,7 +67,7 @@ test("a refused request never reaches the runtime", async () => {
   expect(runtime.asked).toEqual([]);
 });
 
-test("what goes wrong while a runtime tells something is the service's to log, not the runtime's to catch", async () => {
+test("an error during the report of a runtime is logged by the service and not thrown to the runtime", async () => {
   const runtime = byHand();
   const app = await withApp({ runtime: runtime.factory });
   const machine = await app.machine();
@@ -96,7 +96,7 @@ test("an App whose removal failed is removed when it is tried again", async () =
   expect((await app.call("GET", "/apps/web")).status).toBe(404);
 });
 
-test("a command nobody waits for any more is told so, and one that runs ends with the service", async () => {
+test("a command without a client is aborted, and a running one ends with the service", async () => {
   const ended: string[] = [];
   const runtime = byHand({
     exec(_machine, { words, signal }) {

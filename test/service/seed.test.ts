@@ -97,7 +97,7 @@ test("a service that runs is filled through its API, at the pace it allows", asy
   ]);
 });
 
-test("what is there is left alone, what is missing is made: volumes of one name are told apart by how many there are", async () => {
+test("existing objects stay, missing ones are created: volumes of one name are matched by their number", async () => {
   const data = folder();
   const disk = (region: string) => ({ name: "data", region });
   const db = (name: string, region: string) => ({
@@ -159,11 +159,11 @@ const refused: (readonly [string, object | string, string])[] = [
   [
     "an organization that is not there",
     { apps: [{ org: "nobody", name: "a" }] },
-    'invalid apps[0].org, got "nobody", must be an organization of orgs or one that is there',
+    'invalid apps[0].org, got "nobody", must be an organization in orgs or an existing one',
   ],
 ];
 
-test.each(refused)("%s is refused before anything is made", async (_, content, message) => {
+test.each(refused)("%s is refused before anything is created", async (_, content, message) => {
   const data = folder();
   const file = fileOf(data, content);
   const told = await seedIn(data, file).then(
@@ -186,7 +186,7 @@ test("a file that is refused is one sentence on stderr and exit status 1", async
   expect(existsSync(data)).toBe(false);
 });
 
-test("what the service refuses is told with its place, and what was made before stays", async () => {
+test("a refusal of the service is reported with its place, and earlier objects stay", async () => {
   const data = folder();
   const machine = (name: string, region: string) => ({ name, region, config: { image: "nginx" } });
   const app = { name: "web", machines: [machine("one", "fra"), machine("two", "nowhere")] };
@@ -199,7 +199,7 @@ test("what the service refuses is told with its place, and what was made before 
   ]);
 });
 
-test("a volume of the file that is in use already, and an App of somebody else, are told", async () => {
+test("a volume that is in use already, and an App of another owner, are reported", async () => {
   const data = folder();
   const mounting = (name: string) => ({
     name,

@@ -1,4 +1,4 @@
-// What is due or woken for very many at once goes in slices, so that others are served in between (F46).
+// Timers and waits of very many objects are handled in slices, so that others are served in between (F46).
 import { expect, test, vi } from "vitest";
 import { createService, ManualClock, seededRandom } from "../../service/index.ts";
 import { DueQueue } from "../../service/time/dueQueue.ts";
@@ -50,7 +50,7 @@ test("F46 those of a crowd who have nothing to see yet are not asked twice", asy
   scene.waits.close();
 });
 
-test("F28 a later slice tells nothing that is not durable yet", async () => {
+test("F28 a later slice shows nothing that is not durable yet", async () => {
   let commit = (): void => {};
   const committed = new Promise<void>((resolve) => (commit = resolve));
   let open = false;
@@ -67,7 +67,7 @@ test("F28 a later slice tells nothing that is not durable yet", async () => {
   expect(scene.looks).toBe(many);
 });
 
-test("a crowd whose time is over is told so", async () => {
+test("many requests that time out together are all answered", async () => {
   const { scene, held } = crowd();
   scene.clock.advance(59_999);
   expect(scene.waits.size).toBe(many);
@@ -133,7 +133,7 @@ test("a queue gives what is due first, and of the same time what was put in firs
   expect(found).toEqual(entries.toSorted((a, b) => a.due - b.due || a.id - b.id));
 });
 
-test("F46 however many long answers there are, one piece of them is made in a turn", async () => {
+test("F46 all long answers together get one piece per turn", async () => {
   const turns = new FairTurns();
   const made = { pieces: 0 };
   const answers = Array.from({ length: 20 }, async () => {

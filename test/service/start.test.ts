@@ -31,7 +31,7 @@ const everyOption = {
   admin: "127.0.0.1:0",
 } as const satisfies Required<LocalOptions>;
 
-test("start tells of every option, and of the variable that sets it", async () => {
+test("start describes every option and its variable", async () => {
   const { out } = await command(["start", "--help"]);
   const options = startArguments(everyOption).filter((argument) => argument.startsWith("--"));
   expect(new Set(options).size).toBe(Object.keys(everyOption).length);
@@ -41,7 +41,7 @@ test("start tells of every option, and of the variable that sets it", async () =
   }
 });
 
-test("in the foreground it says where it is, logs to stderr, and ends with 0 when it is told to", async () => {
+test("in the foreground it prints its address, logs to stderr, and ends with 0 on a signal", async () => {
   const data = folder();
   const { url, pid, token, end } = await foreground(data);
   expect((await caller(url, token)("GET", "/platform/regions")).status).toBe(200);
@@ -189,7 +189,7 @@ test("a private key that everybody can read gets a warning, once", async () => {
   const { code, err } = await start(data, ...args);
   expect([code, err]).toEqual([
     0,
-    `machines-service: --tls-key: everybody on this computer can read ${key}; take that away with chmod o-r\n`,
+    `machines-service: --tls-key: every user of this computer can read ${key}; remove that permission with chmod o-r\n`,
   ]);
 });
 
@@ -239,9 +239,9 @@ test.each([
   [{ regions: [] }, "invalid regions, got [], must hold at least one region"],
   [
     { regions: [{ code: "lab" }] },
-    "invalid regions[0].name, got nothing, must be given: lab is not in the usual table",
+    "invalid regions[0].name, got nothing, must be given: lab is not in the built-in table",
   ],
-  [{ regions: [{ code: "fra" }, { code: "fra" }] }, 'invalid regions[1].code, got "fra", must not be there twice'],
+  [{ regions: [{ code: "fra" }, { code: "fra" }] }, 'invalid regions[1].code, got "fra", must not occur twice'],
   [{ regions: [{ code: "fra", capacity: -1 }] }, "invalid regions[0].capacity, got -1, must be a number of Machines"],
   [
     { regions: [{ code: "fra", capacity: { gpu: 1 } }] },
@@ -263,7 +263,7 @@ test("a file of regions that is not there is one sentence", async () => {
 });
 
 test.each([
-  ["0.0.0.0:0", "--admin takes an address of this computer alone"],
+  ["0.0.0.0:0", "--admin needs an address that only this computer can reach"],
   ["nonsense", "--admin takes an address such as"],
 ])("an admin listener at %s is refused", async (address, message) => {
   const { code, err } = await command(["start", "--data", folder(), "--listen", "127.0.0.1:0", "--admin", address]);

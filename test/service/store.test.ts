@@ -1,4 +1,4 @@
-// What survives a restart, what is refused, and what happens when the disk is full (F28–F30).
+// Restarts, unusable data folders, and full disks (F28–F30).
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
@@ -210,7 +210,7 @@ test("a request that is refused half way leaves nothing behind", async () => {
   });
 });
 
-test("F29 what was never committed is not shown to anybody later", async () => {
+test("F29 an uncommitted change is never shown later", async () => {
   const { call, service } = open({ delays: "none" });
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
   const { id } = (await call("POST", machines, { config: { image: "nginx" } })).body;

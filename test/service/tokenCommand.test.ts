@@ -22,7 +22,7 @@ async function service() {
   return { data, url, token, run, status };
 }
 
-test("a token is made, listed without being shown, and refused once it is revoked", async () => {
+test("a token is created, listed without its value, and refused once it is revoked", async () => {
   const { token, run, status } = await service();
   expect(await run("token")).toBe(token);
   const made = JSON.parse(await run("token", "create", "--name", "ci", "--read-only", "--expires", "1h", "--json"));
@@ -76,11 +76,13 @@ test("a token of one App is good for that App alone, one that has expired for no
   expect(await run("token", "list")).not.toContain("1ms");
 });
 
-test("organizations are made by name; each has its own Apps", async () => {
+test("organizations are created by name; each has its own Apps", async () => {
   const { run, status } = await service();
-  await expect(run("token", "create", "--org", "team")).rejects.toThrow("machines-service org create team makes it");
+  await expect(run("token", "create", "--org", "team")).rejects.toThrow(
+    "create it with machines-service org create team",
+  );
   await run("org", "create", "team", "--name", "The team");
-  await expect(run("org", "create", "team")).rejects.toThrow("organization team is there already");
+  await expect(run("org", "create", "team")).rejects.toThrow("organization team exists already");
   expect(JSON.parse(await run("org", "list", "--json"))).toEqual([
     { slug: "personal", name: "Personal" },
     { slug: "team", name: "The team" },

@@ -57,7 +57,7 @@ const modes = (data: string): string[] =>
     return (mode & 0o077) === 0 ? [] : [`${name} ${mode.toString(8)}`];
   });
 
-test("nobody else can read what a service that runs has written, whatever the umask and the modes from before", async () => {
+test("other users cannot read the files of a running service, whatever the umask and earlier modes", async () => {
   const data = folder();
   await filled(data);
   const before = process.umask(0);
@@ -111,7 +111,7 @@ test("an export is everything in one private file, also of a service that runs; 
   expect(await command(["export", file, "--data", data])).toMatchObject({ code: 0, err: "" });
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect((await call("GET", "/apps/web")).body.machine_count).toBe(2);
-  expect((await command(["export", file, "--data", data])).err).toContain("is there already; choose another name");
+  expect((await command(["export", file, "--data", data])).err).toContain("exists already; choose another name");
   process.kill(pid, "SIGTERM");
 
   expect(await command(["import", file, "--data", other])).toMatchObject({ code: 0, err: "" });
@@ -136,7 +136,7 @@ test("import takes the place of nothing", async () => {
     expect(err.trim().split("\n")).toHaveLength(1);
     return err;
   };
-  expect(await refused(file, taken)).toContain("service.db is there already");
+  expect(await refused(file, taken)).toContain("service.db exists already");
   const { pid } = await startLocal({ data: taken });
   expect(await refused(file, taken)).toContain(`pid ${pid}`);
   await command(["stop", "--data", taken]);
@@ -146,8 +146,8 @@ test("import takes the place of nothing", async () => {
   expect(await refused("/nowhere/all.machines", empty)).toContain("/nowhere/all.machines cannot be imported: ENOENT");
   const text = join(data, "../text");
   writeFileSync(text, "This is no export, and long enough to be taken for one by nobody at all.".repeat(20));
-  expect(await refused(text, empty)).toContain("text is no export of machines-service");
-  expect(await refused(join(data, "service.db"), empty)).toContain("service.db is no export of machines-service");
+  expect(await refused(text, empty)).toContain("text is not an export of machines-service");
+  expect(await refused(join(data, "service.db"), empty)).toContain("service.db is not an export of machines-service");
   const newer = new DatabaseSync(file);
   newer.exec("PRAGMA user_version = 999");
   newer.close();
@@ -239,7 +239,7 @@ test("a command leaves the tables alone while an older service is at work on the
   const older = lockData(data);
   expect(await command(["token", "list", "--data", data])).toMatchObject({
     code: 1,
-    err: `machines-service: the service that runs for ${data} is of an older version; stop it first\n`,
+    err: `machines-service: the running service of ${data} has an older version; stop it first\n`,
   });
   older.release();
   expect(readdirSync(data).filter((name) => name.includes("backup"))).toEqual([]);
@@ -256,7 +256,7 @@ test("a backup in the place of a damaged store brings back what it held", async 
   writeFileSync(store, pages);
   const { code, err } = await command(["start", "--data", data, "--listen", "127.0.0.1:0"]);
   expect([code, err]).toEqual([1, expect.stringContaining(`${store} is damaged. Put a backup in its place`)]);
-  expect(err).toContain("(beside it lies service.db.backup-1)");
+  expect(err).toContain("(next to it: service.db.backup-1)");
   expect(err.trim().split("\n")).toHaveLength(1);
   for (const end of ["", "-wal", "-shm", "-mark"]) rmSync(store + end, { force: true });
   writeFileSync(store, readFileSync(join(data, "service.db.backup-1")));
@@ -278,7 +278,7 @@ test("an export in the place of a damaged store brings everything back, secrets 
   expect(await held(data)).toEqual({ token, value: secret, machine: "one" });
 });
 
-test("F46 a store whose log is lost is refused with a sentence, not begun anew without a word", async () => {
+test("F46 a store whose log is lost is refused with a sentence, not silently replaced", async () => {
   for (const lose of ["removed", "cut"]) {
     const data = folder();
     const running = createService({ data, delays: "none" });
@@ -290,8 +290,10 @@ test("F46 a store whose log is lost is refused with a sentence, not begun anew w
     await running.close();
     const { code, err } = await command(["start", "--data", copied, "--listen", "127.0.0.1:0"]);
     expect([lose, code, err.trim().split("\n").length]).toEqual([lose, 1, 1]);
-    expect(err).toContain("service.db is empty, and the key and the token beside it are not: service.db-wal");
-    expect(err).toContain("to begin anew, move service.db and all whose name begins with service.db- away");
+    expect(err).toContain("service.db is empty, and the key and the token next to it exist: service.db-wal");
+    expect(err).toContain(
+      "to begin with an empty store, move away service.db and all files whose name begins with service.db-",
+    );
     for (const name of readdirSync(copied)) if (name.startsWith("service.db")) rmSync(join(copied, name));
     await createService({ data: copied }).close();
   }
@@ -319,7 +321,7 @@ test("F28 a store whose log was removed after a part of it had been copied is no
   await served.close();
 
   const older =
-    "service.db is older than what was written to it last: service.db-wal is lost or cut, or a copy was put in its place.";
+    "service.db is older than its last change: service.db-wal is lost or truncated, or an older copy replaced the store.";
   for (const words of [
     ["start", "--data", cut, "--listen", "127.0.0.1:0"],
     ["token", "list", "--data", cut],
@@ -341,7 +343,7 @@ test("F28 a store whose log was removed after a part of it had been copied is no
 
   rmSync(join(bare, "service.db"));
   const { code, err } = await command(["start", "--data", bare, "--listen", "127.0.0.1:0"]);
-  expect([code, err]).toEqual([1, expect.stringContaining("service.db is missing, and the service.db-mark beside it")]);
+  expect([code, err]).toEqual([1, expect.stringContaining("service.db is missing, but service.db-mark next to it")]);
   expect(existsSync(join(bare, "service.db"))).toBe(false);
 });
 
@@ -352,7 +354,7 @@ test("F46 a lock with other content is refused with a sentence", async () => {
   const { code, err } = await command(["start", "--data", data, "--listen", "127.0.0.1:0"]);
   expect([code, err]).toEqual([
     1,
-    `machines-service: ${join(data, "service.lock")} cannot be used as a lock: it holds something else. Move it away; it is made anew.\n`,
+    `machines-service: ${join(data, "service.lock")} cannot be used as a lock: it holds something else. Move it away; a new one is created.\n`,
   ]);
 });
 

@@ -15,7 +15,7 @@ function line(row: Operation): string {
 /** The page. */
 export function operationsPage(): string {
   const sections = Object.entries(contract).map(([group, of]) => {
-    const head = "| request | operation | what it does | answers | rules |\n|---|---|---|---|---|";
+    const head = "| request | operation | effect | answers | rules |\n|---|---|---|---|---|";
     return `## ${group}\n\n${head}\n${(Object.values(of) as Operation[]).map(line).join("\n")}\n`;
   });
   const count = Object.values(contract).reduce((sum, of) => sum + Object.keys(of).length, 0);
@@ -26,8 +26,8 @@ export function operationsPage(): string {
 All ${count} operations. The rules between them are in [interface.md](interface.md), which the last column names. Their fields
 are in the service's description, at \`/docs\` and \`/openapi.json\`.
 
-Every operation also answers 401 without a token that is known, 403 where the token may not, 429 when there is a rate limit, and
-503 when the service ends or cannot write. A bad parameter is 400, for Postgres 422.
+Every operation also answers 401 without a known token, 403 if the token does not allow it, 429 beyond a rate limit, and 503
+when the service is closing or cannot write. A bad parameter is 400, for Postgres 422.
 
 ${sections.join("\n")}`;
 }

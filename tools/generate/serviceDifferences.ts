@@ -7,7 +7,7 @@ const areas: readonly (readonly [title: string, ...paths: string[]])[] = [
   ["Requests", "service/http/", "service/validation/", "service/service.ts"],
   ["Names and identifiers", "api/", "service/ids.ts", "service/store/", "service/local/"],
   ["Organizations and Apps", "service/rules/apps.ts", "service/rules/orgs.ts", "service/rules/tokens.ts"],
-  ["What a path names", "service/rules/find.ts"],
+  ["Objects in paths", "service/rules/find.ts"],
   ["IP addresses", "service/rules/ipAssignments.ts"],
   [
     "Machines",
@@ -39,7 +39,7 @@ const areas: readonly (readonly [title: string, ...paths: string[]])[] = [
   ],
   ["Faults", "service/faults/"],
   ["Times", "service/time/delays.ts"],
-  ["Beside these", "service/"],
+  ["Other choices", "service/"],
 ];
 
 /** What a mark says: from the mark to the end of its comment, or to the next mark in it. */

@@ -1,4 +1,4 @@
-// What is true of every answer.
+// Rules that every answer follows.
 import { expect, test } from "vitest";
 import { withApp } from "../client.ts";
 

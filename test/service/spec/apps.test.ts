@@ -167,7 +167,7 @@ test("nulls stand for fields left out", async () => {
   expect((await call("GET", "/apps/other")).body).toMatchObject({ name: "other", network: "default" });
 });
 
-test("an App on a network of its own shows it", async () => {
+test("an App on a separate network shows it", async () => {
   const { call } = await withApp();
   await call("POST", "/apps", { name: "other", org_slug: "personal", network: "inner" });
   expect((await call("GET", "/apps/other")).body.network).toBe("inner");
@@ -257,13 +257,13 @@ test("a deploy token expires when it was said to, and in twenty years when nothi
   expect((await long("GET", "/apps/web")).status).toBe(401);
 });
 
-test("a deploy token makes no others, which would outlive its being taken back", async () => {
+test("a deploy token cannot create others, which would outlive its revocation", async () => {
   const { call, url } = await withApp();
   const { token } = (await call("POST", "/apps/web/deploy_token", { expiry: "1h" })).body;
   expect((await caller(url, token)("POST", "/apps/web/deploy_token", { expiry: "1h" })).status).toBe(403);
 });
 
-test("a deploy token outlives neither a hundred years nor the token it was made with", async () => {
+test("a deploy token outlives neither a hundred years nor the token that created it", async () => {
   const { call, clock, service, url } = await withApp({ clock: new ManualClock() });
   expect((await call("POST", "/apps/web/deploy_token", { expiry: "9999999999h" })).status).toBe(400);
   addToken(service.context.store, "for-a-minute", { slug: "personal", expiresAt: clock.now() + 60_000 }, clock.now());

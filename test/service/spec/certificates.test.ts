@@ -136,7 +136,7 @@ const ways: readonly [string, (needs: Needs) => DnsAnswer][] = [
   ["an AAAA record", ({ aaaa }) => ({ aaaa })],
 ];
 
-test.each(ways)("a hostname that is pending is issued once %s is right and somebody checks", async (_, records) => {
+test.each(ways)("a pending hostname is issued once %s is right and a check is requested", async (_, records) => {
   const app = await withStillClock();
   for (const type of ["v4", "v6"]) await app.call("POST", "/apps/web/ip_assignments", { type });
   await acme(app, "shop.invalid");
@@ -149,7 +149,7 @@ test.each(ways)("a hostname that is pending is issued once %s is right and someb
   expect((await shown(app, "shop.invalid")).status).toBe("active");
 });
 
-test("records of somebody else do not count", async () => {
+test("records of another owner do not count", async () => {
   const app = await withStillClock();
   dns(app, host, {
     a: ["192.0.2.1"],
@@ -196,7 +196,7 @@ test("without the DNS a certificate stays until it expires, then is pending, and
   expect(await shown(app, host)).toMatchObject({ status: "active", validation_errors: [] });
 });
 
-test("five failed checks within an hour are followed by a rate limit, told until it lifts", async () => {
+test("five failed checks within an hour lead to a rate limit, which is shown until it ends", async () => {
   const app = await withStillClock();
   await acme(app, "shop.invalid"); // looks once itself
   for (let i = 0; i < 3; i++) expect((await check(app, "shop.invalid")).rate_limited_until).toBe(null);
@@ -484,7 +484,7 @@ test("an uploaded certificate that has expired is of no use any more, and says s
   });
 });
 
-test("the list tells of every hostname what it has", async () => {
+test("the list shows the certificates of every hostname", async () => {
   const app = await withStillClock();
   await acme(app, host);
   app.clock.advance(1000);

@@ -41,7 +41,7 @@ test.each([
   expect(await exec({ command })).toEqual({ stdout, stderr: "", exit_code, exit_signal: 0 });
 });
 
-test("a command nobody knows is 127, as a shell has it, and no failure of the request", async () => {
+test("an unknown command is 127, as in a shell, and the request succeeds", async () => {
   const { call, one } = await setup();
   const answer = await call("POST", `${one}/exec`, { command: ["frobnicate", "--all"] });
   expect(answer.status).toBe(200);
@@ -273,7 +273,7 @@ test.each([...ending.map((name) => [name, "stopped"]), ...going.map((name) => [n
   },
 );
 
-test("a number means the signal of that number, and the exit tells which it was", async () => {
+test("a number means the signal of that number, and the exit shows it", async () => {
   const { call, one } = await setup({ restart: { policy: "no" } });
   expect((await call("POST", `${one}/signal`, { signal: 9 })).status).toBe(200);
   const [exit] = (await call("GET", `${one}/events?limit=1`)).body;
@@ -357,7 +357,7 @@ test("without a ceiling the limit goes no higher than the memory there is", asyn
   expect((await call("PUT", `${one}/memory`, { limit_mb: 512 })).status).toBe(200);
 });
 
-test("the limit is no part of the configuration: it makes no version, and ends with one", async () => {
+test("the limit is not part of the configuration: it creates no version, and ends with the version", async () => {
   const { call, one } = await setup();
   const { version } = (await call("GET", one)).body;
   await call("PUT", `${one}/memory`, { limit_mb: 100 });

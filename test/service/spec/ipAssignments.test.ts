@@ -31,7 +31,7 @@ test("a private address begins fdaa:, and is of the App's network or of the one 
   expect(other.body.network).toEqual({ name: "inner", org_slug: "personal" });
 });
 
-test("a pair for connections out is answered as a pair, without an address of its own, and listed as two", async () => {
+test("a pair for outgoing connections is answered as a pair, without a single address, and listed as two", async () => {
   const { call } = await withApp();
   const made = await call("POST", at, { type: "egress_pair", region: "fra" });
   expect(made.body).toMatchObject({ ip: null, region: "fra", egress: true });

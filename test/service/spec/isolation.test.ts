@@ -1,4 +1,4 @@
-// Who sees what (docs/interface.md#authentication): every operation of the interface, asked with a token of another
+// Authorization (docs/interface.md#authentication): every operation of the interface, requested with a token of another
 // organization and with one that is good for another App alone. The list of operations is the contract's, so that none
 // is forgotten; what is asked is by hand.
 import { expect, test } from "vitest";

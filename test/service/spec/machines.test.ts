@@ -53,7 +53,7 @@ test.each([
   expect((await machine({ image })).image_ref).toMatchObject(parts);
 });
 
-test("a name is made up when none is given, and is unique among live Machines only", async () => {
+test("a name is generated when none is given, and is unique among live Machines only", async () => {
   const { call, machine, machines } = await withApp();
   expect((await machine()).name).toMatch(/^[a-z]+-[a-z]+-\d{4}$/);
   const { id } = await machine({}, { name: "one" });
@@ -183,7 +183,7 @@ test("lists filter by state and region, hide the destroyed and shorten on reques
   expect((await call("GET", `${machines}?summary=maybe`)).status).toBe(400);
 });
 
-test("an update replaces the whole configuration and makes a new version", async () => {
+test("an update replaces the whole configuration and creates a new version", async () => {
   const { call, machine, machines } = await withApp();
   const made = await machine({ env: { A: "1" }, metadata: { k: "v" } });
   const updated = await call("POST", `${machines}/${made.id}`, { config: { image: "nginx:2" } });
@@ -390,7 +390,7 @@ test("nulls stand for fields left out, at every depth", async () => {
   expect(updated.body.config).toEqual({ image: "nginx", restart: {}, checks: { alive: { type: "tcp", port: 80 } } });
 });
 
-test("fields nobody knows are kept inside config and left alone elsewhere; a strict service refuses them", async () => {
+test("unknown fields are kept inside config and ignored elsewhere; a strict service refuses them", async () => {
   const { call, machine, machines } = await withApp({ strict: false });
   const made = await machine({ novelty: { deep: [1, null] } }, { novelty: true });
   expect(made.config).toEqual({ image: "nginx", novelty: { deep: [1, null] } });
@@ -556,7 +556,7 @@ test("a stop takes 300 seconds at most", async () => {
   expect(await state(id)).toBe("stopped");
 });
 
-test("a restart waits as long as it is told, and force_stop does not wait", async () => {
+test("a restart waits for the given time, and force_stop does not wait", async () => {
   const { call, clock, machine, machines, state } = await withStillClock();
   const { id } = await machine({ image: "nginx:simulate-deaf" });
   clock.advance(1000);

@@ -17,7 +17,7 @@ test.each(["PATCH", "PUT"])("%s merges: null and the empty string remove, keys n
   expect(await all()).toEqual({ c: "3", d: "4" });
 });
 
-test("it shows as config.metadata, moves updated_at, and makes no version and no restart", async () => {
+test("it shows as config.metadata, changes updated_at, and causes no version and no restart", async () => {
   const { call, clock, made, one } = await setup();
   expect(made.config).not.toHaveProperty("metadata");
   clock.advance(5000);

@@ -90,7 +90,7 @@ test("rule 2: with updated_after only what changed later comes; an earlier time 
     expect([bad, (await app.call("GET", `${at}?updated_after=${bad}`)).status]).toEqual([bad, 400]);
 });
 
-test("whoever polls with the last updated_at misses no change of the same second", async () => {
+test("polling with the last updated_at misses no change of the same second", async () => {
   const app = await withStillClock();
   await several(app, 2);
   const { last_updated_at } = (await app.call("GET", at)).body;
@@ -108,7 +108,7 @@ test("rule 3: a cursor takes precedence over updated_after", async () => {
   expect(await machineIds(app, `?updated_after=${late}&cursor=${first.next_cursor}`)).toEqual(made.slice(2));
 });
 
-test("rule 4: a Machine that changes while somebody pages is missed by nobody", async () => {
+test("rule 4: a Machine that changes between two pages is never missed", async () => {
   const app = await withStillClock();
   const made = await several(app, 6);
   let page = 0;

@@ -424,7 +424,7 @@ test("extensions are installed in a database and removed from it; those of the p
   expectRefused(await call("DELETE", `${extensions}/plpgsql`), 400);
 });
 
-test("an extension may go to a schema of its own, which the request makes", async () => {
+test("an extension may use a separate schema, which the request creates", async () => {
   const { call, one } = await setup();
   const extensions = `${one}/databases/fly-db/extensions`;
   expectRefused(await call("POST", extensions, { name: "hstore", schema: "extra" }), 422);
@@ -504,7 +504,7 @@ test("a role that is none is 422", async () => {
     expectRefused(await call("PATCH", `${one}/users/a`, body), 422);
 });
 
-test("queries are told by the engine: those that run, in a database or in all, and those that were slow", async () => {
+test("the engine reports queries: running ones, in a database or in all, and slow ones", async () => {
   const asked: unknown[] = [];
   class Busy extends SimulatedPostgres {
     override activeQueries(_: unknown, database?: string) {
@@ -616,7 +616,7 @@ async function backedUp() {
   return { ...app, id, one, backup, contents };
 }
 
-test("restoring makes a new cluster like the old one with what the backup holds", async () => {
+test("restoring creates a new cluster like the old one with the contents of the backup", async () => {
   const { call, clock, one, id, backup, contents } = await backedUp();
   const made = await call("POST", `${one}/restore`, { backup_id: backup, name: "again" });
   expect(made.status).toBe(201);

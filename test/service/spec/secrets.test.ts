@@ -52,7 +52,7 @@ test("a token of one App sees no values", async () => {
   }
 });
 
-test("every write makes a version, which grows, and is the App's own", async () => {
+test("every write creates an ascending version of the App", async () => {
   const { call } = await withApp();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
   const versions = [
@@ -96,7 +96,7 @@ test("a bad entry among several changes nothing", async () => {
   expect((await call("GET", at)).body.secrets).toEqual([]);
 });
 
-test("the digest changes with the value and with nothing else, and tells nothing of it", async () => {
+test("the digest changes only with the value, and reveals nothing about it", async () => {
   const { call, clock } = await withStillClock();
   const digest = async (value: string, name = "A") => (await call("POST", `${at}/${name}`, { value })).body.digest;
   const first = await digest("1");

@@ -1,4 +1,4 @@
-// What a token is told about itself (the platform's published description, CurrentTokenResponse).
+// A token shows itself (the platform's published description, CurrentTokenResponse).
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../service/index.ts";
 import { ensureOrg, listTokens } from "../../../service/store/tokens.ts";
@@ -10,7 +10,7 @@ const current = async (call: Call) => {
   return body;
 };
 
-test("a token of an organization tells its slug and name, and no Apps", async () => {
+test("a token of an organization shows its slug and name, and no Apps", async () => {
   const app = await withApp();
   ensureOrg(app.service.context.store, "acme", "The Acme Company");
   const acme = callerWith(app, "acme-token", { slug: "acme" });
@@ -22,7 +22,7 @@ test("a token of an organization tells its slug and name, and no Apps", async ()
   });
 });
 
-test("a deploy token tells its App alone, and can ask no other way which it is", async () => {
+test("a deploy token shows only its App, and cannot find it in any other way", async () => {
   const { call, url } = await withApp();
   await call("POST", "/apps", { name: "other", org_slug: "personal" });
   const { token } = (await call("POST", "/apps/web/deploy_token", {})).body;
@@ -33,7 +33,7 @@ test("a deploy token tells its App alone, and can ask no other way which it is",
   expect((await deploy("GET", "/apps?org_slug=personal")).status).toBe(403);
 });
 
-test("a token that only reads is told the same, of an organization or of one App", async () => {
+test("a read-only token gets the same answer, for an organization or one App", async () => {
   const app = await withApp();
   const { id } = (await app.call("GET", "/apps/web")).body;
   expect(await current(callerWith(app, "reader", { readOnly: true }))).toMatchObject({
@@ -44,7 +44,7 @@ test("a token that only reads is told the same, of an organization or of one App
   });
 });
 
-test("the id is the one the token is listed under, and the token itself is never told", async () => {
+test("the id is the one in the list, and the token itself is never shown", async () => {
   const app = await withApp();
   const { store, clock } = app.service.context;
   const named = callerWith(app, "canary-token", { name: "for the canary" });
@@ -66,7 +66,7 @@ test("without a token, with one that is not known, and with one that has ended i
   }
 });
 
-test("a deploy token is told nothing more once its App is gone", async () => {
+test("a deploy token is refused once its App is gone", async () => {
   const { call, url, clock } = await withApp({ clock: new ManualClock() });
   const { token } = (await call("POST", "/apps/web/deploy_token", {})).body;
   const deploy = caller(url, token);

@@ -83,7 +83,7 @@ test.each([
   expect((await call("GET", at)).body).toEqual([]);
 });
 
-test("several volumes may share a name; each then has a zone of its own", async () => {
+test("several volumes may share a name; each then has a different zone", async () => {
   const { call, volume } = await withApp();
   for (let i = 0; i < 5; i++) await volume();
   const zones = (await call("GET", at)).body.map(({ zone }: { zone: string }) => zone);
@@ -312,7 +312,7 @@ test("nulls stand for fields left out", async () => {
   expect(updated.body).toMatchObject({ snapshot_retention: 5, auto_backup_enabled: false });
 });
 
-test("a volume is placed for a Machine of a size, and made from one thing only", async () => {
+test("a volume is placed for a Machine of a size, and has only one source", async () => {
   const { call, volume } = await withApp();
   expect((await volume({ compute: { cpus: 2, memory_mb: 512 }, compute_image: "nginx" })).size_gb).toBe(3);
   expect((await call("POST", at, { name: "data", compute: { cpus: "two" } })).status).toBe(400);
@@ -322,7 +322,7 @@ test("a volume is placed for a Machine of a size, and made from one thing only",
   expect((await call("POST", at, { name: "data", snapshot_id: snapshot.id, source_volume_id: id })).status).toBe(400);
 });
 
-test("a copy may be larger than what it is made from, and keep another name", async () => {
+test("a copy may be larger than its source and have another name", async () => {
   const { call, volume } = await withApp();
   const { id } = await volume({ size_gb: 5, name: "one" });
   expect(await volume({ source_volume_id: id, size_gb: 9, name: "two" })).toMatchObject({ size_gb: 9, name: "two" });

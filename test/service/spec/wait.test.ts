@@ -175,7 +175,7 @@ test("cordoning is no transition", async () => {
   expect((await wait.answer).status).toBe(408);
 });
 
-test("a state that was passed through while somebody waited was reached", async () => {
+test("a state that the Machine passed during a wait counts as reached", async () => {
   const app = await withApp({ clock: new ManualClock(), delays: "none" });
   const { id } = await app.machine({}, { skip_launch: true });
   const wait = await hold(app, id, "?state=started");
@@ -222,7 +222,7 @@ test("a client that goes away frees what was held for it", async () => {
   await expect.poll(() => waits.size).toBe(0);
 });
 
-test("closing the service ends held requests at once, and tells the client to connect anew", async () => {
+test("closing the service ends held requests at once, and the client reconnects", async () => {
   const app = await stillClock();
   const { id } = await app.machine({}, { skip_launch: true });
   const wait = await hold(app, id, "");
