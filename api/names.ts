@@ -53,7 +53,7 @@ export const hostname = z
     'must be a hostname such as "www.example.com" or "*.example.com"',
   );
 
-/** Secret name: a name an environment variable may have. ASSUMED: a secret's name is 1 to 255 letters, digits and `_`, and begins with no digit. */
+/** Secret name: a name an environment variable may have. ASSUMED: a secret's name is 1 to 255 letters, digits and `_`, and does not begin with a digit. */
 export const secretName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/, "must be 1 to 255 letters, digits and _, and not begin with a digit");

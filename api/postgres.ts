@@ -132,7 +132,7 @@ const backup = z.object({
   finished_at: optional(z.string().nullable(), "RFC 3339 time it ended, or null while it runs."),
 });
 
-/** A query that runs. ASSUMED: what is told of a query; only that queries are told as an array is known. */
+/** A running query. ASSUMED: the fields of a query; only that queries are an array is known. */
 const runningQuery = z.object({
   pid: required(z.int(), "Process id within Postgres."),
   database: optional(z.string(), "Database it runs in."),

@@ -1,6 +1,6 @@
-// What one client can do to the others: `npm run bench:attacks [-- --service MAIN] [--only WORDS]`. Plays each attack
-// on a service of its own, and prints how long another client had to wait, and what memory and descriptors it took. With
-// `--service` another version is attacked, by its service/main.ts.
+// Measures the effect of attacks on other clients: `npm run bench:attacks [-- --service MAIN] [--only WORDS]`. Each attack runs
+// on a fresh service. The output has the longest wait of another client, the memory and the descriptors. `--service` names the
+// service/main.ts of another version.
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
@@ -39,7 +39,7 @@ function send({ url, token }: Local, method: string, path: string, body = "", ag
   });
 }
 
-/** The other client, on a thread of its own: asks for an App again and again, and remembers its longest wait. */
+/** The other client, on a separate thread: it requests an App repeatedly and records its longest wait. */
 async function probe(local: Local): Promise<void> {
   const agent = new Agent({ keepAlive: false });
   let [longest, failed] = [0, 0];
@@ -104,11 +104,11 @@ async function many(local: Local, count: number, path: (i: number) => string): P
   return "";
 }
 
-/** A path as long as the audit keeps it, another each time. */
+/** A unique path with the longest length that the audit keeps. */
 const noMachine = (i: number): string => `${machines}/${String(i).padStart(200 - machines.length - 1, "0")}`;
 
 const attacks: Readonly<Record<string, (local: Local) => Promise<string>>> = {
-  // What the computer itself makes the other client wait.
+  // The wait of the other client without any attack.
   nothing: () => sleep(1000, ""),
   "MACHINES_SIMULATE of 3.5 MB": (local) =>
     post(local, machines, config({ env: { MACHINES_SIMULATE: "deaf,".repeat(700_000) } })),
@@ -158,7 +158,7 @@ const attacks: Readonly<Record<string, (local: Local) => Promise<string>>> = {
   },
   "30,000 requests for URLs of 15 KB, no token": (local) =>
     many({ ...local, token: "none" }, 30_000, () => `/${"a".repeat(15_000)}`),
-  // What the audit keeps is the difference between these two.
+  // The difference between these two is the memory of the audit.
   "200,000 requests": (local) => many(local, 200_000, noMachine),
   "200,000 requests, audited": (local) => many(local, 200_000, noMachine),
   "160 half requests": async (local) => {

@@ -1,6 +1,6 @@
-// The floor: a server of node:http that reads the request and answers the same bytes every time. Run as a process of its
-// own, as the service is: `node bare.ts ANSWER-FILE`. Prints its port. What is asked of a path that ends in `/wait…` is held
-// until something is posted.
+// The floor: a server of node:http that reads the request and answers the same bytes every time. Run in a
+// separate process like the service: `node bare.ts ANSWER-FILE`. Prints its port. Requests for paths that end in `/wait…` are
+// held until the next POST.
 import { readFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

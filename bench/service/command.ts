@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { root } from "../workbench.ts";
 
-/** A service that runs. */
+/** A running service. */
 export interface Local {
   readonly url: string;
   readonly pid: number;

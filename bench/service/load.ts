@@ -1,7 +1,7 @@
-// Load on a server, by autocannon on a thread of its own.
+// Load on a server, by autocannon on a separate thread.
 import autocannon from "autocannon";
 
-/** What a load is made of. */
+/** The requests of a load. */
 export interface Load {
   readonly url: string;
   readonly token: string;
@@ -11,11 +11,11 @@ export interface Load {
   readonly seconds: number;
 }
 
-/** What came of a load. */
+/** The result of a load. */
 export interface Rate {
   readonly perSecond: number;
   readonly p99Ms: number;
-  /** Answers that were no success; a figure with any is worth nothing. */
+  /** Failed requests; a figure with any is invalid. */
   readonly failures: number;
 }
 

@@ -1,5 +1,5 @@
-// npm run bench:service: what the Machines Control Service takes, as ratios against a bare server of node:http on the same
-// computer in the same minute. The service runs as a process of its own, with its data on the disk.
+// npm run bench:service: measures the Machines Control Service against a bare server of node:http on the same computer in the
+// same minute. The service runs in a separate process, with its data on the disk.
 import { spawn, type ChildProcess } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
@@ -72,7 +72,7 @@ function requireClean(rate: Rate, what: string): Rate {
   return rate;
 }
 
-/** Alternates between the floor and the service, so that both meet the same minutes. */
+/** Alternates between the floor and the service, so that both run in the same minutes. */
 async function reading(local: Local, id: string): Promise<void> {
   const path = `/v1/apps/web/machines/${id}`;
   const text = await (
@@ -127,7 +127,7 @@ async function listing(local: Local, call: Call): Promise<void> {
   report("list of 1,000 Machines", `${median(times).toFixed(1)} ms`, "≤ 10 ms");
 }
 
-/** One held request over plain node:http: a client library's own memory and queues would be what is measured. */
+/** One held request over plain node:http: the memory and queues of a client library would distort the figures. */
 function hold(url: URL, agent: Agent, token: string): { opened: Promise<void>; done: Promise<number> } {
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => (open = resolve));
@@ -141,7 +141,7 @@ function hold(url: URL, agent: Agent, token: string): { opened: Promise<void>; d
   return { opened, done };
 }
 
-/** Holds many requests, then lets all of them be answered. Gives the memory they took, and how far apart they ended. */
+/** Holds many requests, then lets all of them be answered. Returns their memory, and the time between the first and the last answer. */
 async function holdMany(
   { url, token, pid }: Local,
   path: string,
@@ -241,7 +241,7 @@ async function bench(): Promise<void> {
   await call("GET", `/apps/web/machines/${id}/wait?state=started`);
   await reading(local, id);
   await listing(local, call);
-  // A service of its own: the memory another one has at hand already would hide what waiting takes.
+  // A fresh service: memory that a used one has allocated already would hide the memory of waits.
   await stop(data);
   const fresh = await start(data);
   await waiting(fresh, caller(fresh));

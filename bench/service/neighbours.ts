@@ -1,5 +1,5 @@
-// npm run bench:neighbours: how long a client waits at most while another one does what is expensive. The service
-// runs as a process of its own, with its data on the disk; what is sent is as large as the service takes it.
+// npm run bench:neighbours: measures the longest wait of a client while another one sends expensive requests. The
+// service runs in a separate process, with its data on the disk; requests are as large as the service accepts.
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -72,7 +72,7 @@ const creates = (local: Local): Promise<number> =>
     for (let i = 0; i < 100; i++) await send(local, "POST", "/apps/own/machines", { config: { image: "nginx" } });
   });
 
-/** The most of something that the service takes, by halves. */
+/** The largest number that the service accepts, found by bisection. */
 async function largest(from: number, take: (size: number) => Promise<number>): Promise<number> {
   for (let size = from; size > 1000; size = Math.floor(size / 2)) if ((await take(size)) < 300) return size;
   return 0;
@@ -108,7 +108,7 @@ function fill(app: string, count: number): void {
   db.close();
 }
 
-/** Waits until an App is gone: its name is free, and none of its rows is there. */
+/** Waits until an App is gone: its name is free, and all its rows are deleted. */
 async function gone(name: string): Promise<void> {
   const db = new DatabaseSync(join(data, "service.db"), { readOnly: true });
   const left = db.prepare("SELECT count(*) AS n FROM apps WHERE name <> 'own' AND deleting > 0");

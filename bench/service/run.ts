@@ -1,5 +1,4 @@
-// What the benches of the service share that take figures one after the other: a data folder that goes when they end, and
-// the table of their figures.
+// Shared by the benches of the service: a data folder that is removed at their end, and the table of their figures.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -130,7 +130,7 @@ function problemsOf(context: Context, row: HostnameRow, { needs, dns, address, o
   return problems;
 }
 
-/** Whether the uploaded certificate has expired. ASSUMED: it then has the status `expired` and no longer takes precedence over an issued one. */
+/** Whether the uploaded certificate has expired. ASSUMED: an expired uploaded certificate has the status `expired` and no longer takes precedence over an issued one. */
 export const isExpired = (context: Context, { custom_expires_at }: HostnameRow): boolean =>
   custom_expires_at !== null && custom_expires_at <= context.clock.now();
 

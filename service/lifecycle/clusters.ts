@@ -65,7 +65,7 @@ export function measure(context: Context, id: string): void {
   context.timers.after(periods.measure, "cluster.measure", id);
 }
 
-// ASSUMED: the latest 100 backups of a cluster are kept. No request deletes one, so a cluster at that limit could never be backed up again.
+// ASSUMED: the latest 100 backups of a cluster are kept. No request deletes a backup, so refusing further ones would end all backups of the cluster.
 const keptBackups = 100;
 
 /** A backup is complete; the oldest one beyond the limit is deleted. */

@@ -245,7 +245,7 @@ function startStandbys(context: Context, failed: MachineRow): void {
       enter(context, machine, "starting", { type: "start", source: "flyd", changes: { launch: 1, restarts: 0 } });
 }
 
-/** Releases what a destroyed Machine held. ASSUMED: its volume is released a moment later; an update releases a volume at once. */
+/** Releases what a destroyed Machine held. ASSUMED: the volume of a destroyed Machine is released a moment later; an update releases a volume at once. */
 function cleanUp(context: Context, machine: MachineRow): void {
   const { store, timers, delays } = context;
   store.run("DELETE FROM leases WHERE machine = ?", machine.id);

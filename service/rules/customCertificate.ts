@@ -12,7 +12,7 @@ export interface Custom {
   readonly type: "rsa" | "ecdsa";
 }
 
-// ASSUMED: the messages of refused certificates; only their status 422 is known.
+// ASSUMED: the messages of refused certificates are our choice; only their status 422 is known.
 const rejected = (text: string) => refuse(422, `Validation failed: ${text}`);
 
 /** The name of the issuer. For an empty name Node.js returns undefined, in spite of its types. */

@@ -78,7 +78,7 @@ interface Candidate {
 
 /**
  * Places each Machine where its cost is lowest: the position in the expression costs `region`, and every Machine that is already in
- * the region costs `spread`. ASSUMED: how the weights add up; only the weights are documented.
+ * the region costs `spread`. ASSUMED: the costs of a region are added; the platform documents only the weights of placements.
  */
 function place(candidates: readonly Candidate[], count: number, weights: { region: number; spread: number }): void {
   const cost = ({ rank, count: placed }: Candidate): number => rank * weights.region + placed * weights.spread;

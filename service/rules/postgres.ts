@@ -28,7 +28,7 @@ function summary(context: Context, { id, name, region, plan, status, created_at,
 
 function create(input: Input<Group["create"]>) {
   const { context, body } = input;
-  // ASSUMED: the message for a cluster without an organization; only its status 400 is known (docs/interface.md#managed-postgres).
+  // ASSUMED: the message for a cluster without an organization is our choice; only its status 400 is known (docs/interface.md#managed-postgres).
   if (body.org_slug === undefined || body.org_slug === "") throw refuse(400, "org_slug is required");
   const org = orgOf(input, body.org_slug);
   if (body.region === undefined)

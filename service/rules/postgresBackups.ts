@@ -53,8 +53,8 @@ function fill(context: Context, row: ClusterRow, from: string, { databases, exte
 }
 
 /**
- * The default name of a fork (docs/interface.md#backups). ASSUMED: it is the name of the cluster, shortened if needed, and
- * `-fork`.
+ * The default name of a fork (docs/interface.md#backups). ASSUMED: a fork has the name of its cluster, shortened if
+ * needed, and `-fork`.
  */
 const forkOf = (name: string): string => `${name.slice(0, 58).replace(/-+$/, "")}-fork`;
 

@@ -62,27 +62,27 @@ test("a part that fails undoes what it wrote and what the parts in it wrote, and
   );
 });
 
-test("a write that is refused takes from memory what was read in it, and nothing else", async () => {
+test("a refused write removes from the cache values that it read or wrote, and nothing else", async () => {
   const store = open();
-  const kept = new BoundedCache<string>(store, (text) => text.length, 1000);
-  kept.set("before", "as it was");
-  const done = store.write(() => kept.set("same group", "written"));
+  const cache = new BoundedCache<string>(store, (text) => text.length, 1000);
+  cache.set("before", "as it was");
+  const done = store.write(() => cache.set("same group", "written"));
   const refused = async () =>
     store.write(() => {
-      kept.set("before", "changed");
-      kept.get("read", () => "read");
+      cache.set("before", "changed");
+      cache.get("read", () => "read");
       throw new Failure();
     });
   await expect(refused()).rejects.toThrow(Failure);
   await done;
-  const keeps = (key: string): boolean => kept.get(key, () => undefined) !== undefined;
-  expect(["same group", "before", "read"].map(keeps)).toEqual([true, false, false]);
+  const isCached = (key: string): boolean => cache.get(key, () => undefined) !== undefined;
+  expect(["same group", "before", "read"].map(isCached)).toEqual([true, false, false]);
   const refusedAtOnce = async () =>
     store.write(() => {
       throw new Failure();
     });
   await expect(refusedAtOnce()).rejects.toThrow(Failure);
-  expect(keeps("same group")).toBe(true);
+  expect(isCached("same group")).toBe(true);
 });
 
 test("a timer that fails is tried again later, and those that are due with it are run once", async () => {
