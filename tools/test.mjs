@@ -1,4 +1,5 @@
-// npm test [-- vitest arguments]: the checks, then every test. With `unit` or `e2e` first, only those tests.
+// npm test [-- vitest arguments]: the checks, then every test. With `unit` or `e2e` first, only those tests; with `all`,
+// everything of which the tests otherwise try a sample (test/support/extent.mts).
 import fs from "node:fs";
 import path from "node:path";
 import { bin, cache, inRoot } from "./lib/paths.mjs";
@@ -8,8 +9,10 @@ import { setup } from "./setup/index.mjs";
 await main(async () => {
   const [first, ...rest] = process.argv.slice(2);
   const project = first === "unit" || first === "e2e" ? first : undefined;
-  const args = project === undefined ? process.argv.slice(2) : ["--project", project, ...rest];
-  const { env } = await setup({ pulumi: project !== "unit" });
+  const isThorough = first === "all";
+  const args = isThorough ? rest : project === undefined ? process.argv.slice(2) : ["--project", project, ...rest];
+  const found = await setup({ pulumi: project !== "unit" });
+  const env = isThorough ? { ...found.env, PULUMI_MACHINES_TEST_ALL: "1" } : found.env;
 
   const checks =
     project === undefined ? await foreground("node", [inRoot("tools/check.mjs")], { cwd: inRoot("."), env }) : 0;

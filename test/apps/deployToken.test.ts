@@ -11,6 +11,7 @@ import { clearText, Secret, toStruct } from "../support/properties.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 lifecycle("DeployToken", {
+  ambiguous: /It may have taken effect all the same; look before it is repeated/,
   survives: true,
   importRefused: /a DeployToken cannot be imported or looked up: the service shows a token once/,
   given: async (service) => {

@@ -120,12 +120,6 @@ describe("CustomCertificate", () => {
     await close();
   });
 
-  test("a lost answer is settled by the same upload", async () => {
-    service.fail({ operation: "certificates.createCustom", when: "after", status: "reset" });
-    const { id, state } = await make("lost.example.com");
-    expect((await custom.read(id, state))?.state).toEqual(state);
-  });
-
   test("a hostname that has one already is refused, and how to import it is told", async () => {
     await make("twice.example.com");
     await expect(make("twice.example.com")).rejects.toThrow(

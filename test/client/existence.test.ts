@@ -34,5 +34,7 @@ test("a 404 alone proves nothing while no other App of the run answers", async (
 test("a 404 for an App that the list still has is a contradiction, and no proof", async () => {
   const { api } = jumpingClient(service);
   service.fail({ operation: "apps.get", when: "before", status: 404 });
-  await expect(confirmDeleted(api, { kind: "app", name: "shop" })).rejects.toThrow(/404 for App shop and still lists it/);
+  await expect(confirmDeleted(api, { kind: "app", name: "shop" })).rejects.toThrow(
+    /404 for App shop and still lists it/,
+  );
 });

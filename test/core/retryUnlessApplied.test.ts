@@ -6,7 +6,14 @@ import { jumpingClient } from "../support/jumpingClient.ts";
 
 const { api } = jumpingClient({ url: "http://localhost:1", token: "t" });
 const lost = new NetworkError("the answer was lost", { ambiguous: true });
-const refused = new ApiError({ code: "api", status: 409, operation: "volumes.create", reason: "it exists", message: "it exists" });
+const refused = new ApiError({
+  code: "api",
+  status: 409,
+  operation: "volumes.create",
+  reason: "it exists",
+  requestId: undefined,
+  message: "it exists",
+});
 
 /** A request with one result after the other, and a read that shows the result after so many requests. */
 function request(results: readonly (Error | string | undefined)[], visibleAfter = Number.POSITIVE_INFINITY) {

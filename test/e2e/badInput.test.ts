@@ -5,15 +5,16 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, makeMachine, send } from "../support/around.ts";
+import { allOr } from "../support/extent.mts";
 import { nodejs, type Runtime } from "../support/runtimes.ts";
-import { bindings, Stack } from "../support/stack.ts";
+import { bindings, bindingsOr, Stack } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 
 const program = (body: string): string => `import * as machines from "pulumi-machines";\n${body}\n`;
 const app = program('new machines.App("shop");');
 const image = "registry.example.com/shop:1.0.0";
 
-describe.each(bindings)("bad configuration on %s", (binding) => {
+describe.each(bindingsOr("pulumi-machines"))("bad configuration on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   let html: Server;
@@ -123,79 +124,84 @@ describe.each(bindings)("bad configuration on %s", (binding) => {
   });
 });
 
-describe.each(bindings)("what only the service knows is asked at preview of %s", (binding) => {
-  let service: TestService;
-  let stack: Stack;
+describe.each(bindingsOr("pulumi-machines-plugin"))(
+  "what only the service knows is asked at preview of %s",
+  (binding) => {
+    let service: TestService;
+    let stack: Stack;
 
-  beforeAll(async () => {
-    service = await startService();
-    stack = new Stack(inject("installed"), "asked", binding);
-    stack.program(app);
-    await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
-    await makeApp(service, "taken");
-    await makeMachine(service, "taken", { name: "busy", config: { image } });
-  });
-  afterAll(() => service.close());
+    beforeAll(async () => {
+      service = await startService();
+      stack = new Stack(inject("installed"), "asked", binding);
+      stack.program(app);
+      await stack.init({ "machines:endpoint": service.url, "machines:token": service.token });
+      await makeApp(service, "taken");
+      await makeMachine(service, "taken", { name: "busy", config: { image } });
+    });
+    afterAll(() => service.close());
 
-  const refused = async (body: string): Promise<string> => {
-    stack.program(program(body));
-    const before = service.requests.length;
-    const output = await stack.fails("preview");
-    expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
-    return output;
-  };
+    const refused = async (body: string): Promise<string> => {
+      stack.program(program(body));
+      const before = service.requests.length;
+      const output = await stack.fails("preview");
+      expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
+      return output;
+    };
 
-  test("an App name that is taken, a Machine name that is taken, a region that does not exist", async () => {
-    expect(await refused('new machines.App("a", { name: "taken" });')).toMatch(
-      /name: the name "taken" is taken by an App that exists already/,
-    );
-    expect(
-      await refused(`new machines.Machine("a", { app: "taken", name: "busy", config: { image: "${image}" } });`),
-    ).toMatch(/name: the name "busy" is taken by Machine [0-9a-f]{14} of App taken/);
-    expect(await refused('new machines.Volume("a", { app: "taken", region: "amx" });')).toMatch(
-      /region: there is no region "amx"; did you mean "ams"\?/,
-    );
-  });
+    const answers = [
+      ['new machines.App("a", { name: "taken" });', /name: the name "taken" is taken by an App that exists already/],
+      [
+        `new machines.Machine("a", { app: "taken", name: "busy", config: { image: "${image}" } });`,
+        /name: the name "busy" is taken by Machine [0-9a-f]{14} of App taken/,
+      ],
+      [
+        'new machines.Volume("a", { app: "taken", region: "amx" });',
+        /region: there is no region "amx"; did you mean "ams"\?/,
+      ],
+    ] as const;
+    test("an App name that is taken, a Machine name that is taken, a region that does not exist", async () => {
+      // All are asked in the same way: the questions themselves are in test/resources.
+      for (const [body, message] of allOr(answers, answers.slice(1, 2))) expect(await refused(body)).toMatch(message);
+    });
 
-  test("each distinct question is asked once, and an unanswered one is a warning", async () => {
-    stack.program(
-      program('for (const name of ["a", "b", "c"]) new machines.Volume(name, { app: "taken", region: "ams" });'),
-    );
-    const before = service.requests.length;
-    expect(Object.keys(await stack.preview())).toHaveLength(3);
-    expect(service.requests.slice(before).map(({ path }) => path)).toEqual(["/v1/platform/regions"]);
-    const { code, output } = await stack.run(["preview"], { env: {} });
-    expect([code, output.includes("warning")]).toEqual([0, false]);
-    service.fail({ operation: "platform.regions", when: "before", status: 503, times: 100 });
-    const unanswered = await stack.run(["preview"]);
-    expect(unanswered.code).toBe(0);
-    expect(unanswered.output).toMatch(/warning: Volume region: could not be checked against the service, nor .*503/);
-  });
+    test("each distinct question is asked once, and an unanswered one is a warning", async () => {
+      stack.program(
+        program('for (const name of ["a", "b", "c"]) new machines.Volume(name, { app: "taken", region: "ams" });'),
+      );
+      const before = service.requests.length;
+      expect(Object.keys(await stack.preview())).toHaveLength(3);
+      expect(service.requests.slice(before).map(({ path }) => path)).toEqual(["/v1/platform/regions"]);
+      service.fail({ operation: "platform.regions", when: "before", status: 503, times: 100 });
+      const unanswered = await stack.run(["preview"]);
+      expect(unanswered.code).toBe(0);
+      expect(unanswered.output).toMatch(/warning: Volume region: could not be checked against the service, nor .*503/);
+    });
 
-  test("get reads what exists and fails for what does not", async () => {
-    stack.program(program('export const id = machines.App.get("x", "taken").appId;'));
-    await stack.up();
-    expect(await stack.ok("stack", "output", "id")).toMatch(/^[0-9a-z]{16}\s*$/);
-    stack.program(program('machines.App.get("y", "never-was");'));
-    expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/there is no App "never-was"/);
-  });
+    test("get reads what exists and fails for what does not", async () => {
+      stack.program(program('export const id = machines.App.get("x", "taken").appId;'));
+      await stack.up();
+      expect(await stack.ok("stack", "output", "id")).toMatch(/^[0-9a-z]{16}\s*$/);
+      stack.program(program('machines.App.get("y", "never-was");'));
+      expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/there is no App "never-was"/);
+    });
 
-  test("out-of-range memory and CPUs, two mounts, names outside their limits", async () => {
-    expect(
-      await refused(
+    const limits = [
+      [
         `new machines.Machine("a", { app: "taken", config: { image: "${image}", guest: { cpus: 4, memoryMb: 256 } } });`,
-      ),
-    ).toMatch(/config\.guest\.memoryMb: got 256; minimum required 1024 MiB/);
-    expect(
-      await refused(
+        /config\.guest\.memoryMb: got 256; minimum required 1024 MiB/,
+      ],
+      [
         `new machines.Machine("a", { app: "taken", config: { image: "${image}", mounts: [{ volume: "vol_a", path: "/a" }, { volume: "vol_b", path: "/b" }] } });`,
-      ),
-    ).toMatch(/config\.mounts: a Machine mounts at most one volume/);
-    expect(await refused('new machines.App("a", { name: "Not_Allowed" });')).toMatch(
-      /name: got "Not_Allowed"; must be 1 to 62 of a-z, 0-9 and -/,
-    );
-  });
-});
+        /config\.mounts: a Machine mounts at most one volume/,
+      ],
+      ['new machines.App("a", { name: "Not_Allowed" });', /name: got "Not_Allowed"; must be 1 to 62 of a-z, 0-9 and -/],
+    ] as const;
+    test("out-of-range memory and CPUs, two mounts, names outside their limits", async () => {
+      // The rules themselves are in test/core: one of them shows that the engine hears of them.
+      for (const [body, message] of allOr(limits, limits.slice(0, 1))) expect(await refused(body)).toMatch(message);
+    });
+  },
+);
 
 /** JavaScript, of which nothing is checked before it runs. */
 const javascript: Runtime = {
@@ -223,21 +229,26 @@ describe.each(bindings)("arguments in JavaScript on %s", (binding) => {
     return stack.fails("preview");
   };
 
-  test("a property of a wrong name is refused with the one that was meant, and not left out", async () => {
-    expect(await refused('new machines.App("a", { forceDestory: true });')).toMatch(
+  const misspelt = [
+    [
+      'new machines.App("a", { forceDestory: true });',
       /forceDestory: there is no such property; did you mean forceDestroy\?/,
-    );
-    expect(
-      await refused(`new machines.Machine("a", { app: "taken", confg: { image: "${image}" } });`),
-      "one without which nothing can be made",
-    ).toMatch(/confg: there is no such property; did you mean config\?/);
-    expect(
-      await refused('new machines.Volume("a", { app: "taken", region: "ams", currentSizeGb: 3 });'),
-      "one that it only tells",
-    ).toMatch(/currentSizeGb: there is no such property; known are app, /);
-    expect(await refused('machines.getApp({ nam: "taken" });')).toMatch(
-      /getApp: nam: there is no such property; did you mean name\?/,
-    );
+    ],
+    // One without which nothing can be made.
+    [
+      `new machines.Machine("a", { app: "taken", confg: { image: "${image}" } });`,
+      /confg: there is no such property; did you mean config\?/,
+    ],
+    // One that it only tells.
+    [
+      'new machines.Volume("a", { app: "taken", region: "ams", currentSizeGb: 3 });',
+      /currentSizeGb: there is no such property; known are app, /,
+    ],
+    ['machines.getApp({ nam: "taken" });', /getApp: nam: there is no such property; did you mean name\?/],
+  ] as const;
+  test("a property of a wrong name is refused with the one that was meant, and not left out", async () => {
+    for (const [body, message] of allOr(misspelt, [misspelt[1], misspelt[3]]))
+      expect(await refused(body)).toMatch(message);
   });
 
   test("an empty secret is a value", async () => {

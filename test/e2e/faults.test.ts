@@ -5,7 +5,7 @@ import { addToken, revokeTokens } from "../../service/store/tokens.ts";
 import { send } from "../support/around.ts";
 import { gate } from "../support/gate.ts";
 import { expectEmptied, expectSettled } from "../support/invariants.ts";
-import { bindings, counts, Stack } from "../support/stack.ts";
+import { bindingsOr, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const program = (machines: Readonly<Record<string, string>>): string => `
@@ -19,7 +19,7 @@ ${Object.entries(machines)
   .join("\n")}
 `;
 
-describe.each(bindings)("faults on %s", (binding) => {
+describe.each(bindingsOr("pulumi-machines"))("faults on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   const declared: Record<string, string> = {};
@@ -66,7 +66,7 @@ describe.each(bindings)("faults on %s", (binding) => {
     const waits = asked(since).filter(({ operation }) => operation === "machines.wait");
     expect(waits.length, "not waited for until the deadline").toBeLessThan(3);
     const made = (await machines()).filter(({ id }) => !before.includes(id));
-    expect((await stack.state())["crashing"]?.id).toBe(`faulty-shop/${made[0]?.id ?? ""}`);
+    expect(stack.state()["crashing"]?.id).toBe(`faulty-shop/${made[0]?.id ?? ""}`);
     declare("crashing");
     expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: before.length + 2 });
     const now = (await machines()).filter(({ id }) => !before.includes(id));
@@ -103,13 +103,13 @@ new machines.Machine("second", { app: app.id, config: { image: "registry.example
       (one, i) => refused.findIndex(({ operation }) => operation === one.operation) !== i,
     );
     expect(repeated, "asked again with a refused token").toEqual([]);
-    const { first } = await stack.state();
+    const { first } = stack.state();
     expect((await machines()).map(({ id }) => `faulty-shop/${id}`)).toContain(first?.id);
 
     await stack.set({ "machines:token": service.token });
     const resumed = counts(await stack.up());
     expect(resumed.created, "what was not made").toBe(1);
-    expect((await stack.state())["first"]?.id).toBe(first?.id);
+    expect(stack.state()["first"]?.id).toBe(first?.id);
     await expectSettled(service, stack);
   });
 

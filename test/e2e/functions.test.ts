@@ -1,7 +1,7 @@
 // Functions in real programs: plain and Output form, before anything exists and after, with secrets and dependencies.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeApp, send } from "../support/around.ts";
-import { bindings, counts, Stack } from "../support/stack.ts";
+import { bindingsOr, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const canary = "c4n4ry-plaintext";
@@ -45,7 +45,7 @@ export const told = machines.getAppOutput({ name: pulumi.secret("vault") }).name
 new machines.Machine("twin", { app: app.id, config: seen.apply(({ config }) => config ?? { image }) });
 `;
 
-describe.each(bindings)("functions on %s", (binding) => {
+describe.each(bindingsOr("pulumi-machines-plugin"))("functions on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
   const seen: string[] = [];
@@ -84,7 +84,7 @@ describe.each(bindings)("functions on %s", (binding) => {
   test("an up knows everything; what depends on an answer waits for what the answer waits for", async () => {
     await run("up", "--yes", "--skip-preview");
     const outputs = JSON.parse(await run("stack", "output", "--json")) as Record<string, unknown>;
-    const { web, twin } = await stack.state();
+    const { web, twin } = stack.state();
     expect(outputs).toMatchObject({
       machineId: web?.id.split("/")[1],
       status: ["fn-shop", expect.stringMatching(/pending|deployed/)],
@@ -100,7 +100,7 @@ describe.each(bindings)("functions on %s", (binding) => {
   });
 
   test("what getMachine answers can be given to a Machine", async () => {
-    const { web, twin } = await stack.state();
+    const { web, twin } = stack.state();
     expect(twin?.inputs["config"]).toEqual(web?.inputs["config"]);
   });
 

@@ -5,7 +5,7 @@ import { send } from "../support/around.ts";
 import { gate } from "../support/gate.ts";
 import { expectEmptied, expectSettled } from "../support/invariants.ts";
 import { kill, providersOf } from "../support/processes.ts";
-import { bindings, counts, Stack, type Ran, type Running } from "../support/stack.ts";
+import { bindings, bindingsOr, counts, Stack, type Ran, type Running } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 const up = ["up", "--yes", "--skip-preview"];
@@ -33,7 +33,7 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
       ...(checks ? { checks: { up: { type: "tcp", port: 80, interval: "5s", timeout: "1s" } } } : {}),
     })} });`);
   const machines = () => send<{ id: string; state: string }[]>(service, "GET", "/v1/apps/cut-shop/machines");
-  const idInState = async () => (await stack.state())["web"]?.id;
+  const idInState = () => stack.state()["web"]?.id;
 
   /** Starts up, and goes on once the condition holds. */
   async function upUntil(when: () => boolean): Promise<Running> {
@@ -65,7 +65,7 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
       expect(output).toMatch(/cancelled: nothing more is sent/);
       const [made, ...others] = await machines();
       expect(others).toEqual([]);
-      expect(await idInState()).toBe(`cut-shop/${made?.id ?? ""}`);
+      expect(idInState()).toBe(`cut-shop/${made?.id ?? ""}`);
       program({});
       expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 2 });
       expect((await machines()).map(({ id }) => id)).toEqual([made?.id]);
@@ -73,7 +73,7 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
     });
 
     test("F17: ^C during an update ends the wait and gives the lease back", async () => {
-      const id = await idInState();
+      const id = idInState();
       program({ MACHINES_SIMULATE: "checks:critical", MORE: "1" });
       const { output } = await interrupt(await upUntil(looks()));
       expect(output).toMatch(/cancelled: nothing more is sent/);
@@ -81,7 +81,7 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
       await expect(lease).rejects.toThrow(/404/);
       program({ MORE: "1" });
       expect(counts(await stack.up())).toEqual({ updated: 1, unchanged: 2 });
-      expect(await idInState()).toBe(id);
+      expect(idInState()).toBe(id);
       await expectSettled(service, stack);
     });
   } else {
@@ -99,12 +99,14 @@ new machines.Machine("web", { app: app.id, config: ${JSON.stringify({
       const [made, ...others] = await machines();
       expect(others).toEqual([]);
       expect(made?.state).toBe("started");
-      expect(await idInState()).toBe(`cut-shop/${made?.id ?? ""}`);
+      expect(idInState()).toBe(`cut-shop/${made?.id ?? ""}`);
       expect(counts(await stack.up())).toEqual({ unchanged: 3 });
       await expectSettled(service, stack);
     });
   }
 
+  // What a lease is to the one binding it is to the other.
+  if (!bindingsOr("pulumi-machines").includes(binding)) return;
   test("F08: after a kill of the provider that holds a lease, the next up says until when it waits, and succeeds by then", async () => {
     const before = await machines();
     program({ GREETING: "hello" }, false);

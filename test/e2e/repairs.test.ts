@@ -1,10 +1,10 @@
 // What once went wrong with the real engine, and must not again.
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { send } from "../support/around.ts";
-import { bindings, counts, Stack } from "../support/stack.ts";
+import { bindingsOr, counts, Stack } from "../support/stack.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
-describe.each(bindings)("repairs on %s", (binding) => {
+describe.each(bindingsOr("pulumi-machines"))("repairs on %s", (binding) => {
   let service: TestService;
   let stack: Stack;
 
@@ -77,7 +77,7 @@ new machines.AppSecrets("all", { app: app.id, values: { C: "1" } });`);
     const [before] = (await machines()).filter(({ name }) => name === "fixed");
     const urn = stack.urn("Machine", "web");
     await stack.run(["up", "--yes", "--skip-preview", "--target-replace", urn]);
-    const { web } = await stack.state();
+    const { web } = stack.state();
     const after = (await machines()).filter(({ name }) => name === "fixed");
     // A fixed name cannot be held by two: the engine's order fails, and what is in the state is what runs.
     expect(after.map(({ id }) => `repairs-shop/${id}`)).toEqual([web?.id]);
@@ -91,7 +91,7 @@ new machines.AppSecrets("all", { app: app.id, values: { C: "1" } });`);
     const after = (await machines()).filter(({ name }) => name.startsWith("pair-left"));
     expect(after).toMatchObject([{ state: "started" }]);
     expect(after[0]?.id).not.toBe(before?.id);
-    expect((await stack.state())["pair-left"]?.id).toBe(`repairs-shop/${after[0]?.id ?? ""}`);
+    expect(stack.state()["pair-left"]?.id).toBe(`repairs-shop/${after[0]?.id ?? ""}`);
   });
 
   test("after a failed creation refresh works, up still knows that there is something to do, and destroy works", async () => {

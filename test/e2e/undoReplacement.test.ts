@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { makeMachine, send } from "../support/around.ts";
-import { bindings, Stack, type Ran } from "../support/stack.ts";
+import { bindingsOr, counts, Stack, type Ran } from "../support/stack.ts";
 import { isWrite, startService, type TestService } from "../support/startService.ts";
 
 const shop = (name = "undo-shop", more = "", forceDestroy = false) => `
@@ -21,7 +21,7 @@ new machines.PostgresCluster("main", { region: "fra", plan: "basic"${more} });
 const guarded =
   /is guarded: .*`npx pulumi-machines undo-replacement`.*To lose it on purpose, set (allowDataLoss: true|deletionProtection: false)/s;
 
-describe.each(bindings)("undoing a replacement, %s", (binding) => {
+describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s", (binding) => {
   let service: TestService;
   beforeAll(async () => {
     service = await startService();
@@ -50,11 +50,8 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
     return output;
   };
   /** Ids in the state by whether they wait for their deletion. */
-  const idsOf = async (stack: Stack, name: string) => {
-    const { deployment } = JSON.parse((await stack.run(["stack", "export"])).stdout) as {
-      deployment: { resources: { urn: string; id: string; delete?: boolean }[] };
-    };
-    const all = deployment.resources.filter(({ urn }) => urn.endsWith(`::${name}`));
+  const idsOf = (stack: Stack, name: string) => {
+    const all = stack.resources().filter(({ urn }) => urn.endsWith(`::${name}`));
     const pick = (leaves: boolean) => all.filter((one) => (one.delete ?? false) === leaves).map(({ id }) => id);
     return { current: pick(false), leaving: pick(true) };
   };
@@ -62,8 +59,8 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
     (await send<{ id: string; state: string }[]>(service, "GET", `/v1/apps/${app}/volumes`))
       .filter(({ state }) => state === "created")
       .map(({ id }) => `${app}/${id}`);
-  const mounted = async (stack: Stack) => {
-    const { config } = ((await stack.state())["web"]?.outputs ?? {}) as { config?: { mounts: { volume: string }[] } };
+  const mounted = (stack: Stack) => {
+    const { config } = (stack.state()["web"]?.outputs ?? {}) as { config?: { mounts: { volume: string }[] } };
     return config?.mounts[0]?.volume;
   };
   const apps = async () =>
@@ -76,8 +73,7 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
     stack.fails("up", "--yes", "--skip-preview", "--replace", stack.urn(type, name));
   const unchanged = async (stack: Stack) => {
     expect(await stack.preview()).toEqual({});
-    await stack.refresh();
-    expect(await stack.preview()).toEqual({});
+    expect(Object.keys(counts(await stack.refresh()))).toEqual(["unchanged"]);
   };
 
   describe("of a volume that a Machine mounts", () => {
@@ -85,7 +81,7 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
     let original = "";
     beforeAll(async () => {
       stack = await begin(shop());
-      original = (await stack.state())["data"]?.id ?? "";
+      original = stack.state()["data"]?.id ?? "";
     });
 
     test("nothing was replaced yet", async () => {
@@ -96,14 +92,14 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
     test("by force it is refused, in every run", async () => {
       expect(await forced(stack, "Volume", "data")).toMatch(guarded);
       expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(guarded);
-      const { current, leaving } = await idsOf(stack, "data");
+      const { current, leaving } = idsOf(stack, "data");
       expect(leaving).toEqual([original]);
       expect((await volumes()).sort()).toEqual([...current, original].sort());
     });
 
     test("what would be done is shown, and done for nobody who was not asked", async () => {
       const before = await stack.ok("stack", "export");
-      const [replacement = ""] = (await idsOf(stack, "data")).current;
+      const [replacement = ""] = idsOf(stack, "data").current;
       const output = await done(stack, "--dry-run");
       expect(output).toContain(`  keeps    ${original}, in the state since 20`);
       expect(output).toContain(`  deletes  ${replacement}, in the state since 20`);
@@ -116,26 +112,26 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
     });
 
     test("undone, up goes on with the original and deletes the replacement", async () => {
-      const [replacement = ""] = (await idsOf(stack, "data")).current;
+      const [replacement = ""] = idsOf(stack, "data").current;
       const output = await done(stack, "--yes");
       const file = /The state of before is in (dev-before-undo-\d{8}T\d{6}Z\.json)\./.exec(output)?.[1] ?? "";
       expect(readdirSync(stack.dir)).toContain(file);
-      expect(await idsOf(stack, "data")).toEqual({ current: [original], leaving: [replacement] });
+      expect(idsOf(stack, "data")).toEqual({ current: [original], leaving: [replacement] });
       expect(await done(stack, "--yes")).toContain(
         `Given up before, for the next up to delete: Volume data (${replacement})`,
       );
       await stack.refresh();
       await stack.up();
-      expect(await idsOf(stack, "data")).toEqual({ current: [original], leaving: [] });
+      expect(idsOf(stack, "data")).toEqual({ current: [original], leaving: [] });
       expect(await volumes()).toEqual([original]);
-      expect(await mounted(stack)).toBe(original);
+      expect(mounted(stack)).toBe(original);
       await unchanged(stack);
     });
 
     test("of two replacements in a row the user says which original is kept", async () => {
       await forced(stack, "Volume", "data");
       await forced(stack, "Volume", "data");
-      expect((await idsOf(stack, "data")).leaving).toHaveLength(2);
+      expect(idsOf(stack, "data").leaving).toHaveLength(2);
       const { code, output } = await undo(stack, "--yes");
       expect([code, output]).toEqual([2, expect.stringContaining('there are several originals of Volume "data"')]);
       await done(stack, "--yes", `data#${original}`);
@@ -148,7 +144,7 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
       stack.program(`${shop()}new machines.Volume("logs", { app: app.id, region: "ams", sizeGb: 1 });\n`);
       await stack.up();
       await forced(stack, "Volume", "logs");
-      const [gone = ""] = (await idsOf(stack, "logs")).leaving;
+      const [gone = ""] = idsOf(stack, "logs").leaving;
       await send(service, "DELETE", `/v1/apps/${gone.replace("/", "/volumes/")}`);
       const { code, output } = await undo(stack, "--yes");
       expect([code, output]).toEqual([1, expect.stringContaining(`The Volume ${gone} is gone, or on its way out`)]);
@@ -160,31 +156,31 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
 
     test("the other way out: the loss is allowed, and the replacement stays", async () => {
       await forced(stack, "Volume", "data");
-      const [replacement = ""] = (await idsOf(stack, "data")).current;
+      const [replacement = ""] = idsOf(stack, "data").current;
       stack.program(shop("undo-shop", ", allowDataLoss: true"));
       await stack.up();
-      expect(await idsOf(stack, "data")).toEqual({ current: [replacement], leaving: [] });
+      expect(idsOf(stack, "data")).toEqual({ current: [replacement], leaving: [] });
       expect(await volumes()).toEqual([replacement]);
-      expect(await mounted(stack)).toBe(replacement);
+      expect(mounted(stack)).toBe(replacement);
       await stack.destroy();
     });
   });
 
   test("of an App that was renamed over a volume", async () => {
     const stack = await begin(shop());
-    const before = await stack.state();
+    const before = stack.state();
     stack.program(shop("undo-other"));
     expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/changing it replaces the App undo-shop/);
     expect(await apps()).toEqual(["undo-shop"]);
     // The App may go now, the volume in it may not: the engine makes the new App before it comes to the volume.
     stack.program(shop("undo-other", "", true));
     expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(/changing it replaces the Volume and destroys/);
-    expect(await idsOf(stack, "shop")).toEqual({ current: ["undo-other"], leaving: ["undo-shop"] });
+    expect(idsOf(stack, "shop")).toEqual({ current: ["undo-other"], leaving: ["undo-shop"] });
     const output = await done(stack, "--yes");
     expect(output).toContain(`set name back to "undo-shop" in the program`);
     stack.program(shop());
     await stack.up();
-    expect(idsIn(await stack.state())).toEqual(idsIn(before));
+    expect(idsIn(stack.state())).toEqual(idsIn(before));
     expect(await stack.ok("stack", "export")).not.toContain("undo-other");
     await unchanged(stack);
     await stack.destroy();
@@ -193,9 +189,9 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
 
   test("of an App by force, into whose replacement others have put something meanwhile", async () => {
     const stack = await begin(shop(""));
-    const before = await stack.state();
+    const before = stack.state();
     expect(await forced(stack, "App", "shop")).toMatch(/destroys what it holds|would be replaced/);
-    const [app = ""] = (await idsOf(stack, "shop")).current;
+    const [app = ""] = idsOf(stack, "shop").current;
     const config = { image: "registry.example.com/other:1" };
     const machine = await makeMachine(service, app, { region: "ams", config });
     expect(await done(stack, "--yes", "shop")).not.toContain("set name back");
@@ -203,7 +199,7 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
     expect(await stack.fails("up", "--yes", "--skip-preview")).toContain(`${app}/${machine}`);
     await send(service, "DELETE", `/v1/apps/${app}/machines/${machine}?force=true`);
     await stack.up();
-    expect(idsIn(await stack.state())).toEqual(idsIn(before));
+    expect(idsIn(stack.state())).toEqual(idsIn(before));
     expect(await apps()).toEqual([before["shop"]?.id]);
     await unchanged(stack);
     await stack.destroy();
@@ -212,18 +208,18 @@ describe.each(bindings)("undoing a replacement, %s", (binding) => {
 
   test("of a protected cluster that was tainted", async () => {
     const stack = await begin(cluster());
-    const id = (await stack.state())["main"]?.id ?? "";
+    const id = stack.state()["main"]?.id ?? "";
     await stack.ok("state", "taint", stack.urn("PostgresCluster", "main"), "--yes");
     expect(await stack.fails("up", "--yes", "--skip-preview")).toMatch(guarded);
     const {
       current: [replacement],
       leaving,
-    } = await idsOf(stack, "main");
+    } = idsOf(stack, "main");
     expect(leaving).toEqual([id]);
     await done(stack, "--yes");
     expect((await stack.preview())["main"]?.op ?? "same").toBe("same");
     await stack.up();
-    expect(await idsOf(stack, "main")).toEqual({ current: [id], leaving: [] });
+    expect(idsOf(stack, "main")).toEqual({ current: [id], leaving: [] });
     await unchanged(stack);
     const { data } = await send<{ data: { id: string; status: string }[] }>(
       service,

@@ -84,12 +84,6 @@ describe("PostgresUser", () => {
     else expect((await work)["password"]).toBe(await passwordOf("lost-after"));
   });
 
-  test("an answer to its creation that is lost leaves exactly one", async () => {
-    service.fail({ operation: "postgres.createUser", status: "reset", when: "after", times: 1 });
-    const { state } = await make({ username: "once" });
-    expect(state["password"]).toBe(await passwordOf("once"));
-  });
-
   test("a password that is refused leaves the user to be repaired; a refresh keeps the one that is known", async () => {
     const refused = { operation: "postgres.credentials", status: 403, when: "before", times: 1 } as const;
     service.fail(refused);

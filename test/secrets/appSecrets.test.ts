@@ -222,11 +222,4 @@ describe("AppSecrets", () => {
       expect(resources["AppSecrets"]?.uniqueBy).toEqual(["app"]);
     });
   });
-
-  test("a lost answer is settled by writing the same again", async () => {
-    service.fail({ operation: "secrets.update", when: "after", status: "reset" });
-    const { state } = await make({ A: "1" });
-    expect(await onService()).toEqual({ A: "1" });
-    expect(state["version"]).toBe(2);
-  });
 });

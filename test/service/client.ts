@@ -1,7 +1,7 @@
 // The client of the service's tests: plain requests, without the provider's client.
-import { afterEach } from "vitest";
 import { ManualClock, type Clock, type ServiceOptions } from "../../service/index.ts";
 import { addToken, type Grant } from "../../service/store/tokens.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 export interface Answer {
@@ -39,15 +39,10 @@ export function caller(url: string, token: string): Call {
   };
 }
 
-const opened: TestService[] = [];
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((service) => service.close()));
-});
-
 /** A service with an App `web`; closed after the test. */
 export async function withApp<C extends Clock | undefined = undefined>(options: ServiceOptions & { clock?: C } = {}) {
   const service = await startService(options);
-  opened.push(service);
+  afterThisTest(() => service.close());
   const call = caller(service.url, service.token);
   await call("POST", "/apps", { name: "web", org_slug: "personal" });
   const machines = "/apps/web/machines";

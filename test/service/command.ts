@@ -3,15 +3,14 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, vi } from "vitest";
+import { expect, vi } from "vitest";
 import { findRunning } from "../../service/local/daemon.ts";
 import { isLocked } from "../../service/store/lock.ts";
+import { afterThisTest } from "../support/leftovers.ts";
 import { hang } from "../support/patience.mts";
 import { kill } from "../support/processes.ts";
 
 const main = join(__dirname, "../../service/main.ts");
-const folders: string[] = [];
-const children: ChildProcess[] = [];
 
 export interface Ended {
   readonly code: number | null;
@@ -46,7 +45,7 @@ export const command = (args: readonly string[], env: NodeJS.ProcessEnv = proces
 export async function foreground(data: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) {
   const listen = env["MACHINES_SERVICE_LISTEN"] === undefined ? ["--listen", "127.0.0.1:0"] : [];
   const child = begin(["start", "--data", data, ...listen, "--json", ...args], { ...process.env, ...env });
-  children.push(child);
+  afterThisTest(() => void (child.exitCode === null && child.kill("SIGKILL")));
   const end = ended(child);
   const line = new Promise<string>((resolve) => child.stdout?.once("data", (part: Buffer) => resolve(part.toString())));
   const first = await Promise.race([line, end]);
@@ -62,20 +61,15 @@ export const start = (data: string, ...more: string[]): Promise<Ended> =>
 /** Path of a data folder that does not exist yet; its parent is the test's alone. */
 export function folder(): string {
   const made = join(mkdtempSync(join(tmpdir(), "machines-command-")), "data");
-  folders.push(made);
+  afterThisTest(() => {
+    const left = findRunning(made);
+    if (left) kill([left.pid]);
+    // What was just killed may still be ending.
+    rmSync(join(made, ".."), { recursive: true, force: true, maxRetries: 10 });
+  });
   return made;
 }
 
 /** Waits until a data folder is nobody's. */
 export const released = (data: string): Promise<void> =>
   vi.waitFor(() => expect(isLocked(data)).toBe(false), { timeout: hang, interval: 5 });
-
-afterEach(() => {
-  for (const child of children.splice(0)) if (child.exitCode === null) child.kill("SIGKILL");
-  for (const made of folders.splice(0)) {
-    const left = findRunning(made);
-    if (left) kill([left.pid]);
-    // What was just killed may still be ending.
-    rmSync(join(made, ".."), { recursive: true, force: true, maxRetries: 10 });
-  }
-});

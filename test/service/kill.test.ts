@@ -5,11 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { startLocal } from "../../service/index.ts";
+import { isThorough } from "../support/extent.mts";
 import { wholeTest } from "../support/patience.mts";
 import { kill } from "../support/processes.ts";
 import { caller, type Call } from "./client.ts";
 
-const rounds = Number(process.env["KILL_ROUNDS"] ?? 20);
+const rounds = isThorough ? 300 : 8;
 const writers = 6;
 const data = join(mkdtempSync(join(tmpdir(), "machines-kill-")), "data");
 let last: number | undefined;

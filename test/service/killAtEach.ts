@@ -3,18 +3,17 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
+import { isThorough } from "../support/extent.mts";
 import { wholeTest } from "../support/patience.mts";
 
-const stride = process.env["KILL_STRIDE"];
-
 /** Milliseconds a test that kills may take; all of the statements are an hour's work. */
-export const killTimeout = stride === undefined ? wholeTest : 24 * wholeTest;
+export const killTimeout = isThorough ? 24 * wholeTest : wholeTest;
 
 /** A program that counts its statements (killedSelf.ts), and what to do around it. */
 export interface Killed {
   /** File in test/service. The last line it prints begins with the number of its statements. */
   readonly program: string;
-  /** How many statements it is killed at when KILL_STRIDE does not say otherwise. */
+  /** How many statements it is killed at in `npm test`; in `npm run test:all` at all of them. */
   readonly kills: number;
   /** Makes the data folder it begins with; there is none when left out. */
   readonly prepare?: (data: string) => void;
@@ -40,7 +39,7 @@ export async function killAtEach(folder: string, { program, kills, prepare, veri
   const statements = Number.parseInt(printed.trimEnd().split("\n").at(-1) ?? "", 10);
   await verify(whole, "");
   // A stride that is no divisor of anything, so that it falls on all kinds of statements.
-  const step = stride === undefined ? Math.floor(statements / kills) + 1 : Number(stride);
+  const step = isThorough ? 1 : Math.floor(statements / kills) + 1;
   // Killed at every one, what is just after the one is just before the next.
   const whens = step === 1 ? ["before"] : ["before", "after"];
   for (let nth = step === 1 ? 1 : Math.ceil(step / 2); nth <= statements; nth += step) {

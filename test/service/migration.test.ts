@@ -77,7 +77,7 @@ test(
     writeOldFolder(old);
     const statements = await killAtEach(folder, {
       program: "migratedRun.ts",
-      kills: 5,
+      kills: 4,
       prepare: (data) => cpSync(old, data, { recursive: true }),
       async verify(data) {
         await verify(data);

@@ -5,6 +5,7 @@ import { canonical, same, withoutUndefined } from "../../provider/core/values.ts
 import { resources } from "../../provider/registry.ts";
 import { bindings, type Bound } from "./binding.ts";
 import { brokenPromises, revealed, Unknown, type Properties } from "./properties.ts";
+import { operationsById } from "../../service/faults/faults.ts";
 import { isWrite, startService, type TestService } from "./startService.ts";
 
 /** One change of inputs and what it has to come to. */
@@ -39,6 +40,8 @@ export interface Life {
   readonly survives?: boolean;
   /** What an import is refused with, where there can be none. */
   readonly importRefused?: RegExp;
+  /** What a lost answer to its creation is told with, where nobody can say afterwards whether it took effect. */
+  readonly ambiguous?: RegExp;
   /** Inputs no read can find (R7), absent from an import. */
   readonly writeOnly?: readonly string[];
 }
@@ -55,7 +58,7 @@ const unknownIn = (told: Properties): string[] =>
 /** Runs the suite for a type. */
 export function lifecycle(
   type: string,
-  { given, changes, drift = [], steady = {}, survives = false, importRefused, writeOnly = [] }: Life,
+  { given, changes, drift = [], steady = {}, survives = false, importRefused, ambiguous, writeOnly = [] }: Life,
 ): void {
   const resource = resources[type];
   if (!resource) throw new Error(`no resource type ${type}`);
@@ -69,6 +72,8 @@ export function lifecycle(
     let inputs: Values;
     let id: string;
     let state: Values;
+    /** The first operation of its creation that changes something. */
+    let creation: string | undefined;
 
     beforeAll(async () => {
       service = await startService();
@@ -120,7 +125,9 @@ export function lifecycle(
     });
 
     test("create answers inputs and outputs, read the same, and diff finds nothing", async () => {
+      const sent = service.requests.length;
       await created(inputs);
+      creation = service.requests.slice(sent).find(isWrite)?.operation;
       expect(resource.id.render(resource.id.parse(id))).toBe(id);
       expect(visible(state)).toMatchObject(visible(inputs));
       const unknown = Object.keys(visible(state)).filter(
@@ -264,6 +271,22 @@ export function lifecycle(
       await bound.nextRun();
       await bound.delete(id, state);
       if (!survives) expect(await bound.read(id, state)).toBeUndefined();
+      await bound.delete(id, state);
+    });
+
+    test("F01: an answer to its creation that is lost leaves exactly one", async () => {
+      if (creation === undefined) return; // it changes nothing on the service
+      await bound.nextRun();
+      const since = service.service.audit.last;
+      service.fail({ operation: creation, when: "after", status: "reset" });
+      const creating = bound.create(inputs);
+      await (ambiguous === undefined ? creating : expect(creating).rejects.toThrow(ambiguous));
+      const sent = service.service.audit.after(since).filter(({ operation }) => operation === creation);
+      // What may be repeated is there once, however often it is sent.
+      if (operationsById.get(creation)?.repeat === "once") expect(sent).toHaveLength(1);
+      if (ambiguous !== undefined) return;
+      ({ id, state } = await creating);
+      expect((await bound.read(id, state))?.state).toEqual(state);
       await bound.delete(id, state);
     });
   });

@@ -1,7 +1,5 @@
 // What a run of the engine made of a resource, in few words, from facts: the state before and after, what is on the service,
 // and the errors of the run.
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { send } from "./around.ts";
 import type { Stack } from "./stack.ts";
 import type { TestService } from "./startService.ts";
@@ -20,15 +18,9 @@ export interface Held {
   readonly leaving: readonly string[];
 }
 
-/** Reads the state where the backend keeps it: an export takes a run of the CLI. */
+/** What the state holds, by name, and what is on its way out of it. */
 export function held(stack: Stack): Held {
-  const file = join(stack.dir, ".state/.pulumi/stacks", stack.name, "dev.json");
-  const { checkpoint } = JSON.parse(readFileSync(file, "utf8")) as {
-    checkpoint: {
-      latest: { resources?: (InState & { urn: string; type: string; custom: boolean; delete?: boolean })[] };
-    };
-  };
-  const own = (checkpoint.latest.resources ?? []).filter(({ custom, type }) => custom && !type.startsWith("pulumi:"));
+  const own = stack.resources().filter(({ custom, type }) => custom && !type.startsWith("pulumi:"));
   return {
     live: Object.fromEntries(
       own.filter((one) => one.delete !== true).map((one) => [one.urn.slice(one.urn.lastIndexOf("::") + 2), one]),

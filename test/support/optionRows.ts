@@ -1,4 +1,5 @@
 // The rows of docs/engine-options.md: what each is about, and what the program declares for it before and afterwards.
+import { allOr } from "./extent.mts";
 
 /** The columns. */
 export const kinds = ["Volume", "Machine", "PostgresCluster", "Secret"] as const;
@@ -215,6 +216,11 @@ export interface Declared {
 
 /** The run in which a cell is looked at. */
 export const runOf = (row: Row, kind: Kind): Run => row.runOf?.[kind] ?? row.run;
+/** The runs that are made: the first two have most of the rows. */
+const made = allOr(runs, ["first", "changes"]);
+/** Whether a cell is looked at. */
+export const isTried = (row: Row, kind: Kind): boolean => made.includes(runOf(row, kind));
+const tried = rows.filter((row) => kinds.some((kind) => isTried(row, kind)));
 
 /** What is refused, or looked at without being done, goes back. */
 const isOnceOnly = (row: Row, kind: Kind): boolean =>
@@ -224,7 +230,7 @@ const isOnceOnly = (row: Row, kind: Kind): boolean =>
 export function declared(run: Run): Declared[] {
   const isLater = runs.indexOf(run) > 0;
   const apps = isLater ? [] : [{ name: "other" }, { name: "forced", forceDestroy: true }];
-  const all = rows
+  const all = tried
     .filter((row) => (row.run === "dynamic") === (run === "dynamic"))
     .flatMap((row) =>
       kinds.flatMap((kind): Declared[] => {

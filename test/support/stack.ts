@@ -3,6 +3,7 @@ import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
+import { allOr } from "./extent.mts";
 import { elsewhere, nodejs, type Runtime } from "./runtimes.ts";
 
 /** What a run of the CLI came to. */
@@ -53,12 +54,24 @@ export interface StateOf {
   readonly initErrors?: readonly string[];
 }
 
+/** A resource as the backend keeps it. */
+export interface InCheckpoint extends StateOf {
+  readonly urn: string;
+  readonly custom: boolean;
+  readonly created: string;
+  readonly modified: string;
+  /** Whether it waits for its deletion. */
+  readonly delete?: boolean;
+}
+
 const counted = { created: "+", updated: "~", deleted: "-", replaced: "+-", unchanged: "" } as const;
 
 /** A way a program comes by the resources; the value is the package it imports. */
 export type Binding = "pulumi-machines" | "pulumi-machines-plugin";
-/** Both of them, for tests that hold for both. */
+/** Both of them, for tests of what differs between them. */
 export const bindings: readonly Binding[] = ["pulumi-machines", "pulumi-machines-plugin"];
+/** For tests that hold for both: one of them, and both in `npm run test:all`. */
+export const bindingsOr = (sample: Binding): readonly Binding[] => allOr(bindings, [sample]);
 
 /** What a project's Pulumi.yaml says of the plugin, as the docs have it. */
 const pluginFrom = (folder: string): string => `plugins:
@@ -247,14 +260,21 @@ export class Stack {
   }
 
   /** The managed resources in the state, by name. */
-  async state(): Promise<Record<string, StateOf>> {
-    const { deployment } = JSON.parse(await this.ok("stack", "export")) as {
-      deployment: { resources?: (StateOf & { urn: string; custom: boolean; type: string })[] };
-    };
-    const own = (deployment.resources ?? []).filter(({ custom, type }) => custom && !type.startsWith("pulumi:"));
+  state(): Record<string, StateOf> {
+    const own = this.resources().filter(({ custom, type }) => custom && !type.startsWith("pulumi:"));
     return Object.fromEntries(
       own.map((resource) => [resource.urn.slice(resource.urn.lastIndexOf("::") + 2), resource]),
     );
+  }
+
+  /** Everything in the state of a stack, read where the backend keeps it: an export takes a run of the CLI. */
+  resources(of = "dev"): readonly InCheckpoint[] {
+    const stacks = join(this.dir, ".state/.pulumi/stacks");
+    const [project = ""] = readdirSync(stacks);
+    const { checkpoint } = JSON.parse(readFileSync(join(stacks, project, `${of}.json`), "utf8")) as {
+      checkpoint: { latest?: { resources?: InCheckpoint[] } };
+    };
+    return checkpoint.latest?.resources ?? [];
   }
 }
 

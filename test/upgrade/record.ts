@@ -54,7 +54,7 @@ async function withStack<T>(
 /** Creates everything, of which one Machine fails, and answers the state. */
 async function firstState(stack: Stack, service: TestService, run: Run): Promise<string> {
   const { output } = await run("up", "--yes", "--skip-preview", "--continue-on-error");
-  const failed = Object.entries(await stack.state()).filter(([, { initErrors }]) => initErrors !== undefined);
+  const failed = Object.entries(stack.state()).filter(([, { initErrors }]) => initErrors !== undefined);
   // The program counts as the second error.
   if (failed.map(([name]) => name).join() !== "failing" || !output.includes(" 2 errored"))
     throw new Error(`one Machine should have failed, and nothing else:\n${output}`);
