@@ -21,7 +21,8 @@ function request(results: readonly (Error | string | undefined)[], visibleAfter 
   return {
     sent,
     send: (): Promise<string | undefined> => {
-      const result = results[sent.push("send") - 1];
+      sent.push("send");
+      const result = results[sent.filter((one) => one === "send").length - 1];
       return result instanceof Error ? Promise.reject(result) : Promise.resolve(result);
     },
     look: (isLast: boolean) => {

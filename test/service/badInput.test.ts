@@ -160,3 +160,12 @@ test("malformed HTTP is answered or closed, and other clients are served", async
   ).toBe(431);
   expect((await call("GET", "/apps/web")).status).toBe(200);
 });
+
+test("a secret value of the wrong form is refused, and the refusal does not quote it", async () => {
+  const { call } = await withApp({ strict: false });
+  const canary = "canary-5d1e, no base64";
+  const answer = await call("POST", "/apps/web/secretkeys/KEY", { type: "hs256", value: canary });
+  expect(answer.status).toBe(400);
+  expect(JSON.stringify(answer.body)).toContain(`a text of ${canary.length} characters`);
+  expect(JSON.stringify(answer.body)).not.toContain("canary");
+});
