@@ -250,7 +250,7 @@ describe.each(bindings)("the story of a stack on %s", (binding) => {
       store["region"] = "fra";
     });
     expect(await stack.fails("preview")).toMatch(
-      /region: changing it replaces the Volume and destroys what it holds; .*set allowDataLoss: true/,
+      /region: changing it replaces the Volume and destroys its data; .*set allowDataLoss: true/,
     );
     expect((await volumes()).map(({ id }) => id)).toEqual([before?.id]);
     change(({ data }) => (data["allowDataLoss"] = true));
