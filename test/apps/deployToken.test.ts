@@ -12,7 +12,7 @@ import { startService, type TestService } from "../support/startService.ts";
 
 lifecycle("DeployToken", {
   survives: true,
-  importRefused: /a DeployToken cannot be imported or looked up: the service shows a token once/,
+  importRefused: /a DeployToken cannot be imported or looked up: the service shows a token only once/,
   given: async (service) => {
     await makeApp(service, "token-other");
     return { app: await makeApp(service, "token-life"), expiry: "1h" };
