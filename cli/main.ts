@@ -27,17 +27,17 @@ function declare(): Command {
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
   program
     .command("orphans")
-    .description("find what the service has and no state holds; changes nothing")
+    .description("find objects that the service has and no state knows; changes nothing")
     .option("-s, --stack <name>", "stack of the project to compare with (default: the selected one)")
     .option("-C, --cwd <folder>", "work as if started in this folder")
     .option("--state <file>", "compare with an export of `pulumi stack export` instead; - for standard input")
     .option("--also <file>", "export of another stack, whose resources are no orphans; may be repeated", collect)
-    .option("--app <name>", "look into this App, too; may be repeated", collect)
-    .option("--all-apps", "look into all Apps and clusters of the organization")
-    .option("--provider <name>", "look only where this provider of the program leads")
+    .option("--app <name>", "compare this App, too; may be repeated", collect)
+    .option("--all-apps", "compare all Apps and clusters of the organization")
+    .option("--provider <name>", "compare only with the service of this provider of the program")
     .option("--snapshots", "compare snapshots of volumes and backups of clusters, too")
     .option("--only <type>", "compare this type only, for example Machine; may be repeated", collect)
-    .option("--import <file>", "write what `pulumi import --file` takes to take over what was found")
+    .option("--import <file>", "write a file for `pulumi import --file` that adopts the orphans")
     .option("--json", "print a JSON object")
     .action(async ({ cwd, ...options }: Options & { readonly cwd?: string }) => {
       if (cwd !== undefined) enter(cwd);
@@ -45,7 +45,7 @@ function declare(): Command {
     });
   program
     .command("undo-replacement")
-    .description("make the original of a replaced resource the resource's own again; looks and asks before")
+    .description("make the original of a replaced resource the resource's own again; reads and asks before")
     .argument("[resources...]", "name, URN, or id of the original (default: all that hold data, and Apps)")
     .option("-s, --stack <name>", "stack of the project (default: the selected one)")
     .option("-C, --cwd <folder>", "work as if started in this folder")
@@ -57,7 +57,7 @@ function declare(): Command {
     });
   program
     .command("promote")
-    .description("have a stack run what another one runs, by its digest; shows, previews and asks before")
+    .description("have a stack run the release of another one, by its digest; shows, previews and asks before")
     .argument("<stacks...>", "stack to promote from, and stack to promote to; with --rollback the latter alone")
     .option("-C, --cwd <folder>", "work as if started in this folder")
     .option("--rollback", "go back to the release the stack ran before")
@@ -82,9 +82,9 @@ function declare(): Command {
     .description("stacks for a while, for example one for each pull request");
   environment
     .command("create")
-    .description("make one like another stack, or bring it up to date")
+    .description("create one like another stack, or bring it up to date")
     .argument("<name>", "name of its stack")
-    .requiredOption("--template <stack>", "stack whose configuration it takes over")
+    .requiredOption("--template <stack>", "stack whose configuration it copies")
     .requiredOption("--expires <time>", "how long it may live, for example 48h")
     .option("--set <key=value>", "configuration that is not the template's; may be repeated", collect)
     .option(
@@ -96,7 +96,7 @@ function declare(): Command {
     .action(async (name: string, options: CreateOptions) => create(name, options, streams));
   environment
     .command("destroy")
-    .description("destroy one with everything it made, and forget its stack")
+    .description("destroy one with everything it created, and forget its stack")
     .argument("<name>", "name of its stack")
     .action(async (name: string) => destroy(name, streams));
   environment
@@ -107,10 +107,10 @@ function declare(): Command {
     });
   program
     .command("status")
-    .description("what the stacks of the project run: release, age, health and, if asked, drift")
-    .argument("[stacks...]", "stacks to tell of (default: all)")
+    .description("the releases of the project's stacks: release, age, health and, if asked, drift")
+    .argument("[stacks...]", "stacks to show (default: all)")
     .option("-C, --cwd <folder>", "work as if started in this folder")
-    .option("--drift", "compare with what the service has, too")
+    .option("--drift", "compare with the service, too")
     .option("--json", "print a JSON object")
     .action(async (stacks: string[], { cwd, ...options }: StatusOptions & { readonly cwd?: string }) => {
       if (cwd !== undefined) enter(cwd);
@@ -130,9 +130,9 @@ function enter(folder: string): void {
 declare()
   .parseAsync()
   .catch((error: unknown) => {
-    // What is not ours is a mistake of ours: then it helps to see where it was made.
-    const said =
+    // Any other error is a bug of ours, so its stack is shown.
+    const text =
       error instanceof Error && !(error instanceof MachinesError) ? (error.stack ?? error.message) : messageOf(error);
-    streams.err(`pulumi-machines: ${said}`);
+    streams.err(`pulumi-machines: ${text}`);
     process.exitCode = 2;
   });

@@ -1,4 +1,4 @@
-// What the command asks the Pulumi CLI: the stack's state and its configuration.
+// Reads the stack's state and its configuration through the Pulumi CLI.
 import { execFile, type ExecFileException } from "node:child_process";
 import { isObject } from "../api/schema.ts";
 import { MachinesError } from "../provider/client/errors.ts";
@@ -14,7 +14,7 @@ export async function stackConfig(stack: string | undefined): Promise<ReadonlyMa
   try {
     json = JSON.parse(text);
   } catch {
-    // Said below: what a parser says quotes the text, and there are secrets in it.
+    // Reported below: a parser's message quotes the text, which contains secrets.
   }
   if (!isObject(json)) throw new MachinesError("configuration", "`pulumi config --json` did not write JSON");
   return new Map(
@@ -28,8 +28,8 @@ export async function stackConfig(stack: string | undefined): Promise<ReadonlyMa
 
 /**
  * Runs the Pulumi CLI in this folder, for a stack or the selected one.
- * @param input what it reads from its standard input: for what errors and lists of processes must not show
- * @throws MachinesError with what it said
+ * @param input its standard input, for values that errors and lists of processes must not show
+ * @throws MachinesError with its error output
  */
 export function pulumi(args: readonly string[], stack: string | undefined, input = ""): Promise<string> {
   const all = [...args, ...(stack === undefined ? [] : ["--stack", stack]), "--non-interactive", "--color", "never"];
@@ -45,6 +45,6 @@ export function pulumi(args: readonly string[], stack: string | undefined, input
 function refusal(args: readonly string[], error: ExecFileException, stderr: string): string {
   if (error.code === "ENOENT")
     return "the Pulumi CLI was not found: put pulumi on PATH, or give an export with --state";
-  const said = stderr.trim().replace(/^error: /, "");
-  return `\`pulumi ${args.join(" ")}\` failed: ${said === "" ? String(error.code) : said}`;
+  const reason = stderr.trim().replace(/^error: /, "");
+  return `\`pulumi ${args.join(" ")}\` failed: ${reason === "" ? String(error.code) : reason}`;
 }

@@ -1,12 +1,12 @@
-// What `pulumi stack export` says a stack holds: its resources of ours, those whose creation was interrupted, its providers.
-// Secrets stay sealed.
+// Parses the output of `pulumi stack export`: our resources, interrupted creations, and our providers. Secrets stay
+// sealed.
 import { isObject } from "../api/schema.ts";
 import { MachinesError } from "../provider/client/errors.ts";
 import { dynamicOwnerOf, ownerOf } from "../provider/core/owner.ts";
 import { contextOf, type Values } from "../provider/core/resource.ts";
 
 /** A resource of ours in a state. */
-export interface Held {
+export interface StateResource {
   readonly urn: string;
   /** Its name in the program. */
   readonly name: string;
@@ -14,7 +14,7 @@ export interface Held {
   readonly type: string;
   /** Empty while it is pending. */
   readonly id: string;
-  /** Whether its creation had begun and the engine never heard how it ended. */
+  /** Whether its creation had started and the engine does not know how it ended. */
   readonly isPending: boolean;
   /** Whether the program only reads it (`get`). */
   readonly isExternal: boolean;
@@ -22,24 +22,24 @@ export interface Held {
   readonly outputs: Values;
   /** URN of the resource or component around it; undefined where that is the stack itself. */
   readonly parent: string | undefined;
-  /** URN of the provider that a program made for it; undefined with the default one, and for dynamic resources. */
+  /** URN of the provider that the program created for it; undefined with the default one, and for dynamic resources. */
   readonly provider: string | undefined;
 }
 
-/** A provider that a program made. */
-export interface ProviderHeld {
+/** A provider that a program created. */
+export interface StateProvider {
   readonly urn: string;
   readonly name: string;
   readonly inputs: Values;
 }
 
-/** A stack as its export tells it. */
+/** A stack in its exported form. */
 export interface StackState {
   /** Names of stack and project; undefined where the state is empty. */
   readonly stack: string | undefined;
   readonly project: string | undefined;
-  readonly resources: readonly Held[];
-  readonly providers: readonly ProviderHeld[];
+  readonly resources: readonly StateResource[];
+  readonly providers: readonly StateProvider[];
   /** Whether all resources of ours are dynamic ones: these cannot be imported. */
   readonly isDynamic: boolean;
 }
@@ -49,10 +49,10 @@ const signature = "4dabf18193072939515e22adb298388d";
 /** Whether a value of an export is a secret, which only the stack's own key opens. */
 export const isSealed = (value: unknown): boolean => isObject(value) && Object.hasOwn(value, signature);
 
-/** What an input says in the clear. */
+/** The clear text of an input. */
 export const plainText = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** What an input says, also where it is a secret of an export made with `--show-secrets`. Never print it. */
+/** The text of an input, also of a secret in an export with `--show-secrets`. Never print it. */
 export function openText(value: unknown): string | undefined {
   if (!isSealed(value)) return plainText(value);
   const { plaintext } = value as Values;
@@ -70,26 +70,26 @@ export function readState(text: string, source: string): StackState {
   const deployment = deploymentIn(text, source);
   const resources = listIn(deployment, "resources");
   const pending = listIn(deployment, "pending_operations").filter(({ type }) => type === "creating");
-  const held = [
+  const resource = [
     ...resources.flatMap((found) => heldIn(found) ?? []),
     ...pending.flatMap(({ resource }) => (isObject(resource) ? (heldIn(resource, true) ?? []) : [])),
   ];
-  const [, , stack, project] = /^(urn:pulumi:)([^:]*)::([^:]*)::/.exec(firstUrn(resources, held)) ?? [];
+  const [, , stack, project] = /^(urn:pulumi:)([^:]*)::([^:]*)::/.exec(firstUrn(resources, resource)) ?? [];
   return {
     stack,
     project,
-    resources: held,
+    resources: resource,
     providers: resources.flatMap(({ type, urn, inputs }) =>
       type === "pulumi:providers:machines" && typeof urn === "string" && !isDefaultProvider(urn)
         ? [{ urn, name: nameIn(urn), inputs: isObject(inputs) ? inputs : {} }]
         : [],
     ),
-    isDynamic: held.length > 0 && held.every(({ urn }) => isDynamic(urn)),
+    isDynamic: resource.length > 0 && resource.every(({ urn }) => isDynamic(urn)),
   };
 }
 
-const firstUrn = (resources: readonly Values[], held: readonly Held[]): string =>
-  plainText(resources[0]?.["urn"]) ?? held[0]?.urn ?? "";
+const firstUrn = (resources: readonly Values[], resource: readonly StateResource[]): string =>
+  plainText(resources[0]?.["urn"]) ?? resource[0]?.urn ?? "";
 
 /** The deployment in an export. @throws MachinesError `invalid-input` for any other text */
 export function deploymentIn(text: string, source: string): Values {
@@ -97,7 +97,7 @@ export function deploymentIn(text: string, source: string): Values {
   try {
     json = JSON.parse(text);
   } catch {
-    // Said below: what a parser says quotes the text.
+    // Reported below: a parser's message quotes the text.
   }
   const deployment = isObject(json) ? json["deployment"] : undefined;
   if (!isObject(deployment))
@@ -124,7 +124,7 @@ function tokenIn(urn: string): string {
 const isDefaultProvider = (urn: string): boolean => /^default(_|$)/.test(nameIn(urn));
 
 /** A resource of a deployment; undefined where it is none of ours. */
-export function heldIn(found: Values, isPending = false): Held | undefined {
+export function heldIn(found: Values, isPending = false): StateResource | undefined {
   const { urn, id, inputs, outputs, parent, provider, external } = found;
   if (typeof urn !== "string") return undefined;
   const type = /^(?:pulumi-nodejs:dynamic\/machines:|machines:index:)(\w+)$/.exec(tokenIn(urn))?.[1];
@@ -144,23 +144,23 @@ export function heldIn(found: Values, isPending = false): Held | undefined {
   };
 }
 
-/** Resources by the owners that what was made for them may carry: of both bindings, for a stack may have changed over. */
-export function byOwner(resources: readonly Held[]): ReadonlyMap<string, readonly Held[]> {
-  const found = new Map<string, Held[]>();
-  for (const held of resources)
-    for (const owner of ownersOf(held)) found.set(owner, [...(found.get(owner) ?? []), held]);
+/** Resources by the owners in the tags of their objects: of both bindings, because a stack may have changed over. */
+export function byOwner(resources: readonly StateResource[]): ReadonlyMap<string, readonly StateResource[]> {
+  const found = new Map<string, StateResource[]>();
+  for (const resource of resources)
+    for (const owner of ownersOf(resource)) found.set(owner, [...(found.get(owner) ?? []), resource]);
   return found;
 }
 
-/** The ids that the state of resources has: what was made for it carries one of them, where it can carry a tag. */
-export const idsOfState = (resources: readonly Held[]): ReadonlySet<string> =>
+/** The ids of the states of resources; an object with a tag carries one of them. */
+export const idsOfState = (resources: readonly StateResource[]): ReadonlySet<string> =>
   new Set(
     resources.flatMap(({ inputs, outputs }) =>
       [inputs, outputs].map((values) => contextOf(values).stack).filter((id) => typeof id === "string"),
     ),
   );
 
-function ownersOf({ urn, type, name, parent = "", inputs, outputs }: Held): ReadonlySet<string> {
+function ownersOf({ urn, type, name, parent = "", inputs, outputs }: StateResource): ReadonlySet<string> {
   const [root = "", project = ""] = urn.split("::");
   const stack = root.slice("urn:pulumi:".length);
   const noted = [inputs, outputs].map((values) => contextOf(values).owner);

@@ -1,9 +1,9 @@
-// What the resources of a state hold: the objects that are no orphans.
+// Ids of the objects in a state, which are no orphans.
 import { isObject } from "../api/schema.ts";
 import { bareId } from "../api/names.ts";
-import { isSealed, type Held } from "./stackState.ts";
+import { isSealed, type StateResource } from "./stackState.ts";
 
-/** What an id stands for: the id itself, of a pair of addresses both. */
+/** The objects that an id means: itself, or both addresses of a pair. */
 export function keysOf(type: string, id: string): readonly string[] {
   if (type !== "IpAssignment") return [id];
   const [app = "", ips = ""] = id.split("/");
@@ -11,7 +11,7 @@ export function keysOf(type: string, id: string): readonly string[] {
 }
 
 /** Everything that resources hold, by type. */
-export function heldKeys(all: readonly Held[]): ReadonlyMap<string, ReadonlySet<string>> {
+export function heldKeys(all: readonly StateResource[]): ReadonlyMap<string, ReadonlySet<string>> {
   const keys = new Map<string, Set<string>>();
   const add = (type: string, key: string): void => {
     keys.set(type, (keys.get(type) ?? new Set()).add(key));
@@ -25,24 +25,24 @@ export function heldKeys(all: readonly Held[]): ReadonlyMap<string, ReadonlySet<
   return keys;
 }
 
-/** Secrets that are held by other resources than a Secret: `app/name`, and those whose names the export does not tell. */
+/** Secrets of resources other than a Secret: `app/name`, and those whose names the export does not show. */
 export function secretsHeld(
-  all: readonly Held[],
+  all: readonly StateResource[],
   app?: string,
-): { readonly names: readonly string[]; readonly sealed: readonly Held[] } {
+): { readonly names: readonly string[]; readonly sealed: readonly StateResource[] } {
   const names: string[] = [];
-  const sealed: Held[] = [];
-  for (const held of all) {
-    const { type, id, inputs } = held;
+  const sealed: StateResource[] = [];
+  for (const resource of all) {
+    const { type, id, inputs } = resource;
     const [first = "", second = first] = id.split("/");
     const of = type === "PostgresAttachment" ? second : first;
     if (id === "" || (app !== undefined && bareId(of) !== app)) continue;
     const { values, secretName } = inputs;
     if (type === "AppSecrets" && isObject(values) && !isSealed(values))
       names.push(...Object.keys(values).map((name) => `${of}/${name}`));
-    else if (type === "AppSecrets") sealed.push(held);
+    else if (type === "AppSecrets") sealed.push(resource);
     if (type === "PostgresAttachment" && typeof secretName === "string") names.push(`${of}/${secretName}`);
-    else if (type === "PostgresAttachment" && isSealed(secretName)) sealed.push(held);
+    else if (type === "PostgresAttachment" && isSealed(secretName)) sealed.push(resource);
   }
   return { names, sealed };
 }

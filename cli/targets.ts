@@ -1,18 +1,18 @@
-// Where to look: the place that the stack's configuration names, and that of every provider a program made.
+// Finds the services to compare: that of the stack's configuration, and that of every provider in the program.
 import { configKeys, readConfig, type Config } from "../provider/client/config.ts";
 import type { Api } from "../provider/client/api.ts";
 import { clientFor } from "../provider/client/connect.ts";
-import { isSealed, openText, plainText, type ProviderHeld, type StackState } from "./stackState.ts";
+import { isSealed, openText, plainText, type StateProvider, type StackState } from "./stackState.ts";
 import { MachinesError, messageOf } from "../provider/client/errors.ts";
 
-/** One service and organization, with the resources that are there by the state. */
+/** One service and organization, with the resources that the state has there. */
 export interface Target {
   readonly config: Config;
   /** The provider of the program that leads there; undefined for the default one. */
-  readonly provider: ProviderHeld | undefined;
+  readonly provider: StateProvider | undefined;
 }
 
-/** The places, and why some that the state names are none to look at. */
+/** The places, and why some that the state names are not compared. */
 export interface Targets {
   readonly places: readonly Target[];
   readonly failures: readonly string[];
@@ -21,14 +21,14 @@ export interface Targets {
 type Environment = Readonly<Record<string, string | undefined>>;
 type Get = (key: string) => string | undefined;
 
-/** What of a provider must be known to reach its place. */
+/** The facts about a provider that are needed to reach its service. */
 const needed = ["endpoint", "token", "organization"] as const;
 
 /**
  * The places of a state.
- * @param chosen name of the one provider to look at
- * @param isAsked whether something of the default place is asked for by name
- * @throws MachinesError `configuration` for one that cannot work, `invalid-input` for a provider that is not there
+ * @param chosen name of the only provider to compare
+ * @param isAsked whether the user asked for an object of the default place by name
+ * @throws MachinesError `configuration` for an invalid one, `invalid-input` for an unknown provider
  */
 export function targetsOf(
   state: StackState,
@@ -64,30 +64,30 @@ function chosenPlace({ providers }: StackState, env: Environment, chosen: string
   if (!provider)
     throw new MachinesError(
       "invalid-input",
-      `the state holds no provider ${JSON.stringify(chosen)}; ${providers.length === 0 ? "it holds none that a program made" : `it holds ${providers.map(({ name }) => name).join(", ")}`}`,
+      `the state holds no provider ${JSON.stringify(chosen)}; ${providers.length === 0 ? "it holds none that a program created" : `it holds ${providers.map(({ name }) => name).join(", ")}`}`,
     );
   return { config: readConfig(inputsOf(provider), env), provider };
 }
 
 const inputsOf =
-  ({ inputs }: ProviderHeld): Get =>
+  ({ inputs }: StateProvider): Get =>
   (key) =>
     plainText(inputs[key]);
 
 /**
- * The client for what a provider of the program made, or the stack's configuration.
+ * The client for the objects of the program's provider, or of the stack's configuration.
  * @param urn of the provider, undefined for the default one
- * @param providers with their secrets in the clear
+ * @param providers with their secrets in clear text
  */
 export function clientOf(
   urn: string | undefined,
   own: ReadonlyMap<string, string>,
-  providers: readonly ProviderHeld[],
+  providers: readonly StateProvider[],
   warn: (message: string) => void,
 ): Api {
-  const made = providers.find((provider) => provider.urn === urn);
+  const provider = providers.find((provider) => provider.urn === urn);
   return clientFor(
-    readConfig((key) => (made ? openText(made.inputs[key]) : own.get(key)), process.env),
+    readConfig((key) => (provider ? openText(provider.inputs[key]) : own.get(key)), process.env),
     warn,
   );
 }

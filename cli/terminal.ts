@@ -1,17 +1,17 @@
-// What the commands that change something have to do with the user in front of them.
+// Interaction with the user for commands that change something.
 import { createInterface } from "node:readline/promises";
 import { MachinesError } from "../provider/client/errors.ts";
 
-/** What such a command is told. */
+/** Options of such a command. */
 export interface Asking {
   readonly yes?: true;
   readonly dryRun?: true;
 }
 
-/** @throws MachinesError `invalid-input` where a question would reach nobody */
+/** @throws MachinesError `invalid-input` if no one can answer a question */
 export function requireSomebody({ yes, dryRun }: Asking): void {
   if (!yes && !dryRun && !process.stdin.isTTY)
-    throw new MachinesError("invalid-input", "there is nobody to ask: say --yes, or --dry-run to only look");
+    throw new MachinesError("invalid-input", "no one can answer here: add --yes, or --dry-run to change nothing");
 }
 
 /** Whether the user says yes to a question, or has said so before. */
@@ -27,7 +27,7 @@ export async function agreed({ yes }: Asking, question: string): Promise<boolean
   }
 }
 
-/** Runs the CLI to its end also when this is interrupted: ^C reaches both, and the CLI first finishes what it has begun. */
+/** Runs the CLI to its end also after an interrupt: ^C reaches both processes, and the CLI first finishes its step. */
 export async function untilItEnds<T>(work: () => Promise<T>): Promise<T> {
   const wait = (): void => undefined;
   process.on("SIGINT", wait);

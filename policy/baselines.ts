@@ -1,14 +1,16 @@
-// How grave each policy is: in development, in production, and where nothing is let pass.
+// The enforcement level of each policy: in development, in production, and with every rule mandatory.
 import type { EnforcementLevel, PolicyPackConfig } from "@pulumi/policy";
 
 /** A ready-made configuration of the pack. */
 export type BaselineName = "development" | "production" | "strict";
 
 /** Level of a policy, and settings that are not its defaults. */
-type Entry = EnforcementLevel | { readonly enforcementLevel: EnforcementLevel; readonly [setting: string]: unknown };
+type BaselineEntry =
+  | EnforcementLevel
+  | { readonly enforcementLevel: EnforcementLevel; readonly [setting: string]: unknown };
 
 /** Levels by policy: development, production, strict. */
-const levels: Readonly<Record<string, readonly [Entry, Entry, Entry]>> = {
+const levels: Readonly<Record<string, readonly [BaselineEntry, BaselineEntry, BaselineEntry]>> = {
   "images-pinned": ["advisory", "mandatory", "mandatory"],
   // These three and the budget let everything pass until they are configured.
   "allowed-registries": ["mandatory", "mandatory", "mandatory"],

@@ -1,4 +1,4 @@
-// What resources cost a month, by estimate.
+// Estimates the cost of resources per month.
 import { guestOf } from "./core/machine.ts";
 import type { Prices } from "./prices.ts";
 import type { IpAssignmentInputs, MachineInputs, PostgresClusterInputs, VolumeInputs } from "./resources.ts";

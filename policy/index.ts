@@ -1,4 +1,4 @@
-// pulumi-machines-policy: the policies, and what policies of your own are written with.
+// pulumi-machines-policy: the policies, and the helpers for policies of your own.
 export { baselines, type BaselineName } from "./baselines.ts";
 export type { Exception } from "./core/exceptions.ts";
 export type { Each } from "./core/unknown.ts";

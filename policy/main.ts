@@ -1,4 +1,4 @@
-// The pack itself: what `--policy-pack` starts.
+// The pack itself, which `--policy-pack` starts.
 import { join } from "node:path";
 import { baselines } from "./baselines.ts";
 import { policyPack } from "./pack.ts";

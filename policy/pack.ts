@@ -7,12 +7,12 @@ import { withExceptions } from "./core/exceptions.ts";
 import { settingNames, unknownName } from "./core/unknownName.ts";
 
 /**
- * Starts a policy pack, as `new PolicyPack` does, in which every policy takes `exceptions`, each is reported, and
- * configuration of a policy or a setting that there is not is refused.
+ * Starts a policy pack, as `new PolicyPack` does. Every policy takes `exceptions`, and each exception is reported.
+ * Configuration of an unknown policy or setting is refused.
  * @param name name of the pack
  * @param args its policies: those of `machinesPolicies()` or some of them, and your own
- * @param config what is configured where `--policy-pack-config` says nothing else: one of the `baselines`; what these say of
- *   policies that the pack has not is left out
+ * @param config the configuration unless `--policy-pack-config` overrides it: one of the `baselines`; entries for
+ *   policies that the pack does not have are ignored
  */
 export function policyPack(name: string, args: PolicyPackArgs, config: PolicyPackConfig = {}): void {
   const policies = withExceptions(args.policies);
@@ -31,7 +31,7 @@ function refuseUnknown(policies: Policies, names: readonly string[]): void {
   const call = AnalyzerService.configure as { requestDeserialize: (bytes: Buffer) => ConfigureAnalyzerRequest };
   const { requestDeserialize } = call;
   const refuse = (message: string): never => {
-    console.error(message); // the engine shows this; of the error itself it is told nothing
+    console.error(message); // the engine prints this, but not the error itself
     throw new TypeError(message);
   };
   call.requestDeserialize = (bytes) => {
@@ -39,7 +39,7 @@ function refuseUnknown(policies: Policies, names: readonly string[]): void {
     for (const [name, config] of request.getPolicyconfigMap().entries()) {
       if (!names.includes(name)) refuse(`the configuration of the pack has ${unknownName(name, names)}`);
       const schema = policies.find((policy) => policy.name === name)?.configSchema;
-      if (schema === undefined) continue; // it may read what it likes
+      if (schema === undefined) continue; // it may read any setting
       const known = settingNames(schema.properties);
       for (const setting of Object.keys(config.getProperties()?.toJavaScript() ?? {}))
         if (!known.includes(setting)) refuse(`the configuration of ${name} has ${unknownName(setting, known)}`);

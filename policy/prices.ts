@@ -1,9 +1,9 @@
-// The price table of the budget: what things cost a month, in US dollars. It is data for an estimate, not an offer; a team
-// puts the prices of its contract in their place, one by one, with `prices` of the policy.
+// The price table of the budget: monthly prices in US dollars. It is data for an estimate, not an offer. A team
+// replaces the prices by those of its contract, one by one, with `prices` of the policy.
 
 /** Prices of a month. */
 export interface Prices {
-  /** What the prices are in; it is told, and nothing is converted. */
+  /** Currency of the prices; it is shown, and nothing is converted. */
   readonly currency: string;
   /** A shared CPU. */
   readonly sharedCpu: number;
@@ -15,7 +15,7 @@ export interface Prices {
   readonly gpu: Readonly<Record<string, number>>;
   /** A GB of a volume. */
   readonly volumeGb: number;
-  /** An address, by its type; those that are not there cost nothing. */
+  /** An address, by its type; types without a price cost nothing. */
   readonly address: Readonly<Record<string, number>>;
   /** A Postgres cluster, by its plan. */
   readonly postgres: Readonly<Record<string, number>>;
@@ -23,8 +23,8 @@ export interface Prices {
   readonly postgresDiskGb: number;
 }
 
-// ASSUMED: the interface tells no price; these are of the order that such platforms ask.
-/** The prices an estimate is made with where nothing else is configured. */
+// ASSUMED: the interface has no prices; these are of the order that such platforms ask.
+/** The prices of an estimate unless others are configured. */
 export const prices: Prices = {
   currency: "USD",
   sharedCpu: 0.7,

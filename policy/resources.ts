@@ -91,7 +91,7 @@ export interface CertificateSummary {
   createdAt?: string | undefined;
   /** RFC 3339 time of the last change. */
   updatedAt?: string | undefined;
-  /** Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes. */
+  /** Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it. */
   id: string;
 }
 
@@ -137,7 +137,7 @@ export interface DnsRecord {
   value: string;
 }
 
-/** What is in the DNS now. */
+/** Records that the DNS has now. */
 export interface DnsRecords {
   /** A records. */
   a?: string[] | undefined;
@@ -243,7 +243,7 @@ export interface ImageDetails {
 
 /** One of `getIpAssignments.ips`. The addresses, oldest first. */
 export interface IpAssignmentDetails {
-  /** Id of the address, `app/ip`: what `pulumi import` takes. */
+  /** Id of the address, `app/ip`, as `pulumi import` takes it. */
   id: string;
   /** The address. */
   ip: string;
@@ -303,7 +303,7 @@ export interface MachineCheck {
   kind?: "informational" | "readiness" | undefined;
 }
 
-/** Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine. */
+/** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
 export interface MachineConfig {
   /** Image reference in a registry. */
   image: string;
@@ -473,7 +473,7 @@ export interface MachineContainerMount {
 
 /** One of `getMachines.machines`. The Machines. */
 export interface MachineDetails {
-  /** Id of the Machine, `app/machineId`: what inputs and `pulumi import` take. */
+  /** Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it. */
   id: string;
   /** App the Machine belongs to. */
   app: string;
@@ -888,7 +888,7 @@ export interface MachineVolumeTempDir {
 
 /** One of `getOrgMachines.machines`. The Machines. */
 export interface OrgMachineDetails {
-  /** Id of the Machine, `app/machineId`: what inputs and `pulumi import` take. */
+  /** Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it. */
   id: string;
   /** App the Machine belongs to. */
   app: string;
@@ -918,7 +918,7 @@ export interface OrgMachineDetails {
 
 /** One of `getOrgVolumes.volumes`. The volumes. */
 export interface OrgVolumeDetails {
-  /** Id of the volume, `app/volumeId`: what inputs and `pulumi import` take. */
+  /** Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it. */
   id: string;
   /** App that owns the volume. */
   app: string;
@@ -1016,13 +1016,13 @@ export interface PostgresBackupDetails {
   finishedAt?: string | undefined;
 }
 
-/** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+/** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
 export interface PostgresClusterFork {
   /** Cluster to copy: the `id` of a PostgresCluster. */
   cluster: string;
 }
 
-/** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+/** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
 export interface PostgresClusterRestore {
   /** Cluster to copy: the `id` of a PostgresCluster. */
   cluster: string;
@@ -1148,15 +1148,15 @@ export interface ReloadTriggers {
 export interface RestartTriggers {
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing. */
   triggers?: { [key: string]: string } | undefined;
-  /** Signal that asks the Machine to stop; what `config.stopConfig` says when left out. */
+  /** Signal that asks the Machine to stop; that of `config.stopConfig` when left out. */
   signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGKILL" | "SIGUSR1" | "SIGUSR2" | "SIGTERM" | undefined;
-  /** Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out. */
+  /** Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out. */
   timeout?: string | undefined;
 }
 
 /** One of `getSecrets.secrets`. The secrets, by name. */
 export interface SecretDetails {
-  /** Id of the secret, `app/name`: what `pulumi import` takes. */
+  /** Id of the secret, `app/name`, as `pulumi import` takes it. */
   id: string;
   /** Name. */
   name: string;
@@ -1170,7 +1170,7 @@ export interface SecretDetails {
 
 /** One of `getSecretKeys.keys`. The keys, by name. */
 export interface SecretKeyDetails {
-  /** Id of the key, `app/name`: what inputs and `pulumi import` take. */
+  /** Id of the key, `app/name`, as inputs and `pulumi import` take it. */
   id: string;
   /** Name. */
   name: string;
@@ -1186,7 +1186,7 @@ export interface SecretKeyDetails {
 
 /** One of `getVolumes.volumes`. The volumes. */
 export interface VolumeDetails {
-  /** Id of the volume, `app/volumeId`: what inputs and `pulumi import` take. */
+  /** Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it. */
   id: string;
   /** App that owns the volume. */
   app: string;
@@ -1242,9 +1242,9 @@ export interface VolumeDetails {
 
 /** One of `getVolumeSnapshots.snapshots`. The snapshots. */
 export interface VolumeSnapshotDetails {
-  /** Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes. */
+  /** Id of the snapshot, `app/volumeId/snapshotId`, as `pulumi import` takes it. */
   id?: string | undefined;
-  /** Identifier; what a volume is restored from. */
+  /** Identifier; a volume is restored from it. */
   snapshotId?: string | undefined;
   /** `pending` while it is written, then `created`. */
   status?: string | undefined;
@@ -1288,7 +1288,7 @@ export interface AcmeCertificateOutputs {
 
 /** What a program declares of a App, with the defaults filled in. */
 export interface AppInputs {
-  /** Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App. */
+  /** Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App. */
   name?: string | undefined;
   /** Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App. */
   organization?: string | undefined;
@@ -1329,31 +1329,31 @@ export interface AppSecretsOutputs {
   app: string;
   /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. */
   values: { [key: string]: string };
-  /** Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change. */
+  /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change. */
   version: number;
   /** Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest. */
   digests: { [key: string]: string };
-  /** RFC 3339 time of the last change made here. */
+  /** RFC 3339 time of the last change by this resource. */
   updatedAt?: string | undefined;
 }
 
 /** What a program declares of a CertificateValidation, with the defaults filled in. */
 export interface CertificateValidationInputs {
-  /** App that serves the hostname: the `id` of an App. Changing it waits anew. */
+  /** App that serves the hostname: the `id` of an App. Changing it waits again. */
   app: string;
-  /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew. */
+  /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again. */
   hostname: string;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example. */
   triggers?: { [key: string]: string } | undefined;
 }
 
 /** What the stack holds of a CertificateValidation: its inputs, and what the service decided. */
 export interface CertificateValidationOutputs {
-  /** App that serves the hostname: the `id` of an App. Changing it waits anew. */
+  /** App that serves the hostname: the `id` of an App. Changing it waits again. */
   app: string;
-  /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew. */
+  /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again. */
   hostname: string;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example. */
   triggers?: { [key: string]: string } | undefined;
   /** Status of the hostname: `active`. */
   status?: string | undefined;
@@ -1367,11 +1367,11 @@ export interface CiphertextInputs {
   app: string;
   /** The key: the `id` or the `name` of a SecretKey. Changing it replaces this. */
   key: string;
-  /** The data, base64. Changing it makes the output anew. */
+  /** The data, base64. Changing it computes the output again. */
   plaintext: string;
-  /** The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
   keyUpdatedAt?: string | undefined;
-  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew. */
+  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again. */
   associatedData?: string | undefined;
 }
 
@@ -1381,15 +1381,15 @@ export interface CiphertextOutputs {
   app: string;
   /** The key: the `id` or the `name` of a SecretKey. Changing it replaces this. */
   key: string;
-  /** The data, base64. Changing it makes the output anew. */
+  /** The data, base64. Changing it computes the output again. */
   plaintext: string;
-  /** The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
   keyUpdatedAt?: string | undefined;
-  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew. */
+  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again. */
   associatedData?: string | undefined;
   /** Random end of the id. */
   serial: string;
-  /** `updatedAt` of the key the output was made with. */
+  /** `updatedAt` of the key that the output was computed with. */
   madeWith?: string | undefined;
   /** The ciphertext with its nonce, base64. */
   ciphertext: string;
@@ -1435,27 +1435,27 @@ export interface CustomCertificateOutputs {
 
 /** What a program declares of a DeployToken, with the defaults filled in. */
 export interface DeployTokenInputs {
-  /** App the token is good for: the `id` of an App. Changing it makes a new token. */
+  /** App that the token gives access to: the `id` of an App. Changing it creates a new token. */
   app: string;
-  /** Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token. */
+  /** Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token. */
   expiry: string;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created. */
   rotationTriggers?: { [key: string]: string } | undefined;
 }
 
 /** What the stack holds of a DeployToken: its inputs, and what the service decided. */
 export interface DeployTokenOutputs {
-  /** App the token is good for: the `id` of an App. Changing it makes a new token. */
+  /** App that the token gives access to: the `id` of an App. Changing it creates a new token. */
   app: string;
-  /** Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token. */
+  /** Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token. */
   expiry: string;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created. */
   rotationTriggers?: { [key: string]: string } | undefined;
   /** Random name of the token in the state; the service does not know it. */
   tokenId: string;
   /** The token. The service shows it once, and it is kept as a secret. */
   token: string;
-  /** RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was made with. */
+  /** RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with. */
   expiresAt: string;
 }
 
@@ -1507,13 +1507,13 @@ export interface IpAssignmentOutputs {
 export interface MachineInputs {
   /** App the Machine runs in: the `id` of an App. Changing it replaces the Machine. */
   app: string;
-  /** Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine. */
+  /** Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine. */
   name?: string | undefined;
   /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine. */
   region?: string | undefined;
-  /** Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is. */
+  /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
   fallbackRegions?: string[] | undefined;
-  /** Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine. */
+  /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
   config: MachineConfig;
   /** Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on. */
   state?: "started" | "stopped" | "suspended" | undefined;
@@ -1522,9 +1522,9 @@ export interface MachineInputs {
    * @default false
    */
   cordoned?: boolean | undefined;
-  /** Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it. */
+  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
   memoryLimitMb?: number | undefined;
-  /** Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back. */
+  /** Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
   minSecretsVersion?: number | undefined;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
   restart?: RestartTriggers | undefined;
@@ -1533,12 +1533,12 @@ export interface MachineInputs {
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   waitForChecks?: boolean | undefined;
   /**
-   * What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+   * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
    * @default "keep"
    */
   onUpdateFailure?: "keep" | "rollback" | undefined;
   /**
-   * Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+   * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
    * @default false
    */
   recreate?: boolean | undefined;
@@ -1557,17 +1557,17 @@ export interface MachineOutputs {
   name: string;
   /** Region the Machine runs in. */
   region?: string | undefined;
-  /** Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is. */
+  /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
   fallbackRegions?: string[] | undefined;
-  /** Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine. */
+  /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
   config: MachineConfig;
   /** State of the Machine. */
   state: string;
   /** Whether the platform's proxy leaves the Machine out. */
   cordoned: boolean;
-  /** Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it. */
+  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
   memoryLimitMb?: number | undefined;
-  /** Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back. */
+  /** Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
   minSecretsVersion?: number | undefined;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
   restart?: RestartTriggers | undefined;
@@ -1575,9 +1575,9 @@ export interface MachineOutputs {
   reload?: ReloadTriggers | undefined;
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   waitForChecks?: boolean | undefined;
-  /** What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way. */
+  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. */
   onUpdateFailure: "keep" | "rollback";
-  /** Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done. */
+  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. */
   recreate: boolean;
   /** Lets the deletion kill the Machine when stopping it fails. */
   forceDestroy: boolean;
@@ -1613,7 +1613,7 @@ export interface MachineCommandInputs {
   delete?: string[] | undefined;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
   triggers?: { [key: string]: string } | undefined;
-  /** What the commands read. */
+  /** Standard input of the commands. */
   stdin?: string | undefined;
   /** Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`. */
   timeout?: string | undefined;
@@ -1635,7 +1635,7 @@ export interface MachineCommandOutputs {
   delete?: string[] | undefined;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
   triggers?: { [key: string]: string } | undefined;
-  /** What the commands read. */
+  /** Standard input of the commands. */
   stdin?: string | undefined;
   /** Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`. */
   timeout?: string | undefined;
@@ -1643,11 +1643,11 @@ export interface MachineCommandOutputs {
   container?: string | undefined;
   /** Identifier of the Machine within its App. */
   machineId: string;
-  /** Identifier of this resource among those of the Machine, made by chance. */
+  /** Random identifier of this resource among those of the Machine. */
   commandId: string;
-  /** What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell. */
+  /** What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret. */
   stdout?: string | undefined;
-  /** What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell. */
+  /** What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret. */
   stderr?: string | undefined;
   /** Exit code of the last command, 0. */
   exitCode?: number | undefined;
@@ -1662,7 +1662,7 @@ export interface MachineMetadataInputs {
   /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
   values: { [key: string]: string };
   /**
-   * Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise.
+   * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
    * @default false
    */
   adopt?: boolean | undefined;
@@ -1676,7 +1676,7 @@ export interface MachineMetadataOutputs {
   machine: string;
   /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
   values: { [key: string]: string };
-  /** Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise. */
+  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. */
   adopt: boolean;
   /** Identifier of the Machine within its App. */
   machineId: string;
@@ -1690,7 +1690,7 @@ export interface PostgresAttachmentInputs {
   app: string;
   /** Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out. */
   secretName?: string | undefined;
-  /** The connection URI itself; made from `user`, `password` and `database` when left out. */
+  /** The connection URI itself; built from `user`, `password` and `database` when left out. */
   uri?: string | undefined;
   /** User to connect as: the `id` of a PostgresUser; the cluster's first user when left out. */
   user?: string | undefined;
@@ -1708,7 +1708,7 @@ export interface PostgresAttachmentOutputs {
   app: string;
   /** Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out. */
   secretName?: string | undefined;
-  /** The connection URI itself; made from `user`, `password` and `database` when left out. */
+  /** The connection URI itself; built from `user`, `password` and `database` when left out. */
   uri?: string | undefined;
   /** User to connect as: the `id` of a PostgresUser; the cluster's first user when left out. */
   user?: string | undefined;
@@ -1728,24 +1728,24 @@ export interface PostgresAttachmentOutputs {
 
 /** What a program declares of a PostgresBackup, with the defaults filled in. */
 export interface PostgresBackupInputs {
-  /** Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup. */
+  /** Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup. */
   cluster: string;
   /**
-   * `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+   * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
    * @default "full"
    */
   type?: "full" | "incr" | "diff" | undefined;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
   triggers?: { [key: string]: string } | undefined;
 }
 
 /** What the stack holds of a PostgresBackup: its inputs, and what the service decided. */
 export interface PostgresBackupOutputs {
-  /** Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup. */
+  /** Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup. */
   cluster: string;
-  /** `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup. */
+  /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. */
   type: "full" | "incr" | "diff";
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
   triggers?: { [key: string]: string } | undefined;
   /** Identifier within the cluster. */
   backupId: string;
@@ -1763,25 +1763,25 @@ export interface PostgresBackupOutputs {
 
 /** What a program declares of a PostgresCluster, with the defaults filled in. */
 export interface PostgresClusterInputs {
-  /** Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Made from the resource's name when left out. Changing it replaces the cluster. */
+  /** Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster. */
   name?: string | undefined;
-  /** Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster. */
+  /** Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster. */
   organization?: string | undefined;
-  /** Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster. */
+  /** Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster. */
   region?: string | undefined;
-  /** Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster. */
+  /** Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster. */
   plan?: string | undefined;
   /** Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster. */
   diskSizeGb?: number | undefined;
   /** Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster. */
   pgMajorVersion?: "16" | "17" | undefined;
-  /** When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`. */
+  /** When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`. */
   poolMode?: "session" | "transaction" | undefined;
   /** Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster. */
   postgisEnabled?: boolean | undefined;
-  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   restore?: PostgresClusterRestore | undefined;
-  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+  /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   fork?: PostgresClusterFork | undefined;
   /**
    * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
@@ -1804,13 +1804,13 @@ export interface PostgresClusterOutputs {
   diskSizeGb?: number | undefined;
   /** Major version of Postgres. */
   pgMajorVersion?: string | undefined;
-  /** When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`. */
+  /** When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`. */
   poolMode?: "session" | "transaction" | undefined;
   /** Whether the extension PostGIS may be installed. */
   postgisEnabled?: boolean | undefined;
-  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   restore?: PostgresClusterRestore | undefined;
-  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+  /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   fork?: PostgresClusterFork | undefined;
   /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. */
   deletionProtection: boolean;
@@ -1853,7 +1853,7 @@ export interface PostgresDatabaseInputs {
   /** Name, 1 to 63 letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the database. */
   name: string;
   /**
-   * Lets a change that replaces the database destroy what it holds.
+   * Lets a change that replaces the database destroy its data.
    * @default false
    */
   allowDataLoss?: boolean | undefined;
@@ -1865,7 +1865,7 @@ export interface PostgresDatabaseOutputs {
   cluster: string;
   /** Name of the database. */
   name: string;
-  /** Lets a change that replaces the database destroy what it holds. */
+  /** Lets a change that replaces the database destroy its data. */
   allowDataLoss: boolean;
 }
 
@@ -1883,12 +1883,12 @@ export interface PostgresExtensionInputs {
    */
   schema?: string | undefined;
   /**
-   * Whether the schema is made when there is none; used at creation.
+   * Whether to create the schema if it does not exist; used at creation.
    * @default false
    */
   createSchema?: boolean | undefined;
   /**
-   * Lets the removal of the extension take along what depends on it, tables' columns included.
+   * Lets the removal of the extension also remove everything that depends on it, tables' columns included.
    * @default false
    */
   forceDestroy?: boolean | undefined;
@@ -1904,9 +1904,9 @@ export interface PostgresExtensionOutputs {
   name: string;
   /** Schema to install it in. Changing it replaces the extension. */
   schema: string;
-  /** Whether the schema is made when there is none; used at creation. */
+  /** Whether to create the schema if it does not exist; used at creation. */
   createSchema: boolean;
-  /** Lets the removal of the extension take along what depends on it, tables' columns included. */
+  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. */
   forceDestroy: boolean;
   /** Version that is installed. */
   version?: string | undefined;
@@ -1918,7 +1918,7 @@ export interface PostgresUserInputs {
   cluster: string;
   /** Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user. */
   username: string;
-  /** What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`. */
+  /** Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`. */
   role: "schema_admin" | "writer" | "reader";
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
   rotationTriggers?: { [key: string]: string } | undefined;
@@ -1935,7 +1935,7 @@ export interface PostgresUserOutputs {
   cluster: string;
   /** Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user. */
   username: string;
-  /** What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`. */
+  /** Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`. */
   role: "schema_admin" | "writer" | "reader";
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
   rotationTriggers?: { [key: string]: string } | undefined;
@@ -1965,11 +1965,11 @@ export interface SecretOutputs {
   value: string;
   /** Digest of the value. Secret: a value that is easy to guess could be found by its digest. */
   digest?: string | undefined;
-  /** Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change. */
+  /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change. */
   version: number;
   /** RFC 3339 time of creation. */
   createdAt?: string | undefined;
-  /** RFC 3339 time of the last change made here. */
+  /** RFC 3339 time of the last change by this resource. */
   updatedAt?: string | undefined;
 }
 
@@ -1984,7 +1984,7 @@ export interface SecretKeyInputs {
   /** The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key. */
   value?: string | undefined;
   /**
-   * Lets a change that replaces the key make useless what was encrypted or signed with it.
+   * Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
    * @default false
    */
   allowDataLoss?: boolean | undefined;
@@ -2000,7 +2000,7 @@ export interface SecretKeyOutputs {
   type: "nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box";
   /** The key, base64: 32 bytes; of `hs256`, `hs384` and `hs512` at least 32, 48 and 64, at most 1024. Drawn by the service, and never known elsewhere, when left out. Leave it out after an import too: the service shows no value, so one that is added later is taken for another key. Changing it replaces the key. */
   value?: string | undefined;
-  /** Lets a change that replaces the key make useless what was encrypted or signed with it. */
+  /** Lets a change that replaces the key make all data unusable that was encrypted or signed with it. */
   allowDataLoss: boolean;
   /** Public half, base64, of the kinds that have one: `es256`, `nacl_box`, `nacl_sign`. */
   publicKey?: string | undefined;
@@ -2016,9 +2016,9 @@ export interface SignatureInputs {
   app: string;
   /** The key: the `id` or the `name` of a SecretKey. Changing it replaces this. */
   key: string;
-  /** The data, base64. Changing it makes the output anew. */
+  /** The data, base64. Changing it computes the output again. */
   plaintext: string;
-  /** The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
   keyUpdatedAt?: string | undefined;
 }
 
@@ -2028,13 +2028,13 @@ export interface SignatureOutputs {
   app: string;
   /** The key: the `id` or the `name` of a SecretKey. Changing it replaces this. */
   key: string;
-  /** The data, base64. Changing it makes the output anew. */
+  /** The data, base64. Changing it computes the output again. */
   plaintext: string;
-  /** The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
   keyUpdatedAt?: string | undefined;
   /** Random end of the id. */
   serial: string;
-  /** `updatedAt` of the key the output was made with. */
+  /** `updatedAt` of the key that the output was computed with. */
   madeWith?: string | undefined;
   /** The signature, base64. */
   signature: string;
@@ -2044,12 +2044,12 @@ export interface SignatureOutputs {
 export interface VolumeInputs {
   /** App that owns the volume: the `id` of an App. Changing it replaces the volume. */
   app: string;
-  /** Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume. */
+  /** Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume. */
   name?: string | undefined;
   /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume. */
   region?: string | undefined;
   /**
-   * Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+   * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
    * @default 3
    */
   sizeGb?: number | undefined;
@@ -2073,9 +2073,9 @@ export interface VolumeInputs {
    * @default true
    */
   autoBackupEnabled?: boolean | undefined;
-  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`. */
+  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
   snapshotId?: string | undefined;
-  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`. */
+  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
   sourceVolumeId?: string | undefined;
   /**
    * Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
@@ -2097,12 +2097,12 @@ export interface VolumeInputs {
    */
   restartOnExtend?: boolean | undefined;
   /**
-   * Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+   * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
    * @default false
    */
   finalSnapshot?: boolean | undefined;
   /**
-   * Lets a change that replaces the volume destroy what it holds.
+   * Lets a change that replaces the volume destroy its data.
    * @default false
    */
   allowDataLoss?: boolean | undefined;
@@ -2116,7 +2116,7 @@ export interface VolumeOutputs {
   name: string;
   /** Region the volume is in. */
   region?: string | undefined;
-  /** Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so. */
+  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. */
   sizeGb: number;
   /** Whether the volume is encrypted. Changing it replaces the volume. */
   encrypted: boolean;
@@ -2126,9 +2126,9 @@ export interface VolumeOutputs {
   snapshotRetention: number;
   /** Whether snapshots are taken every day. */
   autoBackupEnabled: boolean;
-  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`. */
+  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
   snapshotId?: string | undefined;
-  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`. */
+  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
   sourceVolumeId?: string | undefined;
   /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. */
   requireUniqueZone: boolean;
@@ -2140,9 +2140,9 @@ export interface VolumeOutputs {
   computeImage?: string | undefined;
   /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. */
   restartOnExtend: boolean;
-  /** Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`. */
+  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. */
   finalSnapshot: boolean;
-  /** Lets a change that replaces the volume destroy what it holds. */
+  /** Lets a change that replaces the volume destroy its data. */
   allowDataLoss: boolean;
   /** Identifier within the App. */
   volumeId: string;
@@ -2182,7 +2182,7 @@ export interface VolumeSnapshotOutputs {
   snapshotId: string;
   /** `created` once it is written. */
   status?: string | undefined;
-  /** RFC 3339 time at which it was begun. */
+  /** RFC 3339 time at which the snapshot was started. */
   createdAt?: string | undefined;
   /** Bytes stored. */
   size?: number | undefined;
@@ -2240,7 +2240,7 @@ export const remediateApp = remediating("App");
 
 /**
  * Checks every AppSecrets of a stack before it is created or changed. Secrets of an App, by name, written together.
- * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+ * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
  */
 export const validateAppSecrets = validating("AppSecrets");
 /** Repairs every AppSecrets of a stack before it is checked, created or changed. */
@@ -2248,7 +2248,7 @@ export const remediateAppSecrets = remediating("AppSecrets");
 
 /**
  * Checks every CertificateValidation of a stack before it is created or changed. Waits until the certificate of a hostname is valid.
- * Creating it has the DNS checked, now and then again, until the hostname is `active`; it makes nothing on the service, and deleting it asks for nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+ * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
  */
 export const validateCertificateValidation = validating("CertificateValidation");
 /** Repairs every CertificateValidation of a stack before it is checked, created or changed. */
@@ -2272,7 +2272,7 @@ export const remediateCustomCertificate = remediating("CustomCertificate");
 
 /**
  * Checks every DeployToken of a stack before it is created or changed. An access token that is good for one App alone.
- * The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`. Once `expiresAt` is over, a refresh finds it gone, and the next up makes a new one; without a refresh (`pulumi up --refresh`) nobody notices.
+ * The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
  */
 export const validateDeployToken = validating("DeployToken");
 /** Repairs every DeployToken of a stack before it is checked, created or changed. */
@@ -2298,7 +2298,7 @@ export const remediateMachineCommand = remediating("MachineCommand");
 
 /**
  * Checks every MachineMetadata of a stack before it is created or changed. Metadata keys on a Machine that is managed elsewhere.
- * It owns its keys alone, and makes no new version of the Machine. A Machine resource leaves the keys alone that it does not set itself.
+ * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
  */
 export const validateMachineMetadata = validating("MachineMetadata");
 /** Repairs every MachineMetadata of a stack before it is checked, created or changed. */
@@ -2306,14 +2306,14 @@ export const remediateMachineMetadata = remediating("MachineMetadata");
 
 /**
  * Checks every PostgresAttachment of a stack before it is created or changed. Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
- * An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.
+ * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
  */
 export const validatePostgresAttachment = validating("PostgresAttachment");
 /** Repairs every PostgresAttachment of a stack before it is checked, created or changed. */
 export const remediatePostgresAttachment = remediating("PostgresAttachment");
 
 /**
- * Checks every PostgresBackup of a stack before it is created or changed. A backup of a Postgres cluster, made when the resource is created.
+ * Checks every PostgresBackup of a stack before it is created or changed. A backup of a Postgres cluster, taken when the resource is created.
  * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
  */
 export const validatePostgresBackup = validating("PostgresBackup");
@@ -2345,7 +2345,7 @@ export const remediatePostgresUser = remediating("PostgresUser");
 
 /**
  * Checks every Secret of a stack before it is created or changed. One secret of an App.
- * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+ * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
  */
 export const validateSecret = validating("Secret");
 /** Repairs every Secret of a stack before it is checked, created or changed. */
@@ -2353,7 +2353,7 @@ export const remediateSecret = remediating("Secret");
 
 /**
  * Checks every SecretKey of a stack before it is created or changed. A key of an App that never leaves the service and is used by name.
- * A key of the name that is there already is never overwritten: import it. An import knows all but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+ * An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
  */
 export const validateSecretKey = validating("SecretKey");
 /** Repairs every SecretKey of a stack before it is checked, created or changed. */
@@ -2373,7 +2373,7 @@ export const validateVolume = validating("Volume");
 export const remediateVolume = remediating("Volume");
 
 /**
- * Checks every VolumeSnapshot of a stack before it is created or changed. A snapshot of a Volume, taken when the resource is made.
+ * Checks every VolumeSnapshot of a stack before it is created or changed. A snapshot of a Volume, taken when the resource is created.
  * The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
  */
 export const validateVolumeSnapshot = validating("VolumeSnapshot");

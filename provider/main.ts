@@ -1,4 +1,5 @@
-// The plugin's executable. What is imported before the compile cache is on is compiled anew at every start: nothing is.
+// The plugin's executable. It imports nothing before the compile cache is on, because that would be compiled at every
+// start.
 import module from "node:module";
 
 module.enableCompileCache?.();

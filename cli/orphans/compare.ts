@@ -3,7 +3,7 @@ import type { Api } from "../../provider/client/api.ts";
 import { resources } from "../../provider/registry.ts";
 import { messageOf } from "../../provider/client/errors.ts";
 import { heldKeys, keysOf, secretsHeld } from "../stateIds.ts";
-import { scopesOf, fourAtATime, ofType, usedBy, type Scope, type Wanted } from "./scopes.ts";
+import { scopesOf, fourAtATime, ofType, usedBy, type Scope, type ScopeSelection } from "./scopes.ts";
 import {
   listedApps,
   listedClusters,
@@ -15,7 +15,7 @@ import {
 } from "./listing.ts";
 import { newPass, type ListedObject, type Pass } from "../../provider/core/listing.ts";
 import { provenanceIn, type Provenance, type Provenances } from "./provenance.ts";
-import type { Held } from "../stackState.ts";
+import type { StateResource } from "../stackState.ts";
 
 /** An object that no state holds. */
 export interface Orphan extends Provenance {
@@ -26,32 +26,32 @@ export interface Orphan extends Provenance {
   readonly createdAt: string | undefined;
   /** The request that shows it, or the list that it is in. */
   readonly request: string;
-  /** The request that deletes it; undefined where nothing does, and where it may be somebody's. */
+  /** The request that deletes it; undefined if none does, or if another client may own the object. */
   readonly deletion: string | undefined;
 }
 
-/** What came of a comparison. */
+/** The result of a comparison. */
 export interface Compared {
   readonly orphans: readonly Orphan[];
   /** Resources of the state whose objects the service has no longer. */
-  readonly missing: readonly Held[];
-  /** What was not compared, and why that is as it should be. */
+  readonly missing: readonly StateResource[];
+  /** Parts that were deliberately not compared, and the reasons. */
   readonly notes: readonly string[];
-  /** What could not be compared, and why. */
+  /** Parts that could not be compared, and the reasons. */
   readonly failures: readonly string[];
 }
 
-/** What is known beforehand. */
+/** Facts known beforehand. */
 export interface Known {
   /** Resources of the state at this place. */
-  readonly own: readonly Held[];
+  readonly own: readonly StateResource[];
   /** All resources, of other states too, whose objects are no orphans here. */
-  readonly held: readonly Held[];
+  readonly held: readonly StateResource[];
   readonly origins: Provenances;
 }
 
 /** @throws MachinesError when the place as a whole cannot be looked at */
-export async function compare(api: Api, known: Known, wanted: Wanted): Promise<Compared> {
+export async function compare(api: Api, known: Known, wanted: ScopeSelection): Promise<Compared> {
   const failures: string[] = [];
   const kinds = allKinds.filter(
     (kind) =>
@@ -59,11 +59,13 @@ export async function compare(api: Api, known: Known, wanted: Wanted): Promise<C
       (wanted.hasSnapshots || kind.isScheduled !== true),
   );
   const { holders, gone, roots } = await scopesOf(api, known.own, wanted, failures);
-  const look = { ...newPass(api), known, keys: heldKeys(known.held) };
-  // In what others made may lie what these resources hold; it would go with it.
+  const comparison = { ...newPass(api), known, keys: heldKeys(known.held) };
+  // Objects of others may contain objects of these resources, which would be deleted with them.
   const used = usedBy(known.held);
   const orphans = roots.flatMap(([kind, found]) =>
-    kinds.includes(kind) ? orphansAmong(look, kind, found).filter(({ id }) => !used.has(`${kind.type} ${id}`)) : [],
+    kinds.includes(kind)
+      ? orphansAmong(comparison, kind, found).filter(({ id }) => !used.has(`${kind.type} ${id}`))
+      : [],
   );
   // With an App or a cluster goes all that was in it.
   const missing = known.own.filter(
@@ -76,11 +78,12 @@ export async function compare(api: Api, known: Known, wanted: Wanted): Promise<C
     await Promise.all(
       inside.map(async (kind) => {
         try {
-          const live = await kind.objects(look, holder.name);
+          const live = await kind.objects(comparison, holder.name);
           const hidden = kind.type === "Secret" ? secretsHeld(known.held, holder.name).sealed : [];
-          if (hidden.length === 0) orphans.push(...orphansAmong(look, kind, live).filter((one) => isOurs(holder, one)));
+          if (hidden.length === 0)
+            orphans.push(...orphansAmong(comparison, kind, live).filter((one) => isOurs(holder, one)));
           else if (holder.isWhole) notes.push(hiddenSecrets(holder, hidden));
-          missing.push(...(await missingAmong(look, kind, holder, live)));
+          missing.push(...(await missingAmong(comparison, kind, holder, live)));
         } catch (error) {
           failures.push(`${kind.type} in ${holder.noun} ${holder.name}: ${messageOf(error)}`);
         }
@@ -90,7 +93,7 @@ export async function compare(api: Api, known: Known, wanted: Wanted): Promise<C
   return { orphans: orphans.sort(byTypeAndId), missing: missing.sort(byTypeAndId), notes, failures };
 }
 
-/** A look, and what it is compared with. */
+/** One comparison: the lists and the known ids. */
 interface Comparing extends Pass {
   readonly known: Known;
   readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
@@ -110,7 +113,7 @@ const isIn = ({ noun, isReady }: Scope, kind: ListedType): boolean =>
 const isOurs = ({ isWhole }: Scope, { createdBy, urn }: Orphan): boolean =>
   isWhole || (createdBy !== "namesake" && (["stack", "perhaps"].includes(createdBy) || urn !== undefined));
 
-const hiddenSecrets = ({ name }: Scope, sealed: readonly Held[]): string =>
+const hiddenSecrets = ({ name }: Scope, sealed: readonly StateResource[]): string =>
   `The secrets of App ${name} are not compared: the state holds encrypted which of them ${sealed.map(({ urn }) => urn).join(" and ")} sets.`;
 
 const typeOf = (one: { readonly kind: ListedType } | { readonly type: string }): string =>
@@ -124,8 +127,8 @@ const byTypeAndId = (
   return left < right ? -1 : 1;
 };
 
-/** Whether the absence of its object is worth telling: it is this program's, and it did not destroy itself as it was told to. */
-function isTold({ id, isExternal, type, inputs, outputs }: Held): boolean {
+/** Whether to report the absence of its object: it is this program's, and it did not destroy itself as configured. */
+function isTold({ id, isExternal, type, inputs, outputs }: StateResource): boolean {
   if (id === "" || isExternal || resources[type]?.list?.isScheduled === true) return false;
   const { autoDestroy } = (inputs["config"] ?? {}) as { readonly autoDestroy?: unknown };
   return !(type === "Machine" && (autoDestroy === true || outputs["state"] === "destroyed"));
@@ -142,13 +145,13 @@ function orphansAmong({ known, keys }: Comparing, kind: ListedType, live: readon
   });
 }
 
-/** What the list of a holder lacks of what the state holds in it, and another look lacks too. */
+/** Objects of the state that are missing from the list of their parent and from a second read too. */
 async function missingAmong(
   { api, known }: Comparing,
   kind: ListedType,
   { name: holder }: Scope,
   live: readonly ListedObject[],
-): Promise<Held[]> {
+): Promise<StateResource[]> {
   const keysIn = (list: readonly ListedObject[]) =>
     new Set(list.flatMap(({ parts }) => keysOf(kind.type, kind.id.render(parts))));
   const lacks = (keys: ReadonlySet<string>, id: string) => !keysOf(kind.type, id).some((key) => keys.has(key));

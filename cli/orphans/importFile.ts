@@ -1,6 +1,6 @@
-// What `pulumi import` is told to take over what was found.
+// Writes the file with which `pulumi import` adopts orphans.
 import type { Orphan } from "./compare.ts";
-import type { Held, ProviderHeld } from "../stackState.ts";
+import type { StateResource, StateProvider } from "../stackState.ts";
 
 /** An object to import, under a name that nothing else in the stack has. */
 export interface Import {
@@ -9,22 +9,22 @@ export interface Import {
   readonly id: string;
   /** URNs of the component around it and of its provider; undefined for the stack and the default one. */
   readonly parent: string | undefined;
-  readonly provider: ProviderHeld | undefined;
+  readonly provider: StateProvider | undefined;
 }
 
 /** Finds names for imports one after the other, so that no two are the same. */
 export class Names {
   readonly #taken: Set<string>;
 
-  constructor(resources: readonly Held[]) {
+  constructor(resources: readonly StateResource[]) {
     this.#taken = new Set(resources.filter(({ isPending }) => !isPending).map(({ name }) => name));
   }
 
   /** How an orphan is imported: in the place in the program that its interrupted creation was for, or under its own name. */
-  importOf({ kind, id, name, pending }: Orphan, provider: ProviderHeld | undefined): Import | undefined {
+  importOf({ kind, id, name, pending }: Orphan, provider: StateProvider | undefined): Import | undefined {
     if (!kind.isImportable) return undefined;
     const last = id.slice(id.lastIndexOf("/") + 1);
-    // An identifier or an address says less than what it is of.
+    // An identifier or an address alone is no good name, so its parent's name is added.
     const own = pending?.name ?? name ?? (/^[A-Za-z]/.test(last) ? last : uncapitalized(kind.type));
     return {
       type: `machines:index:${kind.type}`,

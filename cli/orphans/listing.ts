@@ -48,13 +48,13 @@ const bareHostnames: ListedType = {
   deletedBy: "certificates.delete",
 };
 
-/** What is in an App. */
+/** The objects in an App. */
 export const listedInApp: readonly ListedType[] = [
   ...typesWhere((resource) => resource.within.kind === "app" && !isParent(resource)),
   bareHostnames,
 ];
 
-/** What is in a cluster. */
+/** The objects in a cluster. */
 export const listedInCluster = typesWhere((resource) => resource.within.kind === "cluster" && !isParent(resource));
 
 type Parts = Readonly<Record<string, string>>;
@@ -71,7 +71,7 @@ function requestOf(operation: Listing["shownBy"], id: IdFormat, parts: Parts): s
   const rows: Readonly<Record<string, Readonly<Record<string, Operation>>>> = contract;
   const row = rows[group]?.[method];
   if (!row) throw new Error(`there is no operation ${operation}`);
-  // The path names what the id names, in the same order.
+  // The path names the same parts as the id, in the same order.
   const values = id.parts.map((part) => encodeURIComponent(parts[part] ?? "").replaceAll("*", "%2A"));
   return `${row.method} ${row.path.replace(/\{\w+\}/g, () => values.shift() ?? "")}`;
 }

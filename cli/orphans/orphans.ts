@@ -1,19 +1,20 @@
-// `pulumi-machines orphans`: what the service has and no state holds. It never changes anything but the file of --import.
+// `pulumi-machines orphans`: finds objects that the service has and no state knows. It changes nothing but the file of
+// --import.
 import { readFileSync, writeFileSync } from "node:fs";
 import { clientFor } from "../../provider/client/connect.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import { processJournal } from "../../provider/core/journal.ts";
 import { didYouMean } from "../../provider/core/didYouMean.ts";
 import { compare, comparedTypes } from "./compare.ts";
-import { requireSomething, type Wanted } from "./scopes.ts";
+import { requireSomething, type ScopeSelection } from "./scopes.ts";
 import { importFile, Names } from "./importFile.ts";
 import { provenancesOf } from "./provenance.ts";
 import { targetsOf, type Target } from "../targets.ts";
 import { exportStack, stackConfig } from "../pulumi.ts";
-import { jsonOf, textOf, type Finding } from "./report.ts";
-import { readState, type Held, type StackState } from "../stackState.ts";
+import { jsonOf, textOf, type PlaceReport } from "./report.ts";
+import { readState, type StateResource, type StackState } from "../stackState.ts";
 
-/** What the command is told. */
+/** Options of the command. */
 export interface Options {
   readonly stack?: string;
   /** File of an export, `-` for standard input. */
@@ -29,7 +30,7 @@ export interface Options {
   readonly json?: true;
 }
 
-/** Where the command writes. */
+/** The streams that the command writes to. */
 export interface Streams {
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
@@ -39,9 +40,9 @@ export interface Streams {
 const longestLook = 600_000;
 
 /**
- * Looks and reports. Answers the exit code: 0 when nothing was found, 1 when something was, 2 when nothing was found and not
- * everything could be looked at.
- * @throws MachinesError `invalid-input`, `configuration` or `refused` for what cannot work
+ * Compares and reports. Returns the exit code: 0 if nothing was found, 1 if something was, 2 if nothing was found but
+ * not everything could be compared.
+ * @throws MachinesError `invalid-input`, `configuration` or `refused` for invalid arguments
  */
 export async function orphans(options: Options, { out, err }: Streams): Promise<0 | 1 | 2> {
   const wanted = wantedOf(options);
@@ -50,7 +51,7 @@ export async function orphans(options: Options, { out, err }: Streams): Promise<
   const besides = (options.also ?? []).flatMap((file) => readState(textIn(file), file).resources);
   const { places, failures } = await placesFor(options, state, wanted);
   const names = new Names(state.resources);
-  const findings: Finding[] = [];
+  const findings: PlaceReport[] = [];
   const refused = [...failures];
   for (const place of places) {
     const own = state.resources.filter(({ provider }) => provider === place.provider?.urn);
@@ -70,7 +71,7 @@ export async function orphans(options: Options, { out, err }: Streams): Promise<
   return refused.length > 0 ? 2 : 0;
 }
 
-function wantedOf({ app = [], allApps, snapshots, only = [] }: Options): Wanted {
+function wantedOf({ app = [], allApps, snapshots, only = [] }: Options): ScopeSelection {
   for (const type of only) {
     if (comparedTypes.includes(type)) continue;
     const meant = didYouMean(type, comparedTypes);
@@ -83,7 +84,7 @@ function wantedOf({ app = [], allApps, snapshots, only = [] }: Options): Wanted 
 }
 
 async function stateOf({ stack, state }: Options): Promise<StackState> {
-  if (state === undefined) return readState(await exportStack(stack), "what `pulumi stack export` wrote");
+  if (state === undefined) return readState(await exportStack(stack), "the output of `pulumi stack export`");
   return readState(textIn(state), state === "-" ? "standard input" : state);
 }
 
@@ -96,7 +97,7 @@ function textIn(file: string): string {
 }
 
 /** An export alone says nothing of the stack's configuration: then it is the environment's. */
-async function placesFor({ stack, state: file, provider }: Options, state: StackState, wanted: Wanted) {
+async function placesFor({ stack, state: file, provider }: Options, state: StackState, wanted: ScopeSelection) {
   const config = file === undefined || stack !== undefined ? await stackConfig(stack) : new Map<string, string>();
   const isAsked = wanted.isAll || wanted.apps.length > 0;
   return targetsOf(state, (key) => config.get(key), process.env, { chosen: provider, isAsked });
@@ -108,9 +109,9 @@ const whatIs = ({ stack, project }: StackState, { provider }: Target): string =>
 interface Looking {
   readonly state: StackState;
   readonly places: readonly Target[];
-  readonly own: readonly Held[];
-  readonly besides: readonly Held[];
-  readonly wanted: Wanted;
+  readonly own: readonly StateResource[];
+  readonly besides: readonly StateResource[];
+  readonly wanted: ScopeSelection;
   readonly names: Names;
   readonly warn: (message: string) => void;
 }
@@ -118,10 +119,10 @@ interface Looking {
 async function lookInto(
   place: Target,
   { state, places, own, besides, wanted, names, warn }: Looking,
-): Promise<Finding> {
+): Promise<PlaceReport> {
   const { config, provider } = place;
   const api = clientFor(config, warn);
-  // What another provider holds at the same service is no orphan; where that is, is not always known.
+  // An object that another provider manages at the same service is no orphan, but the other endpoint may be unknown.
   const elsewhere = new Set(
     places.flatMap((other) => (other.config.endpoint === config.endpoint ? [] : [other.provider?.urn])),
   );
@@ -132,7 +133,7 @@ async function lookInto(
     const found = await compare(api.within({ at, allowed: "10m" }), { own, held, origins }, wanted);
     const orphans = found.orphans.map((orphan) => ({
       orphan,
-      // What another stack has is not taken from it.
+      // Objects of another stack are not deleted or imported.
       asImport: state.isDynamic || orphan.createdBy === "namesake" ? undefined : names.importOf(orphan, provider),
     }));
     return { ...found, place, orphans };
@@ -142,16 +143,16 @@ async function lookInto(
 }
 
 const dynamicRefusal =
-  "--import: the resources of this stack are dynamic ones, and those cannot be imported. Change over to the plugin first (docs/bindings.md, From dynamic to plugin) and run `pulumi up`, or delete what is found through the service; without --import this says what there is";
+  "--import: the resources of this stack are dynamic ones, and those cannot be imported. Change over to the plugin first (docs/bindings.md, From dynamic to plugin) and run `pulumi up`, or delete the orphans through the service; without --import this lists them";
 
-function writeImports(file: string, findings: readonly Finding[], err: Streams["err"]): void {
+function writeImports(file: string, findings: readonly PlaceReport[], err: Streams["err"]): void {
   const imports = findings.flatMap(({ orphans }) => orphans.flatMap(({ asImport }) => asImport ?? []));
   if (imports.length === 0) return err(`There is nothing to import: ${file} is not written.`);
   try {
     writeFileSync(file, importFile(imports), { flag: "wx" });
   } catch (error) {
     const why =
-      (error as NodeJS.ErrnoException).code === "EEXIST" ? "it is there already; choose another" : messageOf(error);
+      (error as NodeJS.ErrnoException).code === "EEXIST" ? "it exists already; choose another" : messageOf(error);
     throw new MachinesError("invalid-input", `--import: ${file} cannot be written: ${why}`, { cause: error });
   }
   err(`${file} is written. Take out what is not to be taken over, then run: pulumi import --file ${file}`);

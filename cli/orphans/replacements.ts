@@ -1,39 +1,39 @@
-// Replacements in a state whose originals are still there, and how one is undone. No I/O.
+// Replacements in a state whose originals still exist, and how to undo one. No I/O.
 import { isObject, type Field } from "../../api/schema.ts";
 import { MachinesError } from "../../provider/client/errors.ts";
 import { CONTEXT, contextOf, kindOf, type Resource, type Values } from "../../provider/core/resource.ts";
 import { same } from "../../provider/core/values.ts";
 import { resources as types } from "../../provider/registry.ts";
-import { heldIn, isSealed, listIn, type Held } from "../stackState.ts";
+import { heldIn, isSealed, listIn, type StateResource } from "../stackState.ts";
 
 /** A resource as a deployment has it, as far as it matters here. */
-export interface Entry extends Values {
+export interface DeploymentEntry extends Values {
   readonly urn: string;
   readonly id?: string;
 }
 
-/** An original that waits for its deletion, and what took its place. */
+/** An original that waits for its deletion, and its replacement. */
 export interface Replacement {
   readonly resource: Resource;
-  readonly original: Held;
+  readonly original: StateResource;
   /** The original in the deployment. */
-  readonly entry: Entry;
-  readonly current: Held;
-  /** Everything else that the deployment has for the resource: what took its place, and other originals. */
-  readonly others: readonly Entry[];
+  readonly entry: DeploymentEntry;
+  readonly current: StateResource;
+  /** All other objects of the resource in the deployment: its replacement, and other originals. */
+  readonly others: readonly DeploymentEntry[];
   /** Whether the original was itself given up by an undo. */
   readonly isGivenUp: boolean;
   /** RFC 3339 time at which the original came into the state. */
   readonly createdAt: string | undefined;
 }
 
-/** The replacements in a deployment whose originals are still there, by its word. */
+/** The replacements in a deployment whose originals still exist according to it. */
 export function replacementsIn(deployment: Values): Replacement[] {
-  const entries = listIn(deployment, "resources") as readonly Entry[];
+  const entries = listIn(deployment, "resources") as readonly DeploymentEntry[];
   return entries.flatMap((entry) => {
     const [original, resource] = [heldIn(entry), types[heldIn(entry)?.type ?? ""]];
     if (entry["delete"] !== true || !original || original.isExternal || original.id === "" || !resource) return [];
-    // What leaves nothing to look at later leaves nothing to keep.
+    // A resource that cannot be read cannot be kept.
     if (resource.noImport !== undefined) return [];
     const others = entries.filter((other) => other.urn === entry.urn && other !== entry);
     const taking = others.find((other) => other["delete"] !== true);
@@ -50,7 +50,7 @@ export function replacementsIn(deployment: Values): Replacement[] {
 export const createdIn = ({ created }: Values): string | undefined =>
   typeof created === "string" ? created.replace(/\.\d+/, "") : undefined;
 
-/** Whether data goes with the original: it holds some, or others lie in it. */
+/** Whether data is deleted with the original: its own data, or objects in it. */
 const isPrecious = (resource: Resource): boolean => resource.losesData !== undefined || resource === types["App"];
 
 const isReference = ({ meta }: Field): boolean => meta.format === "reference";
@@ -59,9 +59,9 @@ const isReference = ({ meta }: Field): boolean => meta.format === "reference";
 export const whole = ({ original: { urn, id } }: Replacement): string => `${urn}#${id}`;
 
 /**
- * Those that are asked for: by the resource's name in the program, its URN, the original's id, or the first two with the id
- * behind a `#`. Without a name, those that hold data or in which others lie.
- * @throws MachinesError `invalid-input` for a name that means none or several, with what there is
+ * Selects replacements by the resource's name in the program, its URN, the original's id, or the first two with the id
+ * behind a `#`. Without a name, it selects those with data or with other objects in them.
+ * @throws MachinesError `invalid-input` for a name that matches none or several, with the choices
  */
 export function chosen(all: readonly Replacement[], names: readonly string[]): Replacement[] {
   const open = all.filter(({ isGivenUp }) => !isGivenUp);
@@ -105,8 +105,8 @@ const listOf = (all: readonly Replacement[]): string =>
     .join("\n");
 
 /**
- * Inputs that would replace the original at once: those that the program said otherwise when it was replaced. References are
- * left out, because what they lead to may be about to change back too.
+ * Inputs that would replace the original at once: those that the program set differently when it was replaced.
+ * References are left out, because their targets may be about to change back too.
  */
 export function changedBack({ resource, original, current }: Replacement): { input: string; before: string }[] {
   const isMade = contextOf(current.inputs).autonamed === true ? resource.autoname?.property : undefined;
@@ -123,13 +123,13 @@ export function changedBack({ resource, original, current }: Replacement): { inp
 }
 
 /**
- * The resources of a deployment after undoing: each original is its resource's own again, and everything else of its URN
- * waits for its deletion, with the user's consent written on it. What something depends on still comes before it.
+ * The resources of a deployment after undoing. Each original is its resource's own again. Everything else with its URN
+ * waits for its deletion, with the user's consent written on it. Dependencies still come before their dependents.
  */
 export function undone(
-  resources: readonly Entry[],
+  resources: readonly DeploymentEntry[],
   undoing: readonly Pick<Replacement, "entry" | "others">[],
-): Entry[] {
+): DeploymentEntry[] {
   const ordered = undoing.reduce(withOriginalFirst, resources);
   const originals = new Set(undoing.map(({ entry }) => entry));
   const givenUp = new Set(undoing.flatMap(({ others }) => others));
@@ -139,13 +139,13 @@ export function undone(
 }
 
 /**
- * Moves an original to its place before what replaced it, with what it needs. What depends on the resource comes after that
- * anyway, and the replacement stays before what uses it now: the engine deletes in this order.
+ * Moves an original, with its dependencies, to its place before its replacement. Dependents of the resource come after
+ * that anyway, and the replacement stays before its present users: the engine deletes in this order.
  */
 function withOriginalFirst(
-  list: readonly Entry[],
+  list: readonly DeploymentEntry[],
   { entry, others }: Pick<Replacement, "entry" | "others">,
-): readonly Entry[] {
+): readonly DeploymentEntry[] {
   const current = others.find((other) => other["delete"] !== true);
   const at = current ? list.indexOf(current) : -1;
   if (at < 0 || list.indexOf(entry) < at) return list;
@@ -154,10 +154,14 @@ function withOriginalFirst(
   return [...before, ...moved, ...list.slice(at).filter((other) => !moved.includes(other))];
 }
 
-/** An entry and, before it, what of the rest it needs and what is before does not have. */
-function withNeeds(entry: Entry, before: readonly Entry[], rest: readonly Entry[]): Entry[] {
-  const needed = new Set<Entry>([entry]);
-  const add = (one: Entry): void => {
+/** An entry, preceded by its dependencies that `before` does not have. */
+function withNeeds(
+  entry: DeploymentEntry,
+  before: readonly DeploymentEntry[],
+  rest: readonly DeploymentEntry[],
+): DeploymentEntry[] {
+  const needed = new Set<DeploymentEntry>([entry]);
+  const add = (one: DeploymentEntry): void => {
     for (const has of needsOf(one)) {
       if (before.some(has)) continue;
       const found = rest.find(has);
@@ -170,8 +174,8 @@ function withNeeds(entry: Entry, before: readonly Entry[], rest: readonly Entry[
   return rest.filter((one) => needed.has(one));
 }
 
-/** What a resource needs before it, each as a question to an entry: its provider by URN and id, everything else by URN. */
-function needsOf(entry: Entry): ((other: Entry) => boolean)[] {
+/** The dependencies of a resource, each as a predicate: its provider by URN and id, everything else by URN. */
+function needsOf(entry: DeploymentEntry): ((other: DeploymentEntry) => boolean)[] {
   const { provider, parent, dependencies, propertyDependencies, deletedWith, replaceWith } = entry;
   const lists = isObject(propertyDependencies) ? Object.values(propertyDependencies) : [];
   const urns = [parent, deletedWith, dependencies, replaceWith, lists]
@@ -179,22 +183,25 @@ function needsOf(entry: Entry): ((other: Entry) => boolean)[] {
     .filter((urn) => typeof urn === "string" && urn !== "");
   const from =
     typeof provider === "string" && provider !== ""
-      ? [(other: Entry) => `${other.urn}::${other.id ?? ""}` === provider]
+      ? [(other: DeploymentEntry) => `${other.urn}::${other.id ?? ""}` === provider]
       : [];
-  return [...from, ...urns.map((urn) => (other: Entry) => other.urn === urn)];
+  return [...from, ...urns.map((urn) => (other: DeploymentEntry) => other.urn === urn)];
 }
 
 /** As the resource's own: nothing is to replace or to delete it any more. */
-function restored({ delete: _, taint: __, pendingReplacement: ___, ...entry }: Entry): Entry {
+function restored({ delete: _, taint: __, pendingReplacement: ___, ...entry }: DeploymentEntry): DeploymentEntry {
   return withContext(entry, ({ discard: ____, ...context }) => context);
 }
 
-/** As what the next run deletes. The engine would not delete what is protected, which was meant for the data. */
-function discarded({ protect: _, ...entry }: Entry): Entry {
+/**
+ * Marked for deletion in the next run. The engine would not delete a protected resource, and the protection was meant
+ * for the data.
+ */
+function discarded({ protect: _, ...entry }: DeploymentEntry): DeploymentEntry {
   return { ...withContext(entry, (context) => ({ ...context, discard: true })), delete: true };
 }
 
-function withContext(entry: Entry, change: (context: Values) => Values): Entry {
+function withContext(entry: DeploymentEntry, change: (context: Values) => Values): DeploymentEntry {
   const next = (values: unknown): Values => {
     const { [CONTEXT]: _, ...rest } = isObject(values) ? values : {};
     const context = change({ ...contextOf(isObject(values) ? values : {}) });

@@ -1,20 +1,20 @@
-// What was found, in words and as JSON.
+// Reports orphans as text and as JSON.
 import { quotable } from "../../provider/client/printable.ts";
 import type { Compared, Orphan } from "./compare.ts";
 import { importCommand, quoted, type Import } from "./importFile.ts";
 import type { Target } from "../targets.ts";
-import type { Held, StackState } from "../stackState.ts";
+import type { StateResource, StackState } from "../stackState.ts";
 
 /** An orphan and how it is imported; undefined where it cannot be. */
-export interface Told {
+export interface ReportedOrphan {
   readonly orphan: Orphan;
   readonly asImport: Import | undefined;
 }
 
-/** What was found in one place. */
-export interface Finding extends Omit<Compared, "orphans"> {
+/** The findings in one place. */
+export interface PlaceReport extends Omit<Compared, "orphans"> {
   readonly place: Target;
-  readonly orphans: readonly Told[];
+  readonly orphans: readonly ReportedOrphan[];
 }
 
 const words: Readonly<Record<Orphan["createdBy"], string>> = {
@@ -27,15 +27,15 @@ const words: Readonly<Record<Orphan["createdBy"], string>> = {
 };
 
 const dynamicWayOut =
-  "The resources of this stack are dynamic ones, and those cannot be imported. To take over what was found, change over to the plugin " +
-  "(docs/bindings.md, From dynamic to plugin), run `pulumi up`, and run this again: it then says what to import. Or delete through the service what nobody else needs.";
+  "The resources of this stack are dynamic ones, and those cannot be imported. To adopt the orphans, change over to the plugin " +
+  "(docs/bindings.md, From dynamic to plugin), run `pulumi up`, and run this again: it then shows what to import. Or delete through the service what is not needed any more.";
 
-const whose =
-  "Where no request to delete is shown, what was found may be somebody's: another stack's, or made by hand. Look at it first, and leave out what other stacks hold " +
-  "with --also. What is nobody's then is deleted through the service (docs/orphans.md, What to do).";
+const ownershipAdvice =
+  "If no request to delete is shown, an orphan may belong to someone: to another stack, or to a person who created it by hand. Read it first, and leave out the objects of other stacks " +
+  "with --also. Delete the rest through the service (docs/orphans.md, What to do).";
 
 /** The report for people. */
-export function textOf(state: StackState, findings: readonly Finding[]): string {
+export function textOf(state: StackState, findings: readonly PlaceReport[]): string {
   const parts = findings.flatMap((finding) => [
     headline(state, finding),
     ...(finding.orphans.length > 0
@@ -46,14 +46,15 @@ export function textOf(state: StackState, findings: readonly Finding[]): string 
   ]);
   const found = findings.flatMap(({ orphans }) => orphans);
   if (found.length > 0 && state.isDynamic) parts.push(dynamicWayOut);
-  if (found.some(({ orphan: { kind, deletion } }) => kind.deletedBy && deletion === undefined)) parts.push(whose);
-  if (found.length > 0) parts.push("Nothing was changed. Make sure that nobody needs what you delete.");
+  if (found.some(({ orphan: { kind, deletion } }) => kind.deletedBy && deletion === undefined))
+    parts.push(ownershipAdvice);
+  if (found.length > 0) parts.push("Nothing was changed. Make sure that no one needs what you delete.");
   return `${parts.join("\n\n")}\n`;
 }
 
 const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
-function headline({ stack, project }: StackState, { place, orphans, missing, failures }: Finding): string {
+function headline({ stack, project }: StackState, { place, orphans, missing, failures }: PlaceReport): string {
   const { config, provider } = place;
   const what = stack === undefined ? "the empty state" : `stack ${stack} of ${project ?? ""}`;
   const through = provider ? `, provider ${provider.name}` : "";
@@ -61,9 +62,9 @@ function headline({ stack, project }: StackState, { place, orphans, missing, fai
   return `${config.endpoint}, organization ${config.organization}${through}, compared with ${what}: ${orphans.length === 0 ? "no orphans" : count(orphans.length, "orphan")}.${lost}${failures.length > 0 ? " Not everything could be compared." : ""}`;
 }
 
-function table(orphans: readonly Told[]): string {
+function table(orphans: readonly ReportedOrphan[]): string {
   const rows = [
-    ["TYPE", "ID", "NAME", "CREATED", "MADE BY"],
+    ["TYPE", "ID", "NAME", "CREATED", "CREATED BY"],
     ...orphans.map(({ orphan: { kind, id, name, createdAt, createdBy } }) => [
       ...[kind.type, quotable(id, 200), quotable(name ?? "-", 100), quotable(createdAt ?? "-", 50), words[createdBy]],
     ]),
@@ -79,37 +80,40 @@ function table(orphans: readonly Told[]): string {
     .join("\n");
 }
 
-/** What may be somebody's is shown how to look at, and not how to delete. */
-function advice({ config }: Target, { orphan: { kind, id, remark, request, deletion }, asImport }: Told): string {
+/** For objects that may belong to others, the report shows how to read them, and not how to delete them. */
+function advice(
+  { config }: Target,
+  { orphan: { kind, id, remark, request, deletion }, asImport }: ReportedOrphan,
+): string {
   const way = kind.deletedBy ? deletion : "nothing deletes it; it expires by itself";
   return [
     `${kind.type} ${id}${remark === undefined ? "" : `: ${remark}`}`,
-    ...(deletion === undefined ? [`  look:      ${lookCommand(config.endpoint, request)}`] : []),
-    ...(asImport ? [`  take over: ${importCommand(asImport)}`] : []),
+    ...(deletion === undefined ? [`  read:      ${lookCommand(config.endpoint, request)}`] : []),
+    ...(asImport ? [`  import:    ${importCommand(asImport)}`] : []),
     ...(way === undefined ? [] : [`  delete:    ${way}`]),
   ].join("\n");
 }
 
-/** A request that reads, as a command; where the embedded service listens it says itself. */
+/** A request that reads, as a command. The embedded service has no fixed address, so only the request is shown. */
 function lookCommand(endpoint: string, request: string): string {
   const path = request.slice(request.indexOf(" ") + 1);
   if (!/^https?:/.test(endpoint)) return request;
   return `curl -H "Authorization: Bearer $MACHINES_TOKEN" ${quoted(`${endpoint}${path}`)}`;
 }
 
-const missingText = (missing: readonly Held[]): string =>
+const missingText = (missing: readonly StateResource[]): string =>
   [
-    "In the state, and not in the service any more; `pulumi refresh` shows and forgets them:",
+    "In the state, but no longer in the service; `pulumi refresh` shows and forgets them:",
     ...missing.map(({ type, id, urn }) => `  ${type} ${id}  ${urn}`),
   ].join("\n");
 
-/** The report for programs; docs/orphans.md says what is in it. */
+/** The report for programs; docs/orphans.md describes its fields. */
 export function jsonOf(
   { stack, project }: StackState,
-  findings: readonly Finding[],
+  findings: readonly PlaceReport[],
   failures: readonly string[],
 ): string {
-  const placed = <T, R extends object>(items: (finding: Finding) => readonly T[], shown: (item: T) => R) =>
+  const placed = <T, R extends object>(items: (finding: PlaceReport) => readonly T[], shown: (item: T) => R) =>
     findings.flatMap((finding) =>
       items(finding).map((item) => ({ ...shown(item), provider: finding.place.provider?.name ?? null })),
     );
@@ -132,7 +136,7 @@ export function jsonOf(
   return `${JSON.stringify(report, null, 2)}\n`;
 }
 
-const orphanJson = ({ orphan, asImport }: Told) => ({
+const orphanJson = ({ orphan, asImport }: ReportedOrphan) => ({
   type: orphan.kind.type,
   id: orphan.id,
   name: orphan.name ?? null,

@@ -1,4 +1,4 @@
-// The Apps and clusters to look into: those the state holds or names, and those that are asked for.
+// The Apps and clusters to compare: those that the state holds or names, and those that the user asks for.
 import { orUndefined, ignoreIfDeleted } from "../../provider/client/existence.ts";
 import type { Api } from "../../provider/client/api.ts";
 import { isLeaving } from "../../provider/postgres/clusters.ts";
@@ -8,10 +8,10 @@ import { bareId } from "../../api/names.ts";
 import { resources } from "../../provider/registry.ts";
 import type { ListedObject } from "../../provider/core/listing.ts";
 import { listedApps, listedClusters, type ListedType } from "./listing.ts";
-import { plainText, type Held } from "../stackState.ts";
+import { plainText, type StateResource } from "../stackState.ts";
 
-/** What to compare. */
-export interface Wanted {
+/** Selects the objects to compare. */
+export interface ScopeSelection {
   /** Apps that the state may not hold. */
   readonly apps: readonly string[];
   /** Whether all Apps and clusters of the organization. */
@@ -22,11 +22,11 @@ export interface Wanted {
   readonly only: readonly string[];
 }
 
-/** An App or a cluster to look into. */
+/** An App or a cluster to compare. */
 export interface Scope {
   readonly noun: "App" | "cluster";
   readonly name: string;
-  /** Whether everything in it is compared; otherwise only what was made for this stack. */
+  /** Whether everything in it is compared; otherwise only objects of this stack. */
   readonly isWhole: boolean;
   /** Whether there can be more in it than attachments. */
   readonly isReady: boolean;
@@ -35,7 +35,7 @@ export interface Scope {
 /** Apps and clusters that are looked into at a time. */
 const atATime = 4;
 
-/** What the look begins with. */
+/** The start of the comparison. */
 export interface Seen {
   readonly holders: readonly Scope[];
   /** Names of Apps and ids of clusters that are proved to be gone. */
@@ -45,10 +45,15 @@ export interface Seen {
 }
 
 /**
- * The Apps and clusters to look into. Those that are refused are told to `failures`.
- * @throws MachinesError `missing-apps` when everything the state holds looks gone
+ * The Apps and clusters to read. Refused ones are reported to `failures`.
+ * @throws MachinesError `missing-apps` if everything in the state seems to be missing
  */
-export async function scopesOf(api: Api, own: readonly Held[], wanted: Wanted, failures: string[]): Promise<Seen> {
+export async function scopesOf(
+  api: Api,
+  own: readonly StateResource[],
+  wanted: ScopeSelection,
+  failures: string[],
+): Promise<Seen> {
   const [apps, clusters] = await Promise.all([appsOf(api, own, wanted, failures), clustersOf(api, own, wanted)]);
   return {
     holders: [...apps.holders, ...clusters.holders],
@@ -61,45 +66,46 @@ export async function scopesOf(api: Api, own: readonly Held[], wanted: Wanted, f
 }
 
 /** The resources of a type. */
-export const ofType = (all: readonly Held[], type: string): readonly Held[] => all.filter((held) => held.type === type);
+export const ofType = (all: readonly StateResource[], type: string): readonly StateResource[] =>
+  all.filter((held) => held.type === type);
 
-/** The App a resource lies in, as far as its id or its inputs tell. */
-function appOf({ type, id, inputs }: Held): string | undefined {
+/** The App that contains a resource, as far as its id or its inputs show. */
+function appOf({ type, id, inputs }: StateResource): string | undefined {
   const resource = resources[type];
   if (resource?.within.kind !== "app" || type === "App") return undefined;
   const named = id === "" ? inputs["app"] : id.split("/")[0];
   return typeof named === "string" ? bareId(named) : undefined;
 }
 
-/** Apps and clusters in which resources lie, as `App shop`: what must not be lost with them. */
-export function usedBy(all: readonly Held[]): ReadonlySet<string> {
+/** Apps and clusters that contain resources, as `App shop`: they must not be lost. */
+export function usedBy(all: readonly StateResource[]): ReadonlySet<string> {
   const apps = all.flatMap((held) => [appOf(held) ?? [], held.type === "PostgresAttachment" ? attachedTo(held) : []]);
   const clusters = all.flatMap((held) => clusterOf(held) ?? []);
   return new Set([...apps.flat().map((app) => `App ${app}`), ...clusters.map((id) => `PostgresCluster ${id}`)]);
 }
 
 /** The App that an attachment gives its cluster to. */
-function attachedTo({ id, inputs }: Held): readonly string[] {
+function attachedTo({ id, inputs }: StateResource): readonly string[] {
   const named = id === "" ? inputs["app"] : id.split("/")[1];
   return typeof named === "string" ? [bareId(named)] : [];
 }
 
-/** The cluster a resource lies in, as far as its id or its inputs tell. */
-function clusterOf({ type, id, inputs }: Held): string | undefined {
+/** The cluster that contains a resource, as far as its id or its inputs show. */
+function clusterOf({ type, id, inputs }: StateResource): string | undefined {
   if (resources[type]?.within.kind !== "cluster" || type === "PostgresCluster") return undefined;
   const named = id === "" ? inputs["cluster"] : id.split("/")[0];
   return typeof named === "string" ? bareId(named) : undefined;
 }
 
-async function appsOf(api: Api, own: readonly Held[], wanted: Wanted, failures: string[]) {
+async function appsOf(api: Api, own: readonly StateResource[], wanted: ScopeSelection, failures: string[]) {
   const listed = wanted.isAll ? await everyApp(api, { orgSlug: api.config.organization }) : [];
-  // ASSUMED: an App with a role is one the platform made for itself, below a cluster for instance.
+  // ASSUMED: an App with a role was created by the platform for itself, below a cluster for instance.
   const all = listed.filter(({ appRole }) => !appRole).map(({ name }) => name);
-  const made = ofType(own, "App").filter(({ isExternal, id }) => id !== "" && !isExternal);
-  const begun = ofType(own, "App").flatMap(({ id, inputs }) => (id === "" ? (plainText(inputs["name"]) ?? []) : []));
-  const whole = new Set([...made.map(({ id }) => id), ...begun, ...wanted.apps, ...all]);
+  const created = ofType(own, "App").filter(({ isExternal, id }) => id !== "" && !isExternal);
+  const pending = ofType(own, "App").flatMap(({ id, inputs }) => (id === "" ? (plainText(inputs["name"]) ?? []) : []));
+  const whole = new Set([...created.map(({ id }) => id), ...pending, ...wanted.apps, ...all]);
   const needed = new Set([
-    ...made.map(({ id }) => id),
+    ...created.map(({ id }) => id),
     ...own.flatMap((held) => (held.id === "" ? [] : (appOf(held) ?? []))),
   ]);
   const named = new Set([...whole, ...own.flatMap((held) => appOf(held) ?? [])]);
@@ -123,23 +129,25 @@ async function appsOf(api: Api, own: readonly Held[], wanted: Wanted, failures: 
   };
 }
 
-async function clustersOf(api: Api, own: readonly Held[], wanted: Wanted) {
-  const begun = ofType(own, "PostgresCluster").filter(({ id }) => id === "");
-  const asks = wanted.isAll || begun.length > 0;
+async function clustersOf(api: Api, own: readonly StateResource[], wanted: ScopeSelection) {
+  const pending = ofType(own, "PostgresCluster").filter(({ id }) => id === "");
+  const asks = wanted.isAll || pending.length > 0;
   const listed = asks ? (await api.postgres.list({ orgSlug: api.config.organization })).data : [];
   const roots = listed.filter(
-    ({ name, status }) => !isLeaving(status) && (wanted.isAll || begun.some(({ inputs }) => inputs["name"] === name)),
+    ({ name, status }) => !isLeaving(status) && (wanted.isAll || pending.some(({ inputs }) => inputs["name"] === name)),
   );
-  const made = new Set(
+  const created = new Set(
     ofType(own, "PostgresCluster").flatMap(({ isExternal, id }) => (id === "" || isExternal ? [] : [id])),
   );
   const [holders, gone]: [Scope[], string[]] = [[], []];
-  await fourAtATime([...new Set([...made, ...roots.map(({ id }) => id)])], async (name) => {
+  await fourAtATime([...new Set([...created, ...roots.map(({ id }) => id)])], async (name) => {
     const ask = async () => (await api.postgres.get({ postgresClusterId: name })).data;
-    const live = made.has(name) ? await ignoreIfDeleted(api, { kind: "cluster", name }, ask) : await orUndefined(ask);
+    const live = created.has(name)
+      ? await ignoreIfDeleted(api, { kind: "cluster", name }, ask)
+      : await orUndefined(ask);
     if (live && !isLeaving(live.status))
       holders.push({ noun: "cluster", name, isWhole: true, isReady: live.status === "ready" });
-    else if (made.has(name)) gone.push(name);
+    else if (created.has(name)) gone.push(name);
   });
   return {
     holders,
@@ -148,15 +156,15 @@ async function clustersOf(api: Api, own: readonly Held[], wanted: Wanted) {
   };
 }
 
-/** @throws MachinesError `invalid-input` when the state names nothing to look into, and nothing is asked for */
-export function requireSomething(own: readonly Held[], wanted: Wanted, what: string): void {
+/** @throws MachinesError `invalid-input` if neither the state nor the user names anything to compare */
+export function requireSomething(own: readonly StateResource[], wanted: ScopeSelection, what: string): void {
   const isSomething = own.some(
     (held) => held.type === "App" || held.type === "PostgresCluster" || appOf(held) !== undefined,
   );
   if (!isSomething && !wanted.isAll && wanted.apps.length === 0)
     throw new MachinesError(
       "invalid-input",
-      `${what} holds no App and no cluster, so that there is nothing to look into: name an App with --app, or look at the whole organization with --all-apps`,
+      `${what} holds no App and no cluster, so there is nothing to compare: name an App with --app, or compare the whole organization with --all-apps`,
     );
 }
 

@@ -1,5 +1,5 @@
-// `pulumi-machines undo-replacement`: an original that is still there becomes its resource's own again. It changes the state
-// alone; what is given up is deleted by the next `pulumi up`.
+// `pulumi-machines undo-replacement`: makes an original that still exists its resource's own again. It changes only the
+// state; the next `pulumi up` deletes the replacement.
 import { rmSync, writeFileSync } from "node:fs";
 import { orUndefined } from "../../provider/client/existence.ts";
 import type { Api } from "../../provider/client/api.ts";
@@ -13,7 +13,7 @@ import {
   createdIn,
   replacementsIn,
   undone,
-  type Entry,
+  type DeploymentEntry,
   type Replacement,
 } from "./replacements.ts";
 import { deploymentIn, listIn, readState, type StackState } from "../stackState.ts";
@@ -21,20 +21,20 @@ import { agreed, requireSomebody, untilItEnds, type Asking } from "../terminal.t
 import { processJournal } from "../../provider/core/journal.ts";
 import { Run } from "../../provider/core/run.ts";
 
-/** What the command is told. */
+/** Options of the command. */
 export interface UndoOptions extends Asking {
   readonly stack?: string;
 }
 
-const source = "what `pulumi stack export` wrote";
+const source = "the output of `pulumi stack export`";
 
-/** Milliseconds the look at the originals may take. */
+/** Milliseconds that reading the originals may take. */
 const longestLook = 120_000;
 
 /**
- * Shows, looks whether the originals are there, asks, and writes the state. Answers the exit code: 0 when it is done or there
- * is nothing to do, 1 when it is not done, or not for all: by the user's word, or because an original is gone.
- * @throws MachinesError `invalid-input` or `configuration` for what cannot work
+ * Shows the replacements, checks that the originals exist, asks, and writes the state. Returns the exit code: 0 if it
+ * is done or nothing is to do, 1 if the user refused or an original is gone.
+ * @throws MachinesError `invalid-input` or `configuration` for invalid arguments
  */
 export async function undoReplacement(
   names: readonly string[],
@@ -52,7 +52,7 @@ export async function undoReplacement(
     );
     return 0;
   }
-  const { there, gone } = await look(asked, options, err);
+  const { there, gone } = await checkOriginals(asked, options, err);
   for (const why of gone) err(why);
   const missing = gone.length > 0 ? 1 : 0;
   if (there.length === 0) {
@@ -76,7 +76,7 @@ export async function undoReplacement(
 }
 
 /** Which of the originals the service still has, and a sentence for each of the others. */
-async function look(
+async function checkOriginals(
   asked: readonly Replacement[],
   { stack }: UndoOptions,
   err: Streams["err"],
@@ -100,7 +100,7 @@ async function look(
   return { there, gone };
 }
 
-/** Whether it is there and stays: a read takes what is on its way out for gone. */
+/** Whether the original exists and stays: an object that is being deleted reads as gone. */
 async function isThere(api: Api, { resource, original }: Replacement, warn: Streams["err"]): Promise<boolean> {
   const at = api.clock.now() + longestLook;
   const id = resource.id.parse(original.id);
@@ -109,7 +109,7 @@ async function isThere(api: Api, { resource, original }: Replacement, warn: Stre
   return (await orUndefined(() => resource.read({ ...call, id, state: undefined }))) !== undefined;
 }
 
-/** Writes the state, unless somebody else has meanwhile. Answers the file of the state before. */
+/** Writes the state, unless another client changed it meanwhile. Returns the file with the previous state. */
 async function write(
   text: string,
   { stack = "stack" }: StackState,
@@ -122,7 +122,7 @@ async function write(
       "refused",
       `the state of ${stack} has changed since it was read: another run is at work. Nothing has changed here; run this again`,
     );
-  const exported = JSON.parse(text) as { readonly deployment: { readonly resources: readonly Entry[] } };
+  const exported = JSON.parse(text) as { readonly deployment: { readonly resources: readonly DeploymentEntry[] } };
   const { deployment } = exported;
   // Those of the text that is written, not those that were looked at.
   const fresh = new Set(undoing.map(({ original: { urn, id } }) => `${urn}#${id}`));
@@ -173,7 +173,7 @@ function planText(one: Replacement): string {
 }
 
 const questionFor = ({ stack = "" }: StackState, undoing: readonly Replacement[]): string =>
-  `\nNobody can tell what was put into ${undoing.flatMap(idsOf).join(", ")} since it was made: the next up deletes it, with that.\nUndo the replacement in ${stack}?`;
+  `\nData written to ${undoing.flatMap(idsOf).join(", ")} since its creation is lost: the next up deletes it.\nUndo the replacement in ${stack}?`;
 
 function leftText(left: readonly Replacement[]): string {
   const open = left.filter(({ isGivenUp }) => !isGivenUp);

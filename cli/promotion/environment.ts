@@ -1,4 +1,5 @@
-// `pulumi-machines environment`: stacks for a while, one for each pull request: made like another one, and gone in time.
+// `pulumi-machines environment`: temporary stacks, one for each pull request: created like another one, and deleted in
+// time.
 import { readFileSync, writeFileSync } from "node:fs";
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { z } from "zod";
@@ -6,9 +7,9 @@ import { isObject, parseDuration } from "../../api/schema.ts";
 import { MachinesError, messageOf } from "../../provider/client/errors.ts";
 import type { Streams } from "../orphans/orphans.ts";
 import { exportStack, pulumi } from "../pulumi.ts";
-import { readState, type Held } from "../stackState.ts";
+import { readState, type StateResource } from "../stackState.ts";
 import { untilItEnds } from "../terminal.ts";
-import { costsOf, stepsOf, type Step } from "./plan.ts";
+import { costsOf, stepsOf, type PreviewStep } from "./plan.ts";
 import {
   configOf,
   environmentTag,
@@ -24,9 +25,9 @@ import {
   type StackConfig,
 } from "./stacks.ts";
 
-/** What the command is told when it makes an environment. */
+/** Options for the creation of an environment. */
 export interface CreateOptions {
-  /** Stack whose configuration it takes over. */
+  /** Stack whose configuration it copies. */
   readonly template: string;
   /** How long it may live, for example `48h`. */
   readonly expires: string;
@@ -38,16 +39,16 @@ export interface CreateOptions {
   readonly summary?: string;
 }
 
-/** What the tag of an environment says. Only stacks that have it are ever changed or destroyed, from whatever computer. */
+/** The tag of an environment. Only stacks that have it are ever changed or destroyed, from whatever computer. */
 const markOf = z.object({
-  /** Stack it is made like. */
+  /** Stack that it is created like. */
   template: z.string(),
   /** Until when it may live, in RFC 3339. */
   expires: z.iso.datetime(),
 });
 type Mark = z.infer<typeof markOf>;
 
-/** Makes an environment, or brings it up to date and makes it live longer. */
+/** Creates an environment, or brings it up to date and extends its life. */
 export async function create(
   name: string,
   options: CreateOptions,
@@ -78,7 +79,7 @@ export async function create(
   } catch (error) {
     throw new MachinesError(
       "refused",
-      `environment ${name} is not finished: ${reasonOf(error, stack)}\nRunning the same command again goes on; \`environment destroy ${name}\` takes away what it has made.`,
+      `environment ${name} is not finished: ${reasonOf(error, stack)}\nRun the same command again to continue, or \`environment destroy ${name}\` to delete what it has created.`,
     );
   }
   const { resources } = readState(await exportStack(stack.name), `the state of ${name}`);
@@ -87,7 +88,7 @@ export async function create(
   else writeFileSync(options.summary, text);
 }
 
-/** Destroys an environment with everything it made, and forgets its stack. */
+/** Destroys an environment with everything it created, and forgets its stack. */
 export async function destroy(name: string, { out }: Streams): Promise<void> {
   const project = await openProject();
   const found = await environment(project, name);
@@ -100,15 +101,15 @@ async function remove({ stack, mark }: Environment, out: Streams["out"]): Promis
   try {
     await untilItEnds(() => stack.destroy(telling(out)));
   } catch (error) {
-    throw new MachinesError("refused", `environment ${stack.name} is still there: ${reasonOf(error, stack)}`);
+    throw new MachinesError("refused", `environment ${stack.name} still exists: ${reasonOf(error, stack)}`);
   }
   await stack.workspace.removeStack(stack.name);
-  out(`Environment ${stack.name} is gone, with everything it made.\n`);
+  out(`Environment ${stack.name} is deleted, with everything it created.\n`);
 }
 
 /**
- * Destroys the environments whose time is over.
- * @returns 1 where one of them could not be destroyed: the others are all the same
+ * Destroys the expired environments.
+ * @returns 1 if one of them could not be destroyed; the others are destroyed nevertheless
  */
 export async function sweep(streams: Streams, now: Date = new Date()): Promise<0 | 1> {
   const project = await openProject();
@@ -132,7 +133,10 @@ interface Environment {
   readonly mark: Mark;
 }
 
-/** An environment, if it is there. @throws MachinesError where the stack is another one, which is not ours to change or destroy */
+/**
+ * The environment, if it exists.
+ * @throws MachinesError if the stack is not an environment, so that it must not be changed or destroyed
+ */
 async function environment(project: Project, name: string): Promise<Environment | undefined> {
   const stack = await project.find(name);
   if (stack === undefined) return undefined;
@@ -140,7 +144,7 @@ async function environment(project: Project, name: string): Promise<Environment 
   if (mark === undefined)
     throw new MachinesError(
       "refused",
-      `stack ${name} is no environment: it was not made by this command (\`pulumi stack rm ${name}\` removes one that has nothing)`,
+      `stack ${name} is no environment: it was not created by this command (\`pulumi stack rm ${name}\` removes one that has nothing)`,
     );
   return { stack, mark };
 }
@@ -150,7 +154,7 @@ async function lookUp(stack: Stack): Promise<Mark | undefined> {
   return text === undefined ? undefined : markOf.parse(JSON.parse(text));
 }
 
-/** Another computer made it, as in CI: its configuration is that of its last deployment, or of what it was made like. */
+/** Another computer created it, as in CI. Its configuration is that of its last deployment, or of its template. */
 async function configure(stack: Stack, { template }: Mark): Promise<void> {
   try {
     await pulumi(["config", "refresh"], stack.name);
@@ -173,7 +177,7 @@ function settingsOf(
 ): { key: string; value: string; isSecret: boolean }[] {
   const split = (option: string, pair: string, second: string): [key: string, value: string] => {
     const at = pair.indexOf("=");
-    // Not quoted: it may be a secret all the same.
+    // Not quoted, because it may be a secret.
     if (at < 1) throw new MachinesError("invalid-input", `${option} takes key=${second}`);
     const key = pair.slice(0, at);
     return [key.includes(":") ? key : `${project}:${key}`, pair.slice(at + 1)];
@@ -197,19 +201,19 @@ function settingsOf(
   return [...plain, ...secret];
 }
 
-/** What there is to say of an environment. */
-interface Made {
-  readonly steps: readonly Step[];
+/** The summary of an environment. */
+interface Summary {
+  readonly steps: readonly PreviewStep[];
   readonly outputs: Readonly<Record<string, unknown>>;
-  readonly resources: readonly Held[];
+  readonly resources: readonly StateResource[];
 }
 
-function summaryOf(name: string, until: string, { steps, outputs, resources }: Made): string {
+function summaryOf(name: string, until: string, { steps, outputs, resources }: Summary): string {
   const changed = steps.filter(({ op }) => op !== "same");
   const { after, currency } = costsOf(steps);
   const addresses = resources.flatMap((held) => addressOf(held)).map((address) => `- ${address}`);
-  const told = Object.entries(outputs).map(([key, value]) => {
-    const image = key === "release" && isObject(value) ? value["image"] : undefined; // of a release, what reads well
+  const rows = Object.entries(outputs).map(([key, value]) => {
+    const image = key === "release" && isObject(value) ? value["image"] : undefined; // the readable part of a release
     const shown = image ?? value;
     return `| ${key} | \`${typeof shown === "string" ? shown : JSON.stringify(shown)}\` |`;
   });
@@ -220,14 +224,14 @@ function summaryOf(name: string, until: string, { steps, outputs, resources }: M
     `Until ${until}, about ${after.toFixed(2)} ${currency} a month.`,
     "",
     ...(addresses.length > 0 ? ["Addresses:", "", ...addresses, ""] : []),
-    ...(told.length > 0 ? ["| output | |", "|---|---|", ...told, ""] : []),
-    ...(lines.length > 0 ? ["What changed:", "", ...lines] : ["Nothing changed."]),
+    ...(rows.length > 0 ? ["| output | |", "|---|---|", ...rows, ""] : []),
+    ...(lines.length > 0 ? ["Changes:", "", ...lines] : ["Nothing changed."]),
     "",
   ].join("\n");
 }
 
-/** Where something is to be reached from outside: by an address of an App, or a name with a certificate. */
-function addressOf({ type, id, outputs }: Held): string[] {
+/** Addresses reachable from outside: of an App, or a name with a certificate. */
+function addressOf({ type, id, outputs }: StateResource): string[] {
   const [app = "", last = ""] = id.split("/");
   if (type === "IpAssignment" && ["v4", "v6", "shared_v4"].includes(String(outputs["type"])))
     return [`\`${last}\`, which is the ${String(outputs["type"])} of ${app}`];

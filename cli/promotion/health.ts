@@ -28,7 +28,7 @@ export async function unhealthy(stack: Stack, { machines, digest }: ReleaseRecor
   return looked.flat();
 }
 
-/** The client for a Machine: where the provider leads that its program made it with, or else the stack's configuration. */
+/** The client for a Machine: with the provider of the program that created it, or else the stack's configuration. */
 async function clientsOf(stack: Stack): Promise<(machine: string) => Api> {
   const [own, text] = await Promise.all([stackConfig(stack.name), exportStack(stack.name, "clear")]);
   const { resources, providers } = readState(text, `the state of ${stack.name}`);

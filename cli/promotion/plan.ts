@@ -1,4 +1,4 @@
-// What a preview would do, and what of that a promotion never does.
+// The steps of a preview, and those that a promotion must never have.
 import type * as automation from "@pulumi/pulumi/automation/index.js";
 import { addressCost, clusterCost, machineCost, volumeCost } from "../../policy/cost.ts";
 import { prices } from "../../policy/prices.ts";
@@ -7,7 +7,7 @@ import { isParent } from "../../provider/core/resource.ts";
 import { resources } from "../../provider/registry.ts";
 
 /** A step of a preview. */
-export interface Step {
+export interface PreviewStep {
   readonly op: string;
   /** Type of ours, `Machine`; of others as the engine has it. */
   readonly type: string;
@@ -19,7 +19,7 @@ export interface Step {
 type Inputs = Readonly<Record<string, unknown>>;
 
 /** The steps of our resources and of others, from the events of a preview. */
-export function stepsOf(events: readonly automation.EngineEvent[]): Step[] {
+export function stepsOf(events: readonly automation.EngineEvent[]): PreviewStep[] {
   return events.flatMap(({ resourcePreEvent }) => {
     const step = resourcePreEvent?.metadata;
     if (step === undefined || step.type.startsWith("pulumi:")) return [];
@@ -45,17 +45,19 @@ const destroys = new Set([
   ...["discard", "discard-replaced"],
 ]);
 
-/** Steps that would take what holds data away: a promotion has none of these. */
-export const destructive = (steps: readonly Step[]): Step[] => {
+/** Steps that would delete data: a promotion has none of these. */
+export const destructive = (steps: readonly PreviewStep[]): PreviewStep[] => {
   const found = steps.filter(({ op, type }) => destroys.has(op) && holdsData(type));
   return found.filter(({ type, name }, at) => found.findIndex((one) => one.type === type && one.name === name) === at);
 };
 
-/** Whether a Machine would run an image; so it may be where inputs of Machines are secret, which a preview does not tell. */
-export const usesImage = (steps: readonly Step[], image: string): boolean =>
+/**
+ * Whether a Machine would run an image. If the inputs of Machines are secret, a preview does not show it, so it may.
+ */
+export const usesImage = (steps: readonly PreviewStep[], image: string): boolean =>
   steps.some(({ type, after }) => {
-    const told = type === "Machine" ? JSON.stringify(after ?? {}) : "";
-    return told.includes(JSON.stringify(image)) || told.includes("[secret]");
+    const inputs = type === "Machine" ? JSON.stringify(after ?? {}) : "";
+    return inputs.includes(JSON.stringify(image)) || inputs.includes("[secret]");
   });
 
 /** Steps whose resource is part of the stack before, and after; those of a replacement are counted by one of them. */
@@ -64,8 +66,8 @@ const counted = {
   after: new Set(["same", "update", "create", "import", "replace"]),
 };
 
-/** What the stack costs a month, by the estimate of the policy `budget`, before and after. */
-export function costsOf(steps: readonly Step[]): {
+/** The stack's cost per month, by the estimate of the policy `budget`, before and after. */
+export function costsOf(steps: readonly PreviewStep[]): {
   readonly before: number;
   readonly after: number;
   readonly currency: string;
@@ -84,5 +86,5 @@ function costOf(type: string, inputs: Inputs | undefined): number {
     PostgresCluster: () => clusterCost(inputs, prices),
   }[type];
   const found = cost?.() ?? 0;
-  return Number.isFinite(found) ? found : 0; // what is unknown yet counts nothing
+  return Number.isFinite(found) ? found : 0; // unknown prices count nothing
 }

@@ -6,7 +6,7 @@ import { bareId } from "../../api/names.ts";
 import type { Streams } from "../orphans/orphans.ts";
 import { agreed, requireSomebody, untilItEnds, type Asking } from "../terminal.ts";
 import { unhealthy } from "./health.ts";
-import { costsOf, destructive, stepsOf, usesImage, type Step } from "./plan.ts";
+import { costsOf, destructive, stepsOf, usesImage, type PreviewStep } from "./plan.ts";
 import {
   asIfPinned,
   begin,
@@ -22,32 +22,32 @@ import {
   type Stack,
 } from "./stacks.ts";
 
-/** What the command is told. */
+/** Options of the command. */
 export interface PromoteOptions extends Asking {
   /** Packs that check the stack, with a file of configuration for each or none at all; `{stack}` stands for its name. */
   readonly policyPack?: readonly string[];
   readonly policyPackConfig?: readonly string[];
-  /** Who promotes; the user of this computer when left out. */
+  /** The user who promotes; the user of this computer when left out. */
   readonly by?: string;
 }
 
-/** What a promotion, or a way back, is about. */
+/** A promotion or a rollback to carry out. */
 interface Move {
   readonly to: Stack;
-  /** What the stack runs before. */
+  /** The stack's present release. */
   readonly current: ReleaseRecord | undefined;
-  /** What it is to run. */
+  /** The stack's next release. */
   readonly wanted: ReleaseRecord;
-  /** What it remembers besides, while this is under way. */
+  /** Additional pins while this is in progress. */
   readonly meanwhile: readonly ReleaseRecord[];
-  /** What it remembers besides, once this is done. */
+  /** Additional pins once this is done. */
   readonly after: readonly ReleaseRecord[];
   readonly title: string;
 }
 
 /**
- * Promotes what one stack runs to another.
- * @returns 0 when it is done or there is nothing to do, 1 when it is not done: by the user's word, or because it was refused
+ * Promotes the release of one stack to another.
+ * @returns 0 if it is done or nothing is to do, 1 if the user or a check refused it
  */
 export async function promote(from: string, to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
   const project = await openProject();
@@ -59,7 +59,7 @@ export async function promote(from: string, to: string, options: PromoteOptions,
     streams.out(`${to} runs the release of ${from} already: ${offered.image}\n`);
     return 0;
   }
-  // An interrupted promotion has pinned what it was about: that is gone on with, as it was begun.
+  // An interrupted promotion has pinned its release, so it continues with that one.
   const goesOn = pinned?.pending === true && isSame(pinned, offered);
   const wanted = {
     ...offered,
@@ -76,14 +76,14 @@ export async function promote(from: string, to: string, options: PromoteOptions,
 export async function rollback(to: string, options: PromoteOptions, streams: Streams): Promise<0 | 1> {
   const target = await (await openProject()).stack(to);
   const { current, pinned, history, isUnderWay } = await standingOf(target);
-  // Of an interrupted promotion it goes back to what was there, whatever of it has been done; another computer may have
-  // begun it, which only the tag tells.
-  const left = pinned?.pending === true ? pinned : isUnderWay ? undefined : (current ?? pinned);
-  const wanted = pinned?.goingBack === true ? pinned : history.find((one) => !isSame(one, left));
+  // After an interrupted promotion, a rollback returns to the previous release, however far the promotion came. Only
+  // the tag shows that another computer started it.
+  const previous = pinned?.pending === true ? pinned : isUnderWay ? undefined : (current ?? pinned);
+  const wanted = pinned?.goingBack === true ? pinned : history.find((one) => !isSame(one, previous));
   if (wanted === undefined)
     throw new MachinesError(
       "invalid-input",
-      `stack ${to} has no release to go back to${pinned === undefined ? "" : `; \`pulumi config rm releases --stack ${to}\` has it take over what the stack before runs`}`,
+      `stack ${to} has no release to go back to${pinned === undefined ? "" : `; \`pulumi config rm releases --stack ${to}\` has it adopt the release of the previous stack`}`,
     );
   const { pending: _, ...rest } = wanted;
   const again = { ...rest, promotedBy: byOf(options), promotedAt: new Date().toISOString(), goingBack: true };
@@ -115,7 +115,7 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
   };
   const steps = await asIfPinned(to, wanted, (configFile) => previewed(to, { ...packs, configFile }, out));
   if (steps === undefined) {
-    err("Not promoted: the preview failed, for what it says above. Nothing has changed.");
+    err("Not promoted: the preview failed, for the reason above. Nothing has changed.");
     return 1;
   }
   out(summaryOf(steps));
@@ -138,7 +138,7 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
     out(options.dryRun ? "This was a dry run: nothing has changed.\n" : "Not promoted. Nothing has changed.\n");
     return options.dryRun ? 0 : 1;
   }
-  // From here on it is under way: whoever runs the command again, or `up`, goes on with this release.
+  // The promotion is in progress from here on: the next run of the command or of `up` continues with this release.
   await pin(to, [wanted, ...meanwhile]);
   try {
     await begin(to, wanted);
@@ -160,7 +160,7 @@ async function carryOut(move: Move, options: PromoteOptions, { out, err }: Strea
   }
 }
 
-/** Updates a stack, and answers what it runs then. @throws MachinesError where that is not what is wanted, or not healthy */
+/** Updates a stack, and returns its release. @throws MachinesError if that is not the wanted one, or not healthy */
 async function applied(to: Stack, wanted: ReleaseRecord, options: automation.UpOptions): Promise<ReleaseRecord> {
   const unfinished = (message: string): never => {
     throw new MachinesError("refused", message);
@@ -173,18 +173,18 @@ async function applied(to: Stack, wanted: ReleaseRecord, options: automation.UpO
   const ran = await runsNow(to);
   if (ran === undefined || !isSame(ran, wanted))
     return unfinished(
-      `${to.name} does not tell the release it was to run: its program must use the first of the configuration releases.`,
+      `${to.name} does not report the wanted release: its program must use the first of the configuration releases.`,
     );
   const problems = await unhealthy(to, ran);
   return problems.length === 0 ? ran : unfinished(`${to.name} is updated and not healthy: ${problems.join("; ")}`);
 }
 
-/** The steps of a preview; undefined where it fails, which the CLI has told then. */
+/** The steps of a preview; undefined if it fails, which the CLI has reported then. */
 async function previewed(
   stack: Stack,
   options: automation.PreviewOptions,
   out: (text: string) => void,
-): Promise<Step[] | undefined> {
+): Promise<PreviewStep[] | undefined> {
   const events: automation.EngineEvent[] = [];
   try {
     const onEvent = (event: automation.EngineEvent): void => void events.push(event);
@@ -206,7 +206,7 @@ function changesOf(current: ReleaseRecord | undefined, wanted: ReleaseRecord): s
   ].join("\n");
 }
 
-function summaryOf(steps: readonly Step[]): string {
+function summaryOf(steps: readonly PreviewStep[]): string {
   const changed = steps.filter(({ op, type }) => op !== "same" && type === "Machine");
   const gone = steps.filter(({ op, type }) => op === "delete" && type !== "Machine");
   const { before, after, currency } = costsOf(steps);

@@ -24,7 +24,7 @@ const record = z.looseObject({
   goingBack: z.boolean().optional(),
 });
 
-/** What a stack runs, as `runBy()` of a Release tells it. */
+/** The release of a stack, as `runBy()` of a Release reports it. */
 export type ReleaseRecord = z.infer<typeof record>;
 
 /** How many releases a stack remembers, the one it is pinned to included. */
@@ -35,11 +35,11 @@ export interface Project {
   readonly name: string;
   /** Its stacks by name, with when each was last deployed, in RFC 3339. */
   readonly stacks: () => Promise<ReadonlyMap<string, string | undefined>>;
-  /** @throws MachinesError where there is no such stack */
+  /** @throws MachinesError if no such stack exists */
   readonly stack: (name: string) => Promise<Stack>;
   /** The same; undefined where there is none. */
   readonly find: (name: string) => Promise<Stack | undefined>;
-  /** Makes a stack that is not there yet. */
+  /** Creates a stack that does not exist yet. */
   readonly newStack: (name: string, options?: { readonly secretsProvider?: string | undefined }) => Promise<Stack>;
 }
 
@@ -51,8 +51,8 @@ export async function openProject(): Promise<Project> {
   // Loaded when it is needed: it takes as long as everything else together.
   const automation = await import("@pulumi/pulumi/automation/index.js");
   const workspace = await automation.LocalWorkspace.create({ workDir: folder });
-  // The API selects the stack it works with, and would leave it so: the user's next `pulumi up` would go there. Its outputs
-  // tell as well whether it is there.
+  // The API selects the stack that it works with and leaves it selected, so the user's next `pulumi up` would use it.
+  // Its outputs also show whether it exists.
   workspace.selectStack = async (name) => void (await pulumi(["stack", "output"], name));
   const { name } = await workspace.projectSettings();
   const stacks = async (): Promise<ReadonlyMap<string, string | undefined>> =>
@@ -109,7 +109,7 @@ export async function setConfig(
 export const outputsOf = async (stack: Stack): Promise<Readonly<Record<string, unknown>>> =>
   JSON.parse(await pulumi(["stack", "output", "--json"], stack.name)) as Record<string, unknown>;
 
-/** What a stack tells that it runs; undefined where it was never deployed, or tells nothing. */
+/** The release that a stack reports; undefined if it was never deployed, or reports none. */
 export async function runsNow(stack: Stack): Promise<ReleaseRecord | undefined> {
   const { release } = await outputsOf(stack);
   if (release === undefined) return undefined;
@@ -152,31 +152,31 @@ async function pinnedTo(stack: Stack): Promise<ReleaseRecord[]> {
   }
 }
 
-/** Where a stack stands. */
+/** The promotion status of a stack. */
 export interface Standing {
-  /** What it runs, as its last update that ended well told. */
+  /** Its release, as its last successful update reported it. */
   readonly current: ReleaseRecord | undefined;
-  /** What its configuration pins it to. */
+  /** The release that its configuration pins. */
   readonly pinned: ReleaseRecord | undefined;
-  /** What it ran until now, the newest first, what it runs included. */
+  /** Its releases until now, the newest first, the present one included. */
   readonly history: readonly ReleaseRecord[];
-  /** Whether a promotion or a way back was begun and not carried through, here or on another computer. */
+  /** Whether a promotion or a rollback was started and not finished, here or on another computer. */
   readonly isUnderWay: boolean;
 }
 
-/** Tag that makes a stack an environment: one for a while. */
+/** Tag that marks a stack as an environment, which is temporary. */
 export const environmentTag = "pulumi-machines:environment";
 
-/** Tag of a stack while a promotion or a way back is under way: it tells computers whose files know nothing of it. */
+/** Tag of a stack during a promotion or a rollback. It informs computers whose files do not know of it. */
 const underWay = "pulumi-machines:promotion";
 
-/** Where a stack stands, by what it tells, its configuration and its tags, which are asked for where they are not given. */
+/** The promotion status of a stack, from its outputs, its configuration and its tags, which are read if not given. */
 export async function standingOf(stack: Stack, given?: Tags): Promise<Standing> {
   const [current, releases, tags] = await Promise.all([runsNow(stack), pinnedTo(stack), given ?? tagsOf(stack)]);
   const [pinned] = releases;
   const done = releases.filter(({ pending, goingBack }) => !pending && !goingBack);
   const at = done.findIndex((one) => isSame(one, current));
-  // The file may be older than what runs: that was promoted elsewhere, and has not come here yet.
+  // The file may be older than the release, which was promoted elsewhere and is not in this folder yet.
   const history = current !== undefined && at < 0 ? [current, ...done] : done.slice(Math.max(at, 0));
   const isUnderWay = pinned?.pending === true || pinned?.goingBack === true || tags[underWay] !== undefined;
   return { current, pinned, history, isUnderWay };
@@ -215,7 +215,7 @@ export const begin = async (stack: Stack, { digest }: ReleaseRecord): Promise<vo
 export const end = async (stack: Stack): Promise<void> =>
   void (await pulumi(["stack", "tag", "rm", underWay], stack.name));
 
-/** Tags of a stack, which the backend keeps: whoever works on the stack sees the same. */
+/** Tags of a stack, which the backend keeps: all users of the stack see the same. */
 export type Tags = Readonly<Record<string, string>>;
 
 /** The tags of a stack. */
@@ -226,7 +226,7 @@ export const tagsOf = async (stack: Stack): Promise<Tags> =>
 export const isSame = (a: ReleaseRecord | undefined, b: ReleaseRecord | undefined): boolean =>
   a !== undefined && b !== undefined && a.digest === b.digest && a.hash === b.hash;
 
-/** Why an operation on a stack failed, in short: the CLI has told all of it by then. */
+/** The reason why an operation on a stack failed, in short: the CLI has printed the details by then. */
 export function reasonOf(error: unknown, { name }: Stack): string {
   const text = messageOf(error);
   if (text.includes("the stack is currently locked"))
@@ -235,5 +235,5 @@ export function reasonOf(error: unknown, { name }: Stack): string {
   return errors.at(-1)?.trim() ?? "see above";
 }
 
-/** Has the CLI tell what it does as it goes. */
+/** Has the CLI print its progress. */
 export const telling = (out: (text: string) => void) => ({ onOutput: out, onError: out, color: "never" }) as const;

@@ -1,19 +1,19 @@
-// `pulumi-machines status`: what the stacks of a project run, side by side.
+// `pulumi-machines status`: shows the releases of a project's stacks side by side.
 import { messageOf } from "../../provider/client/errors.ts";
 import { bareId } from "../../api/names.ts";
 import type { Streams } from "../orphans/orphans.ts";
 import { unhealthy } from "./health.ts";
 import { environmentTag, openProject, standingOf, tagsOf, type Stack, type Tags } from "./stacks.ts";
 
-/** What the command is told. */
+/** Options of the command. */
 export interface StatusOptions {
-  /** Whether what the service has is compared with what the stacks know, which takes a refresh's time. */
+  /** Whether to compare the service with the stacks, which takes a refresh's time. */
   readonly drift?: true;
   readonly json?: true;
 }
 
-/** What is told of a stack. */
-interface Told {
+/** The reported status of a stack. */
+interface StackReport {
   readonly stack: string;
   readonly image?: string;
   readonly digest?: string;
@@ -34,8 +34,8 @@ interface Told {
 }
 
 /**
- * Tells of stacks, of all but the environments when none are named.
- * @returns 1 when a Machine is not healthy, a resource has drifted or a promotion was interrupted, else 0
+ * Reports the status of stacks; of all but the environments when none are named.
+ * @returns 1 if a Machine is not healthy, a resource has drifted or a promotion was interrupted, else 0
  */
 export async function status(
   names: readonly string[],
@@ -46,34 +46,34 @@ export async function status(
   const project = await openProject();
   const there = await project.stacks();
   const isAsked = names.length > 0;
-  const found: Told[] = [];
+  const found: StackReport[] = [];
   for (const name of isAsked ? names : there.keys()) {
     const updatedAt = there.get(name) ?? there.get(bareId(name));
-    const told = await project
+    const reports = await project
       .stack(name)
       .then(async (stack) => {
         const tags = await tagsOf(stack);
         const isPassing = !isAsked && tags[environmentTag] !== undefined;
         return isPassing ? undefined : lookAt(stack, tags, updatedAt, options);
       })
-      // One that cannot be looked at keeps nobody from seeing the others.
+      // One stack that cannot be read does not hide the others.
       .catch((error: unknown) => ({ stack: name, problems: [messageOf(error)] }));
-    if (told !== undefined) found.push(told);
+    if (reports !== undefined) found.push(reports);
   }
-  const told = isAsked ? found : inOrder(found, project.name);
-  out(options.json ? `${JSON.stringify({ stacks: told }, null, 2)}\n` : tableOf(told, now));
-  const isBad = ({ problems = [], drifted = 0, pending }: Told): boolean =>
+  const reports = isAsked ? found : inOrder(found, project.name);
+  out(options.json ? `${JSON.stringify({ stacks: reports }, null, 2)}\n` : tableOf(reports, now));
+  const isBad = ({ problems = [], drifted = 0, pending }: StackReport): boolean =>
     problems.length > 0 || drifted > 0 || pending === true;
-  return told.some((one) => isBad(one)) ? 1 : 0;
+  return reports.some((one) => isBad(one)) ? 1 : 0;
 }
 
 /** Stacks in the order in which releases go from one to the next. */
-function inOrder(told: readonly Told[], project: string): Told[] {
-  const depthOf = ({ promotedFrom }: Told, seen: readonly Told[] = []): number => {
-    const from = told.find(({ stack }) => `${project}/${bareId(stack)}` === promotedFrom);
+function inOrder(reports: readonly StackReport[], project: string): StackReport[] {
+  const depthOf = ({ promotedFrom }: StackReport, seen: readonly StackReport[] = []): number => {
+    const from = reports.find(({ stack }) => `${project}/${bareId(stack)}` === promotedFrom);
     return from === undefined || seen.includes(from) ? 0 : 1 + depthOf(from, [...seen, from]);
   };
-  return told.toSorted((a, b) => depthOf(a) - depthOf(b));
+  return reports.toSorted((a, b) => depthOf(a) - depthOf(b));
 }
 
 async function lookAt(
@@ -81,7 +81,7 @@ async function lookAt(
   tags: Tags,
   updatedAt: string | undefined,
   { drift }: StatusOptions,
-): Promise<Told> {
+): Promise<StackReport> {
   const { current: release, pinned, isUnderWay } = await standingOf(stack, tags);
   const drifted = drift ? { drifted: await driftOf(stack) } : {};
   const common = { stack: stack.name, pending: isUnderWay, updatedAt, ...drifted };
@@ -103,7 +103,7 @@ async function lookAt(
 async function driftOf(stack: Stack): Promise<number> {
   const changed = new Set<string>();
   await stack.previewRefresh({
-    // What other stacks tell is read anew as well, and is no drift.
+    // Outputs of other stacks are read again too, and are no drift.
     onEvent: ({ resOutputsEvent }) => {
       const { op = "same", type = "pulumi:", urn = "" } = resOutputsEvent?.metadata ?? {};
       if (!type.startsWith("pulumi:") && !["same", "refresh", "read"].includes(op)) changed.add(urn);
@@ -112,8 +112,8 @@ async function driftOf(stack: Stack): Promise<number> {
   return changed.size;
 }
 
-function tableOf(told: readonly Told[], now: Date): string {
-  const rows = told.map((one) => [
+function tableOf(reports: readonly StackReport[], now: Date): string {
+  const rows = reports.map((one) => [
     one.stack,
     one.image === undefined ? "none" : one.image.replace(/^.*\/|@.*$/g, ""),
     one.digest?.slice("sha256:".length, "sha256:".length + 12) ?? "",
@@ -124,7 +124,9 @@ function tableOf(told: readonly Told[], now: Date): string {
         ? `(updated ${age(one.updatedAt, now)} ago)`
         : "",
     one.problems === undefined ? "" : one.problems.length === 0 ? `${one.machines} healthy` : "not healthy",
-    ...(told.some(({ drifted }) => drifted !== undefined) ? [one.drifted === 0 ? "none" : `${one.drifted ?? ""}`] : []),
+    ...(reports.some(({ drifted }) => drifted !== undefined)
+      ? [one.drifted === 0 ? "none" : `${one.drifted ?? ""}`]
+      : []),
   ]);
   const heads = ["STACK", "IMAGE", "DIGEST", "SETTINGS", "PROMOTED", "MACHINES", "DRIFT"].slice(
     0,
@@ -137,7 +139,7 @@ function tableOf(told: readonly Told[], now: Date): string {
       .join("   ")
       .trimEnd(),
   );
-  const notes = told.flatMap(({ stack, problems = [], pending }) => [
+  const notes = reports.flatMap(({ stack, problems = [], pending }) => [
     ...problems.map((problem) => `${stack}: ${problem}`),
     ...(pending ? [`${stack}: a promotion to it was interrupted; the same command again goes on`] : []),
   ]);

@@ -12,7 +12,7 @@ import { isLike } from "./wildcard.ts";
 export interface Exception {
   /** Name of the resource in the program, or its URN; `*` stands for any text. */
   readonly resource: string;
-  /** Why. It is told in every preview and update that needs the exception. */
+  /** The reason. Every preview and update that needs the exception shows it. */
   readonly reason: string;
   /** The last day it holds, `YYYY-MM-DD` (UTC). */
   readonly until: string;
@@ -41,7 +41,7 @@ const exceptionsSchema = {
   },
 } as const;
 
-/** What an exception was needed for in a run. */
+/** The violations that an exception permitted in a run. */
 interface Use {
   readonly policy: string;
   readonly urn: string;
@@ -108,9 +108,9 @@ export function withExceptions(policies: Policies, now: () => Date = () => new D
 
   const report: StackValidationPolicy = {
     name: "exceptions",
-    description: "Exceptions are told for as long as they are needed.",
+    description: "Exceptions are shown for as long as they are needed.",
     severity: "low",
-    remediationSteps: "Mend what the exception is for, then take it out of the configuration of the policy.",
+    remediationSteps: "Correct the resource, then remove the exception from the configuration of the policy.",
     validateStack: (_, report) => {
       for (const { policy, urn, exception } of used.values())
         report(`${policy} does not hold for it until ${exception.until}: ${exception.reason}`, urn);
@@ -123,7 +123,7 @@ export function withExceptions(policies: Policies, now: () => Date = () => new D
   ];
 }
 
-/** Name of a resource, which may have `::` in it: what follows stack, project and type. */
+/** Name of a resource, which may have `::` in it: the part after stack, project and type. */
 const nameOf = (urn: string): string => urn.split("::").slice(3).join("::");
 
 const withSchema = <P extends Policy>(policy: P): P => ({

@@ -1,12 +1,12 @@
-// What several policies ask of a Machine.
+// Facts about a Machine that several policies need.
 import { sizeOf } from "../../api/machineConfig.ts";
 import type { MachineGuest, MachineInputs } from "../resources.ts";
 import type { CheckArgs } from "./validate.ts";
 
 /**
- * CPUs and memory of a Machine: by `config.guest`, by the named `config.size`, or the smallest there is.
- * @param guest what `config.guest` says
- * @param size what `config.size` says
+ * CPUs and memory of a Machine: by `config.guest`, by the named `config.size`, or the smallest size.
+ * @param guest value of `config.guest`
+ * @param size value of `config.size`
  */
 export const guestOf = (
   guest: MachineGuest | undefined,
@@ -21,22 +21,22 @@ export const guestOf = (
     },
   });
 
-/** Calls back with every image a Machine is made of, each by itself: what is unknown of one leaves the others. */
+/** Calls back with every image of a Machine, each by itself: an unknown one does not hide the others. */
 export function eachImage(
   { config }: MachineInputs,
   { each, whenKnown }: Pick<CheckArgs, "each" | "whenKnown">,
   check: (image: string, path: string) => void,
 ): void {
-  const look = (image: string | undefined, path: string): void => {
+  const visit = (image: string | undefined, path: string): void => {
     if (image !== undefined) check(image, path);
   };
-  whenKnown(() => look(config.image, "config.image"));
-  whenKnown(() => each(config.containers, ({ image }, i) => look(image, `config.containers[${i}].image`)));
-  whenKnown(() => each(config.volumes, ({ image }, i) => look(image, `config.volumes[${i}].image`)));
-  whenKnown(() => each(config.files, ({ imageConfig }, i) => look(imageConfig, `config.files[${i}].imageConfig`)));
+  whenKnown(() => visit(config.image, "config.image"));
+  whenKnown(() => each(config.containers, ({ image }, i) => visit(image, `config.containers[${i}].image`)));
+  whenKnown(() => each(config.volumes, ({ image }, i) => visit(image, `config.volumes[${i}].image`)));
+  whenKnown(() => each(config.files, ({ imageConfig }, i) => visit(imageConfig, `config.files[${i}].imageConfig`)));
 }
 
-/** Whether it serves: has services that the platform's proxy makes public. */
+/** Whether the Machine has services that the platform's proxy makes public. */
 export const serves = ({ config }: Pick<MachineInputs, "config">): boolean => (config.services ?? []).length > 0;
 
 /** Whether it works to an end and is not expected to run all the time. */

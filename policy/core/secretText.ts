@@ -1,20 +1,20 @@
-// Whether a variable of an environment holds a secret, by its name or by its value. The value is never told.
+// Detects secrets in environment variables, by name or by value. The value is never reported.
 import { isLike } from "./wildcard.ts";
 
-/** What names of secrets end in, after the words are parted by `_`; `PGPASSWORD` and `TOKEN_2` as well. */
+/** Last words of secrets' names, after splitting at `_`; `PGPASSWORD` and `TOKEN_2` match as well. */
 const names =
   /(?:PASS(?:WD|WORD|PHRASE)|(?:^|_)(?:PASS|PWD|SECRETS?|TOKEN|(?:API|ACCESS|AUTH|SECRET|PRIVATE|ENCRYPTION|SIGNING|MASTER)_?KEY|SECRET_KEY_BASE|CREDENTIALS?|CONNECTION_?STRING|DSN))(?:_?V?\d+)?$/;
 
 /** `PWD` is where a shell is, in every container. */
 const harmlessNames = /^(?:OLD)?PWD$/;
 
-/** What names of things that look random and are public end in: a commit, a release, a key that is meant to be seen, an identifier. */
+/** Last words of names whose values look random and are public: a commit, a release, a public key, an identifier. */
 const publicNames =
   /(?:^|_)(?:COMMIT(?:_HASH)?|(?:GIT_)?SHA(?:1|256)?|REV(?:ISION)?|RELEASE|VERSION|BUILD|DIGEST|CHECKSUM|FINGERPRINT|PUBLIC_?KEY|ID)$/;
 
 /**
- * Formats that nothing but a secret has. What stands for a secret, `${PASSWORD}`, is none. What may be of any length at a
- * beginning is bounded: the time a long text takes must not grow with its square.
+ * Formats that only secrets have. A placeholder such as `${PASSWORD}` is not a secret. Parts of any length at the
+ * beginning are bounded, because the time for a long text must not grow quadratically.
  */
 const formats: readonly (readonly [what: string, pattern: RegExp])[] = [
   ["a private key", /-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----/],
@@ -37,7 +37,7 @@ const formats: readonly (readonly [what: string, pattern: RegExp])[] = [
   ],
 ];
 
-/** Long texts that look random and are none: digests, identifiers, times, versions, hosts, paths, keys that are meant to be seen. */
+/** Long texts that only look random: digests, identifiers, times, versions, hosts, paths, public keys. */
 const harmless: readonly RegExp[] = [
   /^sha(?:1|256|384|512)[:-]/i,
   /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
@@ -57,13 +57,13 @@ const harmless: readonly RegExp[] = [
 /** Values that are no secret, whatever they are called: switches, numbers, times. */
 const plain = /^(?:|true|false|yes|no|on|off|none|null|\d{1,6}|\d+(?:ms|s|m|h|d))$/i;
 
-/** What stands for the value of another variable. */
+/** A reference to another variable. */
 const reference = /^\$(?:[A-Z_][A-Z\d_]*|\{\w+\}|\(\w+\))$/;
 
 /** A file that holds a secret is none itself. */
 const isPath = (value: string): boolean => /^\/[\w.-]+\/[\w./-]+$/.test(value) && isWords(value);
 
-/** Whether a text is words, in any of the ways names are made of them, with a few digits at their ends. */
+/** Whether a text consists of words, joined as in any kind of name, with a few digits at their ends. */
 const isWords = (value: string): boolean =>
   value
     .split(/[^A-Za-z\d]+/)
@@ -99,7 +99,7 @@ export function secretIn(
 
 /** Whether a text is long, of the letters that keys are written in, and as good as random. */
 function looksRandom(text: string, entropy: number): boolean {
-  // As it comes out of a file, and with what says what it is.
+  // The text without the line ends of a file, and without a prefix that states its kind.
   const value = text.trim().replace(/^(?:base64:|(?:Bearer|Basic) +)/i, "");
   if (value.length < 20 || harmless.some((pattern) => pattern.test(value))) return false;
   if (!/^[\w+/=.~-]+$/.test(value)) return false;
@@ -107,7 +107,8 @@ function looksRandom(text: string, entropy: number): boolean {
   if (/^[0-9a-f]+$/i.test(value)) return value.length >= 32 && entropyOf(value) >= Math.min(3, entropy);
   if (isWords(value)) return false;
   const kinds = [/[a-z]/, /[A-Z]/, /\d/].filter((kind) => kind.test(value)).length;
-  // The most a text of the length can have, but for what chance takes off; all three kinds of letters are a sign by themselves.
+  // The highest entropy of a text of this length, with a margin for randomness. All three kinds of letters are a sign
+  // by themselves.
   const most = Math.log2(value.length) - (kinds === 3 ? 0.6 : 0.35);
   return kinds >= 2 && entropyOf(value) >= Math.min(entropy, most);
 }

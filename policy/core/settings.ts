@@ -1,4 +1,4 @@
-// What is configured of a policy: declared once, for its JSON schema, its defaults, its types and its page in the docs.
+// Settings of a policy: declared once, for its JSON schema, its defaults, its types and its page in the docs.
 import type { PolicyConfigSchema } from "@pulumi/policy";
 import { z } from "zod";
 import { settingNames, unknownName } from "./unknownName.ts";
@@ -7,7 +7,7 @@ import { settingNames, unknownName } from "./unknownName.ts";
 export interface Settings<T> {
   /** Their JSON schema: `configSchema` of the policy. */
   readonly schema: PolicyConfigSchema;
-  /** What is set, defaults filled in. @throws when something is set that the policy does not know */
+  /** The settings, with defaults filled in. @throws if a setting is unknown to the policy */
   readonly of: (args: { readonly getConfig: () => object }) => T;
 }
 

@@ -1,18 +1,18 @@
 // Values that a preview does not know yet: said to be unknown, never taken for something, and checked at the update.
 
-/** What Pulumi's SDK throws when a policy reads an unknown value. */
+/** The error that Pulumi's SDK throws when a policy reads an unknown value. */
 interface UnknownValue extends Error {
   readonly unknownTypeSentinel: string;
   /** The way to the value: names of properties and indexes. */
   readonly props: string[];
 }
 
-// The class is not exported, and there may be two copies of the SDK: what it carries tells it.
+// The class is not exported, and two copies of the SDK may be loaded, so the error is recognised by its contents.
 /** Whether an error says that a value is unknown. */
 export const isUnknownValue = (error: unknown): error is UnknownValue =>
   error instanceof Error && "unknownTypeSentinel" in error && "props" in error;
 
-/** What is read, or undefined where a preview does not know it. */
+/** The value that is read, or undefined if a preview does not know it. */
 export function ifKnown<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -22,17 +22,17 @@ export function ifKnown<T>(read: () => T): T | undefined {
   }
 }
 
-/** Lets a check go on where a value is unknown, and tells of all of them in the end. */
+/** Lets a check continue past unknown values, and reports all of them at the end. */
 export class Unknowns {
   readonly #found: UnknownValue[] = [];
   readonly #when: string;
 
-  /** @param when when the check is made with the values known: "…, and are checked then, …" */
+  /** @param when the time when the values are known: "…, and are checked then, …" */
   constructor(when: string) {
     this.#when = when;
   }
 
-  /** Runs a part of a check. What it does not know is told in the end; the rest of the check goes on. */
+  /** Runs a part of a check. Its unknown values are reported at the end; the rest of the check continues. */
   readonly whenKnown = (check: () => void): void => {
     try {
       check();
@@ -57,7 +57,7 @@ export class Unknowns {
       });
   };
 
-  /** Runs the whole of a check. @throws what tells Pulumi, and the user, what is unknown */
+  /** Runs the whole of a check. @throws an error that tells Pulumi and the user which values are unknown */
   async run(check: () => Promise<void> | void): Promise<void> {
     try {
       await check();

@@ -12,24 +12,27 @@ import type { ResourceName, ResourceTypes } from "../resources.ts";
 import { Unknowns, type Each } from "./unknown.ts";
 import { view } from "./view.ts";
 
-/** What a check is given beside the resource: what Pulumi gives every policy, and two ways to go on past unknown values. */
+/**
+ * Arguments of a check besides the resource: those that Pulumi gives every policy, and two ways to continue past
+ * unknown values.
+ */
 export interface CheckArgs extends ResourceValidationArgs {
   /**
-   * Runs a part of the check for each item of a list, or each value of a map; nothing where there is none. What a preview
-   * does not know of an item is told in the end, and the other items are checked all the same.
+   * Runs a part of the check for each item of a list, or each value of a map; not at all without one. Unknown values of
+   * an item are reported at the end, and the other items are checked nevertheless.
    */
   readonly each: Each;
-  /** Runs a part of the check; where it reads what a preview does not know, that is told in the end and the check goes on. */
+  /** Runs a part of the check. If it reads an unknown value, that is reported at the end and the check continues. */
   readonly whenKnown: (check: () => void) => void;
 }
 
 /**
  * Checks a resource before it is created or changed.
- * @param resource its inputs, as the program declares them with the defaults filled in, secret values in clear: never
- *   put a value into a message that may be one. Reading a value that a preview does not know ends the check, and says so;
- *   the update makes it again, with every value known, before it changes anything
+ * @param resource its inputs, as the program declares them with the defaults filled in, secret values in clear text:
+ *   never put a possibly secret value into a message. Reading an unknown value in a preview ends the check with a
+ *   notice; the update repeats the check with every value known, before it changes anything
  * @param args name, type, URN and options of the resource, and the policy's configuration
- * @param report tells a violation; how grave it is follows from the configuration of the policy
+ * @param report reports a violation, at the enforcement level of the policy's configuration
  */
 export type Check<Name extends ResourceName> = (
   resource: ResourceTypes[Name]["inputs"],
@@ -38,8 +41,8 @@ export type Check<Name extends ResourceName> = (
 ) => Promise<void> | void;
 
 /**
- * Repairs a resource before it is checked, by changing its inputs in place. What a preview does not know of it ends the repair,
- * as it ends a {@link Check}; what `each` and `whenKnown` leave out is repaired at the update.
+ * Repairs a resource before it is checked, by changing its inputs in place. An unknown value ends the repair, as it
+ * ends a {@link Check}; parts that `each` and `whenKnown` skip are repaired at the update.
  * @returns whether anything was changed
  */
 export type Repair<Name extends ResourceName> = (resource: ResourceTypes[Name]["inputs"], args: CheckArgs) => boolean;
@@ -50,7 +53,7 @@ export const resourceName = (type: string): string | undefined =>
 
 const atUpdate = (name: string): string => `then, before the ${name} is created or changed`;
 
-/** A function that makes a policy's `validateResource` for one type of resource. */
+/** Builds a policy's `validateResource` for one type of resource. */
 export const validating =
   <Name extends ResourceName>(name: Name) =>
   (check: Check<Name>): ResourceValidation =>
@@ -65,7 +68,7 @@ export const validating =
     );
   };
 
-/** A function that makes a policy's `remediateResource` for one type of resource. */
+/** Builds a policy's `remediateResource` for one type of resource. */
 export const remediating =
   <Name extends ResourceName>(name: Name) =>
   (repair: Repair<Name>): ResourceRemediation =>
@@ -77,18 +80,18 @@ export const remediating =
     whenKnown(() => {
       isChanged = repair(view(args.props) as ResourceTypes[Name]["inputs"], { ...args, each, whenKnown });
     });
-    // What is unknown beside it is told by the check, which follows.
+    // The check that follows reports the unknown values.
     if (isChanged) return args.props;
     await unknowns.run(() => undefined);
     return undefined;
   };
 
-/** A resource of a stack, with what the stack holds of it. */
+/** A resource of a stack, with the resources that refer to it. */
 export interface StackResource<Name extends ResourceName> extends PolicyResource {
   readonly props: ResourceTypes[Name]["outputs"];
 }
 
-/** What a check of a whole stack is given. */
+/** Arguments of a check of a whole stack. */
 export interface StackCheckArgs extends StackValidationArgs {
   /** The resources of one type. */
   readonly all: <Name extends ResourceName>(name: Name) => StackResource<Name>[];
@@ -99,8 +102,8 @@ export interface StackCheckArgs extends StackValidationArgs {
 }
 
 /**
- * Makes a policy's `validateStack`. It runs at the end of the preview, and of the update.
- * @param check gets the whole stack; `report` takes the URN of the resource it is about
+ * Builds a policy's `validateStack`. It runs at the end of the preview, and of the update.
+ * @param check gets the whole stack; `report` takes the URN of the resource that it concerns
  */
 export const validateStack =
   (check: (args: StackCheckArgs, report: ReportViolation) => Promise<void> | void): StackValidation =>

@@ -2,10 +2,10 @@
 import { isUnknownValue } from "./unknown.ts";
 
 /**
- * A view of what Pulumi's SDK hands a policy, which is a view itself: it throws where a value is unknown, and keeps secrets
- * secret where one is set. On top of that, null is nothing, as for the provider, and a list may be mapped and filtered: the
- * SDK's view of a list cannot be, because the new one would be made by the class of the old one, which it wraps.
- * @param name name of the resource, for the paths of unknown values; left out where there is one resource alone
+ * A view of the resource that Pulumi's SDK passes to a policy, which is a view itself: it throws on unknown values, and
+ * keeps secrets secret when one is set. In addition, null counts as absent, as in the provider, and lists can be mapped
+ * and filtered. The SDK's list cannot, because the result would be built by the class that it wraps.
+ * @param name name of the resource, for the paths of unknown values; left out if only one resource exists
  */
 export function view<T>(value: T, name?: string): T {
   if (!(value instanceof Object) || typeof value === "function") return value;

@@ -21,7 +21,7 @@ function check(region: string | undefined, path: string, args: CheckArgs, report
   else if (!regions.includes(region)) report(`${path} is one that is not allowed. ${allowed}`);
 }
 
-/** Whether a property is given, known or not: the engine leaves out what is undefined. */
+/** Whether a property is given, known or not: the engine leaves undefined properties out. */
 const isSet = <T extends object>(inputs: T, property: keyof T): boolean => Object.hasOwn(inputs, property);
 
 /** Data and work stay in the regions that are allowed. */

@@ -4,10 +4,10 @@ import { validateMachine } from "../resources.ts";
 
 const settings = defineSettings({});
 
-/** Outside production, what nobody uses costs nothing. */
+/** Outside production, an unused Machine costs nothing. */
 export const autostop: ResourceValidationPolicy = {
   name: "autostop",
-  description: "Machines with services stop when nobody uses them, and start with the next request.",
+  description: "Machines with services stop when they are not used, and start with the next request.",
   severity: "low",
   remediationSteps: 'Set autostop: "stop" (or "suspend") and autostart: true on each service.',
   configSchema: settings.schema,

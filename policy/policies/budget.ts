@@ -8,7 +8,7 @@ import { validateIpAssignment, validateMachine, validatePostgresCluster, validat
 
 const price = z.number().min(0);
 const table = z.strictObject({
-  currency: z.string().optional().describe("What the prices are in; it is told, and nothing is converted."),
+  currency: z.string().optional().describe("Currency of the prices; it is shown, and nothing is converted."),
   sharedCpu: price.optional().describe("A shared CPU."),
   performanceCpu: price.optional().describe("A performance CPU."),
   memoryGb: price.optional().describe("A GB of a Machine's memory."),
@@ -24,7 +24,7 @@ const settings = defineSettings({
     .number()
     .positive()
     .optional()
-    .describe("What the stack may cost a month, in the currency of the prices. Left out: anything."),
+    .describe("Limit of the stack's cost per month, in the currency of the prices. Left out: no limit."),
   prices: table.default({}).describe("Prices a month, in place of those the pack has, one by one."),
 });
 
@@ -39,9 +39,9 @@ function pricesOf(given: z.infer<typeof table>): Prices {
   } as Prices;
 }
 
-/** What is spent is decided, and known before it is. */
+/** The cost is limited, and known before it arises. */
 export function budget(): ResourceValidationPolicy {
-  // By resource: the stack is checked one by one, and the one that goes too far is told before it is made.
+  // By resource: resources are checked one by one, and the one that exceeds the limit is reported before its creation.
   const costs = new Map<string, number>();
 
   function check(args: CheckArgs, report: (message: string) => void, cost: (prices: Prices) => number): void {
@@ -60,10 +60,10 @@ export function budget(): ResourceValidationPolicy {
 
   return {
     name: "budget",
-    description: "The stack stays within what it may cost a month, by estimate.",
+    description: "The stack's estimated cost per month stays within its limit.",
     severity: "medium",
     remediationSteps:
-      "Make Machines, volumes or clusters smaller or fewer, or raise `monthly`. `prices` takes the prices of your contract.",
+      "Use smaller or fewer Machines, volumes or clusters, or raise `monthly`. `prices` takes the prices of your contract.",
     configSchema: settings.schema,
     validateResource: [
       validateMachine((machine, args, report) => check(args, report, (prices) => machineCost(machine, prices))),

@@ -28,11 +28,11 @@ export const certificatesNotExpiring = (now: () => Date): ResourceValidationPoli
       report("fullchain holds no certificate that can be read: its first block must be a certificate in PEM.");
       return;
     }
-    const left = Math.floor((ends.getTime() - now().getTime()) / 86_400_000);
-    if (left < 0) report(`fullchain has expired on ${ends.toISOString().slice(0, 10)}. Upload a new certificate.`);
-    else if (left < days)
+    const daysLeft = Math.floor((ends.getTime() - now().getTime()) / 86_400_000);
+    if (daysLeft < 0) report(`fullchain has expired on ${ends.toISOString().slice(0, 10)}. Upload a new certificate.`);
+    else if (daysLeft < days)
       report(
-        `fullchain expires on ${ends.toISOString().slice(0, 10)}, in ${left} ${left === 1 ? "day" : "days"}; at least ${days} are wanted. Upload a new certificate.`,
+        `fullchain expires on ${ends.toISOString().slice(0, 10)}, in ${daysLeft} ${daysLeft === 1 ? "day" : "days"}; at least ${days} are wanted. Upload a new certificate.`,
       );
   }),
 });

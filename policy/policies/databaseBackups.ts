@@ -5,7 +5,7 @@ import { validateStack } from "../core/validate.ts";
 
 const settings = defineSettings({});
 
-/** What is in a database can be brought back. */
+/** The data of a database can be restored. */
 export const databaseBackups: StackValidationPolicy = {
   name: "database-backups",
   description: "Every Postgres cluster has a backup.",

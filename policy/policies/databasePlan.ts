@@ -15,11 +15,11 @@ export const databasePlan: ResourceValidationPolicy = {
   description: "Postgres clusters have a plan that is large enough.",
   severity: "medium",
   remediationSteps:
-    "Set `plan` to a larger one. An existing cluster is replaced by that: fork or restore it as docs/postgres.md tells.",
+    "Set `plan` to a larger one. An existing cluster is replaced by that: fork or restore it as docs/postgres.md describes.",
   configSchema: settings.schema,
   validateResource: validatePostgresCluster(({ plan }, args, report) => {
     const { minimum } = settings.of(args);
-    // Left out, it is that of the cluster this one is made from.
+    // Left out, it is that of the source cluster.
     const given = plans.find((name) => name === plan?.toLowerCase());
     if (given !== undefined && plans.indexOf(given) < plans.indexOf(minimum))
       report(`plan is "${given}"; "${minimum}" is the smallest allowed.`);

@@ -13,12 +13,12 @@ export const deployTokenExpiry: ResourceValidationPolicy = {
   name: "deploy-token-expiry",
   description: "Deploy tokens expire soon.",
   severity: "high",
-  remediationSteps: "Set `expiry` to less, and make a new token in time with `rotationTriggers`.",
+  remediationSteps: "Set `expiry` to less, and create a new token in time with `rotationTriggers`.",
   configSchema: settings.schema,
   validateResource: validateDeployToken(({ expiry }, args, report) => {
     const { maxHours } = settings.of(args);
     const length = parseDuration(expiry);
-    // What is no duration is refused by the provider.
+    // The provider refuses values that are no durations.
     if (length === undefined) return;
     const hours = length / 3600e9;
     if (hours > maxHours) report(`expiry is ${hours} h; at most ${maxHours} h are allowed: expiry: "${maxHours}h".`);

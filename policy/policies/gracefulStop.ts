@@ -14,10 +14,10 @@ const settings = defineSettings({
     .describe("Least time a service gets to end its work, in seconds, up to 300."),
 });
 
-/** What serves may end its work before it is replaced. */
+/** A Machine with services may finish its work before it is replaced. */
 export const gracefulStop: ResourceValidationPolicy = {
   name: "graceful-stop",
-  description: "A Machine with services is asked to stop, and given the time to end what it does.",
+  description: "A Machine with services is asked to stop, and given time to finish its work.",
   severity: "medium",
   remediationSteps: 'Set `config.stopConfig`, for example { signal: "SIGTERM", timeout: "30s" }.',
   configSchema: settings.schema,

@@ -27,7 +27,7 @@ export const healthChecks: ResourceValidationPolicy = {
         ),
       ];
       if (ports.some((port) => ifKnown(() => isChecked(port())) === true)) return;
-      // None of those that are known; reading the others says what is not.
+      // None of the known ones; reading the others reports the unknown values.
       for (const port of ports) port();
       report(
         protocol === "udp"

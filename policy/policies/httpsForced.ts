@@ -9,11 +9,11 @@ const settings = defineSettings({});
 const isOpen = ({ handlers = [], forceHttps }: MachineServicePort): boolean =>
   handlers.includes("http") && !handlers.includes("tls") && forceHttps !== true;
 
-/** What such a redirect leads to. */
+/** The target of such a redirect. */
 const isHttps = ({ port, startPort = port, endPort = startPort, handlers = [] }: MachineServicePort): boolean =>
   (startPort ?? 0) <= 443 && (endPort ?? 0) >= 443 && handlers.includes("http") && handlers.includes("tls");
 
-/** Nobody talks to a public service unencrypted. */
+/** Public services are never used without encryption. */
 export const httpsForced: ResourceValidationPolicy = {
   name: "https-forced",
   description: "Public HTTP services lead every request to HTTPS.",

@@ -7,13 +7,13 @@ const settings = defineSettings({});
 
 const isPinned = (image: string): boolean => /@sha256:[0-9a-f]{64}$/.test(image);
 
-/** Images are pinned by digest: what runs in production is what ran before it. */
+/** Images are pinned by digest, so that production runs exactly the tested image. */
 export const imagesPinned: ResourceValidationPolicy = {
   name: "images-pinned",
-  description: "Images are pinned by their digest, so that every Machine runs what was tested.",
+  description: "Images are pinned by their digest, so that every Machine runs the tested image.",
   severity: "high",
   remediationSteps:
-    "Write the image as name@sha256:…, or behind a tag as name:1.2.3@sha256:…, with the digest that the registry tells: `docker buildx imagetools inspect IMAGE`.",
+    "Write the image as name@sha256:…, or behind a tag as name:1.2.3@sha256:…, with the digest that the registry shows: `docker buildx imagetools inspect IMAGE`.",
   configSchema: settings.schema,
   validateResource: validateMachine((machine, args, report) => {
     settings.of(args);

@@ -27,8 +27,8 @@ import { volumesEncrypted } from "./volumesEncrypted.ts";
 import { volumeSnapshots } from "./volumeSnapshots.ts";
 
 /**
- * The policies of the pack, for a pack of your own: they take what they are configured with from there.
- * @param now the time certificates are measured by
+ * The policies of the pack, for a pack of your own, which then configures them.
+ * @param now the current time, for the expiry of certificates
  */
 export const machinesPolicies = (now: () => Date = () => new Date()): Policies => [
   imagesPinned,

@@ -4,13 +4,13 @@ import { validateApp, validatePostgresDatabase, validateSecretKey, validateVolum
 
 const settings = defineSettings({});
 
-/** What lets a change destroy data is set for one change, and never left. */
+/** Switches that permit data loss are set for one change, and then removed. */
 export const noDataLossSwitches: ResourceValidationPolicy = {
   name: "no-data-loss-switches",
-  description: "Nothing lets a change destroy what an App, a volume, a database or a key holds.",
+  description: "No change may destroy the contents of an App, a volume, a database or a key.",
   severity: "critical",
   remediationSteps:
-    "Take out `allowDataLoss` and `forceDestroy`. Where the loss is meant: an exception with a reason, until the day of the change.",
+    "Remove `allowDataLoss` and `forceDestroy`. If the loss is intended: an exception with a reason, until the day of the change.",
   configSchema: settings.schema,
   validateResource: [
     validateApp(({ forceDestroy }, args, report) => {
@@ -20,7 +20,7 @@ export const noDataLossSwitches: ResourceValidationPolicy = {
     ...[validateVolume, validatePostgresDatabase, validateSecretKey].map((validate) =>
       validate(({ allowDataLoss }, args, report) => {
         settings.of(args);
-        if (allowDataLoss === true) report("allowDataLoss is true: a change that replaces it destroys what it holds.");
+        if (allowDataLoss === true) report("allowDataLoss is true: a change that replaces it destroys its data.");
       }),
     ),
   ],

@@ -16,7 +16,7 @@ export const noPublicIpv4: ResourceValidationPolicy = {
   description: "No App has a public IPv4 address, unless it is allowed.",
   severity: "medium",
   remediationSteps:
-    "Use an address of type `v6`, or `private_v6` for what only your own network reaches; or add the kind to `allow`.",
+    "Use an address of type `v6`, or `private_v6` if only your own network needs it; or add the kind to `allow`.",
   configSchema: settings.schema,
   validateResource: validateIpAssignment(({ type }, args, report) => {
     const { allow } = settings.of(args);

@@ -18,20 +18,21 @@ const settings = defineSettings({
     .describe("Bits a character from which on a long text counts as random. Fewer find more, and more that is none."),
 });
 
-/** Secrets belong into App secrets: whoever may read a Machine reads its environment. */
+/** Secrets belong into App secrets, because everyone who may read a Machine reads its environment. */
 export const noSecretsInEnv: ResourceValidationPolicy = {
   name: "no-secrets-in-env",
-  description: "No variable of an environment holds a secret: whoever may read the Machine reads it, in every version.",
+  description:
+    "No variable of an environment holds a secret: everyone who may read the Machine reads it, in every version.",
   severity: "critical",
   remediationSteps:
-    "Put the value into AppSecrets or Secret under the same name: the Machine gets it as a variable of its environment, and nobody reads it back. A value that is no secret after all goes into `allow`.",
+    "Put the value into AppSecrets or Secret under the same name: the Machine gets it as a variable of its environment, and it cannot be read back. A value that is not a secret goes into `allow`.",
   configSchema: settings.schema,
   validateResource: validateMachine(({ config }, args, report) => {
     const { allow, names, entropy } = settings.of(args);
     const check = (env: { readonly [key: string]: string } | undefined, path: string): void =>
       args.each(env, (value, name) => {
         if (allow.includes(name)) return;
-        // Its value is never told, nor how long it is.
+        // Neither its value nor its length is ever reported.
         const why = secretIn(name, value, { names, entropy });
         if (why) report(`${path}.${name} looks like a secret, by ${why}. Put it into AppSecrets under the same name.`);
       });

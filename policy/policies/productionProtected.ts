@@ -11,7 +11,7 @@ function check(args: CheckArgs, report: (message: string) => void, isProtected =
     report("It is not protected: taking it out of the program deletes it. Add { protect: true } to its options.");
 }
 
-/** What holds data, or everything, is not deleted by taking a line out of a program. */
+/** Removing a line from a program must not delete data, or, if so configured, anything. */
 export const productionProtected: ResourceValidationPolicy = {
   name: "production-protected",
   description: "Apps, volumes and clusters are protected from being deleted.",

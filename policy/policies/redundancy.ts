@@ -20,11 +20,13 @@ const settings = defineSettings({
     .describe("Metadata by which an App is production: one of its Machines carries all of it."),
 });
 
-/** A Machine that is there for the App all the time: no job, no standby. One that stops when idle comes back when needed. */
+/**
+ * A Machine that serves the App all the time: no job, no standby. One that stops when idle starts again when needed.
+ */
 const isThere = ({ props }: StackResource<"Machine">): boolean =>
   !isJob(props) && !props.cordoned && (props.config.standbys ?? []).length === 0;
 
-/** Where a Machine is, or will be: a preview knows it where the program leaves no choice. */
+/** The region of a Machine, now or after its creation; a preview knows it if the program leaves no choice. */
 function regionOf({ props }: StackResource<"Machine">): string | undefined {
   const placed = ifKnown(() => props.placedRegion);
   if (placed !== undefined) return placed;
@@ -50,13 +52,13 @@ export const redundancy: StackValidationPolicy = {
       if (!isLike(app.name, wanted.apps) && !own.some((machine) => isMarked(machine))) return;
       // One that has no Machine here gets them from elsewhere, or holds something else.
       if (own.length === 0 && !wanted.apps.includes(app.name)) return;
-      const there = own.filter((machine) => isThere(machine));
-      if (there.length < wanted.machines)
-        report(`It has ${count(there.length, "Machine")}; at least ${wanted.machines} are wanted.`, app.urn);
-      // Where a Machine was placed is not known before it is made: it is not asked for without need.
-      if (wanted.regions === 1 || there.length === 0) return;
-      const regions = new Set(there.map((machine) => regionOf(machine)));
-      // Where the program leaves it to the service, the preview of the dynamic binding knows nothing.
+      const placed = own.filter((machine) => isThere(machine));
+      if (placed.length < wanted.machines)
+        report(`It has ${count(placed.length, "Machine")}; at least ${wanted.machines} are wanted.`, app.urn);
+      // The region of a Machine is unknown before its creation, so it is only read if needed.
+      if (wanted.regions === 1 || placed.length === 0) return;
+      const regions = new Set(placed.map((machine) => regionOf(machine)));
+      // If the service chooses the region, the preview of the dynamic binding does not know it.
       if (regions.size < wanted.regions && !regions.has(undefined))
         report(`Its Machines are in ${count(regions.size, "region")}; at least ${wanted.regions} are wanted.`, app.urn);
     });

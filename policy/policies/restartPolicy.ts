@@ -8,7 +8,7 @@ const settings = defineSettings({});
 /** Whether it has to come back by itself. */
 const hasToRun = (machine: MachineInputs): boolean => serves(machine) && !isJob(machine);
 
-/** What serves comes back by itself. */
+/** A Machine with services restarts by itself. */
 export const restartPolicy: ResourceValidationPolicy = {
   name: "restart-policy",
   description: "A Machine with services is started again when its process fails.",

@@ -7,7 +7,7 @@ const settings = defineSettings({
   minDays: z.int().min(1).max(60).default(7).describe("Days a snapshot has to be kept at least, up to 60."),
 });
 
-/** What is on a volume can be brought back. */
+/** The data of a volume can be restored. */
 export const volumeSnapshots: ResourceValidationPolicy = {
   name: "volume-snapshots",
   description: "Snapshots of volumes are taken every day, and kept long enough.",

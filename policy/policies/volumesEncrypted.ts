@@ -10,7 +10,7 @@ export const volumesEncrypted: ResourceValidationPolicy = {
   description: "Volumes are encrypted.",
   severity: "high",
   remediationSteps:
-    "Leave out `encrypted`, or set it to true. An existing volume is replaced by that: move its data as docs/volumes.md tells.",
+    "Leave out `encrypted`, or set it to true. An existing volume is replaced by that: move its data as docs/volumes.md describes.",
   configSchema: settings.schema,
   validateResource: [
     validateVolume(({ encrypted }, args, report) => {

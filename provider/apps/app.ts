@@ -12,7 +12,7 @@ import { behaviour, computed, defineResource, type RunInfo } from "../core/resou
 
 const inputs = z.object({
   name: computed(appName).describe(
-    "Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App.",
+    "Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.",
   ),
   organization: computed(z.string()).describe(
     "Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App.",
@@ -32,14 +32,14 @@ const outputs = z.object({
   appId: optional(z.string(), "Opaque identifier within the platform."),
 });
 
-/** Milliseconds in which the deletion of an App's Machines and volumes has begun, when it is part of the same run. */
+/** Milliseconds within which the deletion of an App's Machines and volumes starts, if it is part of the same run. */
 const othersBeginWithin = 2000;
 const visibleWithin = 60_000;
 const longestPause = 1000;
 
 const toLive = (live: AnswerOf<"apps", "get">, organization: string | undefined) => ({
   name: live.name,
-  // An organization never changes, and "personal" may be answered under its real slug: what was asked for stays.
+  // An organization never changes, and the answer may have the real slug for "personal". The written value is kept.
   organization: organization ?? live.organization?.slug,
   network: live.network || undefined,
   appId: live.id,
@@ -84,7 +84,7 @@ export const app = defineResource({
       pick: ([found]) => found,
     });
     const until = api.clock.now() + visibleWithin;
-    const look = async (): Promise<Awaited<ReturnType<Api["apps"]["get"]>> | Pending> => {
+    const readApp = async (): Promise<Awaited<ReturnType<Api["apps"]["get"]>> | Pending> => {
       try {
         return await api.apps.get({ appName });
       } catch (error) {
@@ -95,7 +95,10 @@ export const app = defineResource({
       }
     };
     try {
-      return toLive(await poll({ api, progress }, look, { first: 50, longest: longestPause, margin: 0 }), organization);
+      return toLive(
+        await poll({ api, progress }, readApp, { first: 50, longest: longestPause, margin: 0 }),
+        organization,
+      );
     } catch (error) {
       throw new PartialStateError({ name: appName, organization, network }, error);
     }
@@ -115,8 +118,8 @@ export const app = defineResource({
     if (state.forceDestroy !== true) await refuseWhileInUse(run, api, appName);
     await api.apps.delete({ appName, force: state.forceDestroy === true ? true : undefined });
     api.session.deleted.add(appName);
-    const look = async (): Promise<Pending> => {
-      // A 404 ends it: core knows what it means.
+    const untilGone = async (): Promise<Pending> => {
+      // A 404 ends it: core decides what it means.
       await api.apps.get({ appName });
       return new Pending(
         `waiting for App ${appName} to be deleted`,
@@ -127,7 +130,7 @@ export const app = defineResource({
           ),
       );
     };
-    await poll({ api, progress }, look, { first: 50, longest: longestPause });
+    await poll({ api, progress }, untilGone, { first: 50, longest: longestPause });
   },
 });
 
@@ -136,31 +139,31 @@ async function visible(api: Api, appName: string): Promise<readonly { readonly n
   try {
     return [await api.apps.get({ appName })];
   } catch (error) {
-    // What the service says of another organization's App when one of its name is asked for is plainer.
+    // The service's error for an App of this name in another organization is clearer.
     if (isNotFound(error) || (error instanceof ApiError && error.status === 403)) return [];
     throw error;
   }
 }
 
 /**
- * Deleting an App takes everything in it along: what this deletion was not told to take stops it. What this run deletes
- * itself may be on its way only: programs that name the App by a plain string delete all of it at once.
+ * Deleting an App deletes everything in it. Objects that this deletion must not delete stop it. Objects that this run
+ * deletes itself may still be in deletion: a program that names the App by a plain string deletes all of it at once.
  */
 function refuseWhileInUse(run: RunInfo, api: Api, appName: string): Promise<void> {
   let until = api.clock.now() + othersBeginWithin;
-  const look = async (): Promise<void | Pending> => {
-    const held = await heldBy(api, appName);
-    if (held.length === 0) return undefined;
+  const checkContents = async (): Promise<void | Pending> => {
+    const contents = await heldBy(api, appName);
+    if (contents.length === 0) return undefined;
     if (run.deletionsIn(api, appName) > 1) until = api.clock.now() + othersBeginWithin;
     const refusal = (): MachinesError =>
       new MachinesError(
         "refused",
-        `App ${appName} still holds what this deletion would take along: ${held.join(", ")}. Delete or import these first, or set forceDestroy: true on the App and run up before the deletion.`,
+        `App ${appName} still holds what this deletion would take along: ${contents.join(", ")}. Delete or import these first, or set forceDestroy: true on the App and run up before the deletion.`,
       );
     if (api.clock.now() >= until) throw refusal();
     return new Pending(undefined, refusal);
   };
-  return poll({ api }, look, { first: 50, longest: longestPause });
+  return poll({ api }, checkContents, { first: 50, longest: longestPause });
 }
 
 async function heldBy(api: Api, appName: string): Promise<string[]> {
@@ -186,11 +189,11 @@ async function volumesProblem(api: Api, appName: string): Promise<string | undef
   return volumes.length === 0
     ? undefined
     : `changing it replaces the App ${appName} and destroys what its volumes hold: ${volumes.join(", ")}. ` +
-        "Keep the old value; to move the data, make a second App and fork the volumes into it (docs/volumes.md). " +
+        "Keep the old value; to move the data, create a second App and fork the volumes into it (docs/volumes.md). " +
         "To lose it on purpose, set forceDestroy: true on the App and allowDataLoss: true on each Volume.";
 }
 
-/** Whether a volume is on its way out and only kept to be restored (docs/interface.md#volume-states). */
+/** Whether a volume is being deleted and only kept to be restored (docs/interface.md#volume-states). */
 export const isLeaving = (state: string | undefined): boolean =>
   ["scheduling_destroy", "pending_destroy", "fork_cleanup", "waiting_for_detach", "destroying", "destroyed"].includes(
     state ?? "",

@@ -8,15 +8,15 @@ import { defineResource } from "../core/resource.ts";
 import { triggers } from "../shared/triggers.ts";
 
 const inputs = z.object({
-  app: required(appName, "App the token is good for: the `id` of an App. Changing it makes a new token.", {
+  app: required(appName, "App that the token gives access to: the `id` of an App. Changing it creates a new token.", {
     format: "reference",
   }),
   expiry: required(
     duration(),
-    'Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.',
+    'Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.',
     { format: "duration" },
   ),
-  rotationTriggers: triggers("a new token is made"),
+  rotationTriggers: triggers("a new token is created"),
 });
 
 const outputs = z.object({
@@ -24,7 +24,7 @@ const outputs = z.object({
   token: required(z.string(), "The token. The service shows it once, and it is kept as a secret.", { secret: true }),
   expiresAt: required(
     z.string(),
-    "RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was made with.",
+    "RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with.",
   ),
 });
 
@@ -32,13 +32,13 @@ export const deployToken = defineResource({
   name: "DeployToken",
   summary: "An access token that is good for one App alone.",
   description:
-    "The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`. Once `expiresAt` is over, a refresh finds it gone, and the next up makes a new one; without a refresh (`pulumi up --refresh`) nobody notices.",
+    "The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.",
   inputs,
   outputs,
-  // By chance: nothing that is made from the token may stand where everybody reads it.
+  // Random: nothing derived from the token may be an id, because ids are public.
   id: pathId("app", "tokenId"),
   unlisted: "the service does not list tokens",
-  noImport: "the service shows a token once, when it is made; leave the import out, and up makes a new one",
+  noImport: "the service shows a token only once, when it is created; leave the import out, and up creates a new one",
   replaceOn: ["app", "expiry", "rotationTriggers"],
   validate: ({ expiry }) =>
     expiry !== undefined && nanoseconds(expiry) === 0 ? [{ path: ["expiry"], message: "must be longer than 0s" }] : [],
@@ -51,7 +51,7 @@ export const deployToken = defineResource({
 
   async read({ id, state, api }) {
     const { token = "", expiresAt = "" } = state ?? {};
-    // As long as its App is there, so is the token, until it expires.
+    // The token exists as long as its App, until it expires.
     await api.apps.get({ appName: id.app });
     if (api.clock.now() >= Date.parse(expiresAt)) return undefined;
     return { ...state, tokenId: id.tokenId, token, expiresAt };
@@ -62,7 +62,7 @@ export const deployToken = defineResource({
 
   delete({ id, state, warn }) {
     warn(
-      `the deploy token ${id.app}/${id.tokenId} cannot be revoked; it is forgotten here and works until it expires, ${state.expiresAt ?? "nobody knows when"}`,
+      `the deploy token ${id.app}/${id.tokenId} cannot be revoked; it is forgotten here and works until it expires, ${state.expiresAt ?? "at an unknown time"}`,
     );
     return Promise.resolve();
   },
@@ -70,5 +70,5 @@ export const deployToken = defineResource({
 
 const nanoseconds = (text: string): number => parseDuration(text) ?? 0;
 
-/** RFC 3339; a time beyond what can be told is the last one that can. */
+/** RFC 3339; a time beyond the latest representable one becomes that one. */
 const timeIn = (milliseconds: number): string => new Date(Math.min(milliseconds, 253_402_300_799_000)).toISOString();

@@ -23,7 +23,7 @@ export const appDetails = z.object({
   role: optional(z.string(), "Role of the App, for example `postgres_cluster`."),
 });
 
-/** What functions tell of an App. */
+/** The outputs of functions about an App. */
 export const toAppDetails = (live: AnswerOf<"apps", "get">) => ({
   name: live.name,
   appId: live.id,

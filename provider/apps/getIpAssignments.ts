@@ -8,7 +8,7 @@ import { camelObject, inApp } from "../shared/fields.ts";
 const wire = camelObject(ipAssignment);
 
 const ipDetails = z.object({
-  id: required(z.string(), "Id of the address, `app/ip`: what `pulumi import` takes."),
+  id: required(z.string(), "Id of the address, `app/ip`, as `pulumi import` takes it."),
   ip: required(z.string(), "The address."),
   ...wire.pick({ region: true, shared: true, serviceName: true, createdAt: true, egress: true }).shape,
   network: named(

@@ -70,15 +70,16 @@ export const ipAssignment = defineResource({
   ],
 
   async create({ inputs: wanted, owner, ...call }) {
-    const made = await assign(call, owner, wanted);
-    return toLive(wanted.app, made, made.map(({ ip }) => ip).join(","), wanted.organization);
+    const assigned = await assign(call, owner, wanted);
+    return toLive(wanted.app, assigned, assigned.map(({ ip }) => ip).join(","), wanted.organization);
   },
 
   async read({ id, state, api }) {
     const wanted = id.ip.toLowerCase().split(",");
     const among = (ips: readonly Ip[]) => ips.filter(({ ip }) => wanted.includes(ip.toLowerCase()));
     let found = among(await listIps(api, id.app));
-    // There is no other way to ask for one address: what a list lacks, a fresh one must lack too.
+    // There is no request for a single address. An address that is missing from a list must be missing from a fresh
+    // list too.
     if (found.length < wanted.length) found = among(await askIps(api, id.app));
     return found.length === 0 ? undefined : toLive(id.app, found, id.ip, state?.organization);
   },
@@ -110,7 +111,7 @@ const noProblem = Promise.resolve(undefined);
 
 const placeOf = (appName: string): string => `addresses of App ${appName}`;
 
-/** What kind of address a list shows; half of a pair is shown as an address of its own. */
+/** The kind of an address in a list. One address of a pair is shown as an address of its own. */
 function typeOf({ ip, shared, egress, network }: Ip): Type {
   const family = isIPv6(ip) ? "v6" : "v4";
   if (shared) return "shared_v4";
@@ -130,7 +131,7 @@ function toLive(app: string, found: readonly Ip[], ip: string, organization: str
     v6: half(true),
     region: first?.region || undefined,
     network: first?.network?.name || undefined,
-    // An organization never changes, and "personal" may be answered under its real slug: what was asked for stays.
+    // An organization never changes, and the answer may have the real slug for "personal". The written value is kept.
     organization: organization ?? (first?.network?.orgSlug || undefined),
     serviceName: first?.serviceName || undefined,
     shared: first?.shared ?? false,
@@ -156,12 +157,12 @@ function assign(call: Call, owner: string | undefined, wanted: Inputs): Promise<
     unique: false,
     list: () => askIps(api, appName),
     keyOf: ({ ip }) => ip,
-    keysOf: (made) => made.map(({ ip }) => ip),
+    keysOf: (assigned) => assigned.map(({ ip }) => ip),
     createdAt: ({ createdAt }) => createdAt,
     send: async () => {
       const { ip, ipPair, ...answer } = await api.ipAssignments.assign({ appName, body: { ...rest, orgSlug } });
-      const told = ipPair ? [ipPair.v4, ipPair.v6] : [ip];
-      const found = told.flatMap((one) => (one ? [{ ...answer, ip: one }] : []));
+      const reported = ipPair ? [ipPair.v4, ipPair.v6] : [ip];
+      const found = reported.flatMap((one) => (one ? [{ ...answer, ip: one }] : []));
       // An answer without an address is settled like one that was lost.
       return found.length === kinds.length ? found : undefined;
     },
@@ -170,7 +171,7 @@ function assign(call: Call, owner: string | undefined, wanted: Inputs): Promise<
       if (found.length > kinds.length || (found.length === 2 && new Set(found.map(typeOf)).size === 1))
         throw new MachinesError(
           "ambiguous",
-          `the answer to the assignment of a ${wanted.type} to App ${appName} was lost, and others assigned such addresses at the same time: ${found.map(({ ip }) => ip).join(", ")}. Which of them is ours nobody can tell: release or import the one that no program knows, then run up again.`,
+          `the answer to the assignment of a ${wanted.type} to App ${appName} was lost, and others assigned such addresses at the same time: ${found.map(({ ip }) => ip).join(", ")}. It is unknown which of them is ours: release or import the one that no program knows, then run up again.`,
         );
       return found.length === kinds.length ? found : undefined;
     },
@@ -189,10 +190,12 @@ function validate({ type, network, organization }: Partial<Inputs>): Problem[] {
 async function sharedProblem(api: Api, type: Type, appName: string): Promise<string | undefined> {
   if (type !== "shared_v4") return undefined;
   try {
-    const taken = (await listIps(api, appName)).find(({ shared }) => shared);
-    return taken && `App ${appName} has a shared address already, ${taken.ip}, and no App has two; import that one`;
+    const existing = (await listIps(api, appName)).find(({ shared }) => shared);
+    return (
+      existing && `App ${appName} has a shared address already, ${existing.ip}, and no App has two; import that one`
+    );
   } catch (error) {
-    // An App that is yet to be made has none.
+    // An App that does not exist yet has none.
     if (isNotFound(error)) return undefined;
     throw error;
   }

@@ -30,12 +30,12 @@ export const acmeCertificate = defineResource({
   uniqueBy: ["app", "hostname"],
 
   async create({ inputs: { app, hostname }, owner, ...call }) {
-    const made = await createExactlyOnce(call, {
+    const created = await createExactlyOnce(call, {
       ...ofKind(call.api, "AcmeCertificate", { appName: app, hostname }),
       owner,
       send: () => call.api.certificates.createAcme({ appName: app, body: { hostname } }),
     });
-    return toLive(app, hostname, made);
+    return toLive(app, hostname, created);
   },
 
   async read({ id, api }) {

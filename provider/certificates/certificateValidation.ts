@@ -12,15 +12,15 @@ import { type Detail } from "./hostnameCertificates.ts";
 import { triggers } from "../shared/triggers.ts";
 
 const inputs = z.object({
-  app: required(appName, "App that serves the hostname: the `id` of an App. Changing it waits anew.", {
+  app: required(appName, "App that serves the hostname: the `id` of an App. Changing it waits again.", {
     format: "reference",
   }),
   hostname: required(
     z.string(),
-    "Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.",
+    "Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.",
     { format: "reference" },
   ),
-  triggers: triggers("the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one"),
+  triggers: triggers("the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example"),
 });
 
 const outputs = z.object({
@@ -40,7 +40,7 @@ export const certificateValidation = defineResource({
   name: "CertificateValidation",
   summary: "Waits until the certificate of a hostname is valid.",
   description:
-    "Creating it has the DNS checked, now and then again, until the hostname is `active`; it makes nothing on the service, and deleting it asks for nothing. " +
+    "Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. " +
     "It waits 30 minutes unless `customTimeouts` says otherwise. " +
     "When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.",
   inputs,
@@ -67,7 +67,7 @@ export const certificateValidation = defineResource({
   delete: () => Promise.resolve(),
 });
 
-type Key = { readonly appName: string; readonly hostname: string };
+type HostnameKey = { readonly appName: string; readonly hostname: string };
 
 /** Milliseconds. Looking is cheap; being checked in vain five times in an hour brings a pause of an hour. */
 const firstLook = 250;
@@ -77,12 +77,15 @@ const firstCheck = 30_000;
 const longestCheck = 20 * 60_000;
 
 /** Waits until the hostname is active: looks often, has it checked seldom, and never while the service asks for a pause. */
-export async function untilActive({ api, progress }: Pick<Call, "api" | "progress">, key: Key): Promise<Detail> {
+export async function untilActive(
+  { api, progress }: Pick<Call, "api" | "progress">,
+  key: HostnameKey,
+): Promise<Detail> {
   const { clock, deadline } = api;
   const nextCheck = growingPause(firstCheck, longestCheck, 3);
   let due = 0;
   let limited = 0;
-  const look = async (): Promise<Detail | Pending> => {
+  const readHostname = async (): Promise<Detail | Pending> => {
     const isCheck = clock.now() >= due && clock.now() >= limited;
     const live: Detail = isCheck ? await api.certificates.check(key) : await api.certificates.get(key);
     if (isCheck) due = clock.now() + nextCheck();
@@ -91,21 +94,21 @@ export async function untilActive({ api, progress }: Pick<Call, "api" | "progres
     if (limited >= deadline.at) throw tooLate(api, key, live);
     return new Pending(`waiting for ${key.hostname}: ${stateOf(live)}`, () => tooLate(api, key, live));
   };
-  return poll({ api, progress }, look, { first: firstLook, longest: longestLook, margin: toAnswer });
+  return poll({ api, progress }, readHostname, { first: firstLook, longest: longestLook, margin: toAnswer });
 }
 
 /** Until when the service wants not to be asked. */
 const limitOf = ({ rateLimitedUntil }: Detail): number => (rateLimitedUntil ? Date.parse(rateLimitedUntil) || 0 : 0);
 
-function tooLate({ deadline }: Api, { appName: app, hostname }: Key, live: Detail): MachinesError {
+function tooLate({ deadline }: Api, { appName: app, hostname }: HostnameKey, live: Detail): MachinesError {
   return new MachinesError(
     "wait-timeout",
     `${hostname} of App ${app} did not become active within ${deadline.allowed}: ${stateOf(live)} ` +
-      "Nothing was made; the next up waits again. `customTimeouts` allows more time.",
+      "Nothing was created; the next up waits again. `customTimeouts` allows more time.",
   );
 }
 
-/** What a hostname is waiting for, and what to do about it. */
+/** The reason why a hostname is not active yet, and what to do about it. */
 function stateOf({ status, validationErrors = [], rateLimitedUntil, configured }: Detail): string {
   const problems = validationErrors.map(({ message, remediation }) =>
     [message, remediation].filter(Boolean).join(". "),

@@ -1,4 +1,4 @@
-// A look at the DNS of a hostname, and another try to validate it (docs/interface.md#certificate-checks).
+// Checks the DNS of a hostname, and tries its validation again (docs/interface.md#certificate-checks).
 import { z } from "zod";
 import { named, optional } from "../../api/schema.ts";
 import { defineFunction } from "../core/function.ts";
@@ -8,10 +8,10 @@ import { certificateDetails, dnsRecordDetails, ofHostname, toCertificateDetails 
 export const checkCertificate = defineFunction({
   name: "checkCertificate",
   summary:
-    "Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer.",
+    "Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.",
   inputs: z.object(ofHostname),
   outputs: certificateDetails.extend({
-    dnsRecords: named("DnsRecords", optional(dnsRecordDetails, "What is in the DNS now.")),
+    dnsRecords: named("DnsRecords", optional(dnsRecordDetails, "Records that the DNS has now.")),
   }),
 
   async call({ inputs: { app, hostname }, api }) {

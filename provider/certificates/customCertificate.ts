@@ -60,7 +60,7 @@ export const customCertificate = defineResource({
   uniqueBy: ["app", "hostname"],
   dependsOn: { status: byUpload, expiresAt: byUpload, issuer: byUpload, uploadedAt: byUpload, configured: byUpload },
   validate: uploadProblems,
-  // Only what is new is asked about: a certificate that has expired since must not stop every other change.
+  // Only a new upload is checked: a certificate that has expired since must not stop every other change.
   previewChecks: [
     { needs: ["fullchain"], ask: ({ fullchain }, api) => Promise.resolve(datesProblem(fullchain, api.clock.now())) },
   ],
@@ -68,15 +68,15 @@ export const customCertificate = defineResource({
   async create({ inputs: { app, hostname, ...files }, owner, ...call }) {
     const { api } = call;
     const send = () => api.certificates.createCustom({ appName: app, body: { hostname, ...files } });
-    const made = await createExactlyOnce(call, {
+    const created = await createExactlyOnce(call, {
       ...ofKind(api, "CustomCertificate", { appName: app, hostname }),
       createdAt: (found) => entryOf(found, "custom")?.createdAt,
       owner,
       send,
-      // What the interrupted run has uploaded may have been another one.
+      // The interrupted run may have uploaded another certificate.
       adopt: send,
     });
-    return toLive(app, hostname, made);
+    return toLive(app, hostname, created);
   },
 
   async read({ id, state, api }) {
@@ -108,7 +108,7 @@ async function upload(api: Api, appName: string, body: Pick<Inputs, "hostname" |
   }
 }
 
-/** What is wrong with an upload whatever the time is. No message quotes the private key. */
+/** Problems of an upload that do not depend on the time. No message quotes the private key. */
 function uploadProblems({ fullchain, privateKey, hostname }: Partial<Inputs>): readonly Problem[] {
   const problem = (path: keyof Inputs, message: string, about: readonly string[] = [path]) => [
     { path: [path], message, about },

@@ -16,7 +16,7 @@ export const ofHostname = {
 
 /** A hostname and its certificates in the answers of functions. */
 export const certificateDetails = wire.extend({
-  id: required(z.string(), "Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes."),
+  id: required(z.string(), "Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it."),
   certificates: named("CertificateEntry", wire.shape.certificates),
   dnsRequirements: named("DnsRequirements", wire.shape.dnsRequirements),
   rateLimitedUntil: optional(z.string(), "RFC 3339 time at which issuing goes on, if it is held up."),
@@ -24,14 +24,14 @@ export const certificateDetails = wire.extend({
   validationErrors: named("CertificateValidationError", wire.shape.validationErrors),
 });
 
-/** What is in the DNS, in the answers of functions. */
+/** The DNS records in the answers of functions. */
 export const dnsRecordDetails = camelObject(dnsRecords).extend({
   acmeChallengeCname: optional(z.string(), "Target of the challenge record, if there is one."),
   ownershipTxt: optional(z.string(), "Value of the ownership record, if there is one."),
   soa: optional(z.string(), "Name server in charge, if there is one."),
 });
 
-/** What functions tell of a hostname. */
+/** The outputs of functions about a hostname. */
 export const toCertificateDetails = (app: string, live: AnswerOf<"certificates", "get">) => ({
   ...withoutNull(live),
   id: `${app}/${live.hostname}`,

@@ -7,7 +7,7 @@ import { defineFunction } from "../core/function.ts";
 import { camelObject, inApp } from "../shared/fields.ts";
 
 const summary = camelObject(certificateSummary).extend({
-  id: required(z.string(), "Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes."),
+  id: required(z.string(), "Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it."),
 });
 
 export const getCertificates = defineFunction({

@@ -1,4 +1,4 @@
-// What the two kinds of certificates of a hostname have in common (docs/interface.md#certificates).
+// Shared parts of the two kinds of certificates of a hostname (docs/interface.md#certificates).
 import { z } from "zod";
 import { appName, hostname } from "../../api/names.ts";
 import { named, optional, required } from "../../api/schema.ts";
@@ -13,11 +13,11 @@ import type { ListedObject, Pass } from "../core/listing.ts";
 /** A hostname and its certificates. */
 export type Detail = AnswerOf<"certificates", "get">;
 /** One certificate of a hostname. */
-type Entry = NonNullable<Detail["certificates"]>[number];
-type Kind = "acme" | "custom";
-type Key = { readonly appName: string; readonly hostname: string };
+type CertificateEntry = NonNullable<Detail["certificates"]>[number];
+type CertificateKind = "acme" | "custom";
+type HostnameKey = { readonly appName: string; readonly hostname: string };
 
-/** Whose the certificate is. */
+/** The kind of a certificate: issued by ACME, or uploaded. */
 export const ofHostname = {
   app: required(appName, "App that serves the hostname: the `id` of an App. Changing it replaces the certificate.", {
     format: "reference",
@@ -37,7 +37,7 @@ const dnsRecord = named(
   }),
 );
 
-/** What is told of a certificate. */
+/** The reported outputs of a certificate. */
 export const facts = {
   status: optional(z.string(), "`active`, `pending_validation` or `pending_ownership`; any other: still being issued."),
   configured: optional(z.boolean(), "Whether the DNS leads to the App."),
@@ -50,15 +50,15 @@ export const facts = {
 };
 
 /** The certificate of a kind, if the hostname has one. */
-export const entryOf = ({ certificates = [] }: Detail, kind: Kind): Entry | undefined =>
+export const entryOf = ({ certificates = [] }: Detail, kind: CertificateKind): CertificateEntry | undefined =>
   certificates.find(({ source }) => source === (kind === "acme" ? "fly" : "custom"));
 
 /** Whether the hostname has a certificate of a kind, or has asked for one. */
-export const holds = (detail: Detail, kind: Kind): boolean =>
+export const holds = (detail: Detail, kind: CertificateKind): boolean =>
   entryOf(detail, kind) !== undefined || (kind === "acme" && detail.acmeRequested === true);
 
 /** The facts of a certificate of a hostname. */
-export const factsOf = (detail: Detail, kind: Kind) => ({
+export const factsOf = (detail: Detail, kind: CertificateKind) => ({
   status: entryOf(detail, kind)?.status ?? detail.status,
   configured: detail.configured,
   dnsProvider: detail.dnsProvider,
@@ -82,22 +82,25 @@ function recordsOf({ hostname: host, dnsRequirements = {} }: Detail) {
   ];
 }
 
-/** Removes the certificates of one kind, and with the last certificate the hostname. @throws ApiError 404 when nothing is there. */
-export async function removeKind(api: Api, key: Key, kind: Kind): Promise<void> {
+/**
+ * Removes the certificates of one kind, and with the last certificate the hostname.
+ * @throws ApiError 404 if nothing exists.
+ */
+export async function removeKind(api: Api, key: HostnameKey, kind: CertificateKind): Promise<void> {
   // An interrupted deletion may have left the bare hostname.
   await orUndefined<unknown>(() =>
     kind === "acme" ? api.certificates.deleteAcme(key) : api.certificates.deleteCustom(key),
   );
-  // The answer need not tell what is left, and the hostname takes the other kind along: only a look decides.
-  const left = await api.certificates.get(key);
-  if (!holds(left, "acme") && !holds(left, "custom")) await api.certificates.delete(key);
+  // The answer may not list the remaining certificates, and deleting a hostname deletes both kinds. So a read decides.
+  const remaining = await api.certificates.get(key);
+  if (!holds(remaining, "acme") && !holds(remaining, "custom")) await api.certificates.delete(key);
 }
 
-/** How a certificate of a hostname is found, before and after it is made. */
+/** How to find a certificate of a hostname, before and after its creation. */
 export const ofKind = (
   api: Api,
   type: "AcmeCertificate" | "CustomCertificate",
-  { appName: app, hostname: host }: Key,
+  { appName: app, hostname: host }: HostnameKey,
 ): Omit<CreateSpec<Detail, Detail>, "owner" | "send"> => ({
   what: `the ${type} of ${host}`,
   place: `${type}s of App ${app}`,
@@ -112,7 +115,7 @@ export const ofKind = (
   conflictWith: () => new MachinesError("refused", isThereAlready(type, app, host)),
 });
 
-/** Why a certificate that is there already is not taken over. */
+/** The reason why an existing certificate is not adopted. */
 const isThereAlready = (type: string, app: string, host: string): string =>
   `${host} has a certificate of this kind on App ${app} already. ` +
   `Take it over with \`pulumi import machines:index:${type} <name> '${app}/${host}'\`, or delete it first. ${byForce}`;
@@ -124,7 +127,7 @@ interface ListedHostname {
   readonly custom: boolean;
 }
 
-/** The hostnames of an App. Where the list does not say which certificates they have, each hostname is read. */
+/** The hostnames of an App. If the list does not include their certificates, each hostname is read. */
 export const listHostnames = ({ api, once }: Pass, appName: string): Promise<readonly ListedHostname[]> =>
   once(`hostnames/${appName}`, async () => {
     const all = await everyCertificate(api, { appName });

@@ -29,7 +29,7 @@ export type Methods = {
   };
 };
 
-/** What an answer of the service looks like in programs. */
+/** An answer of the service, as programs see it. */
 export type AnswerOf<G extends keyof Contract, M extends keyof Contract[G]> = Answer<Contract[G][M]>;
 
 /** The service as a handler sees it. */
@@ -37,15 +37,15 @@ export interface Api extends Methods {
   readonly config: Config;
   readonly clock: Clock;
   readonly deadline: Deadline;
-  /** What this client has learned about the service. */
+  /** Knowledge that this client has gathered about the service. */
   readonly session: Session;
   /** The same service under another deadline. */
   within(deadline: Deadline): Api;
-  /** Ends the connections that are kept for later requests; what is under way goes on. */
+  /** Closes idle connections; requests in progress continue. */
   close(): Promise<void>;
 }
 
-/** Makes the client of one endpoint and token. */
+/** Creates the client of one endpoint and token. */
 export function createApi(parts: ClientParts): Api {
   const session = newSession(parts.clock);
   const handle = handlers(parts, session);
@@ -70,11 +70,11 @@ export function createApi(parts: ClientParts): Api {
   return bind({ at: Number.POSITIVE_INFINITY, allowed: "no limit" });
 }
 
-/** All groups, each made when it is first used: a run uses two or three, and each brings the schemas of all its rows. */
+/** All groups, each created on first use. A run uses two or three, and each loads the schemas of all its rows. */
 export function byGroup(make: (group: keyof Contract) => Methods[keyof Contract]): Methods {
   const groups = Object.keys(contract).map((group): [string, PropertyDescriptor] => {
-    let made: Methods[keyof Contract] | undefined;
-    return [group, { enumerable: true, get: () => (made ??= make(group as keyof Contract)) }];
+    let methods: Methods[keyof Contract] | undefined;
+    return [group, { enumerable: true, get: () => (methods ??= make(group as keyof Contract)) }];
   });
   return Object.defineProperties({}, Object.fromEntries(groups)) as Methods;
 }
@@ -85,7 +85,7 @@ function counter({ requests = Number.POSITIVE_INFINITY, allowed }: Deadline): ()
     if (++sent <= requests) return;
     throw new MachinesError(
       "wait-timeout",
-      `${requests} requests were sent in the ${allowed} this operation may take, and it did not come to an end; the next up goes on from here`,
+      `${requests} requests were sent in the ${allowed} of this operation, and it is not finished; the next up continues from here`,
     );
   };
 }

@@ -1,6 +1,6 @@
-// What changed in an organization since the last look (docs/interface.md#organization-lists). The lists show changes
-// late and in no certain order, so every look goes back a little behind the last one, and what was told before is left
-// out.
+// Changes in an organization since the last read (docs/interface.md#organization-lists). The lists show changes late
+// and in no certain order. So every read starts a little before the end of the last one, and leaves out reported
+// changes.
 import { MachinesError } from "./errors.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { orgMachinePages, orgVolumePages } from "./pages.ts";
@@ -11,20 +11,20 @@ type OrgVolume = AnswerOf<"orgs", "volumes">["volumes"][number];
 type Item = OrgMachine | OrgVolume;
 type ItemOf<Kind> = Kind extends "machines" ? OrgMachine : OrgVolume;
 
-/** Where a look ended: plain JSON, to be kept in a file until the next one. */
+/** The position where a read ended: plain JSON, to be kept in a file until the next one. */
 export interface Position {
   /** RFC 3339 time of the latest change that was seen; empty when none ever was. */
   readonly at: string;
-  /** Changes that a look from here on meets again, as they were told. */
+  /** Reported changes that the next read from here meets again. */
   readonly told: readonly string[];
 }
 
-/** What is asked for. */
+/** Selects the changes to read. */
 export interface ChangesOptions<Kind extends "machines" | "volumes"> {
   /** Slug of the organization; the client's when left out. */
   readonly organization?: string | undefined;
   readonly kind: Kind;
-  /** `next` of the look before, or an RFC 3339 time to begin at; from the beginning when left out. */
+  /** `next` of the previous read, or an RFC 3339 time to begin at; from the beginning when left out. */
   readonly since?: Position | string | undefined;
   /**
    * Seconds a change may take to show up in the list, 60 when left out. How long it really takes is not documented: a
@@ -33,13 +33,16 @@ export interface ChangesOptions<Kind extends "machines" | "volumes"> {
   readonly overlapSeconds?: number | undefined;
 }
 
-/** What a look came to. */
+/** The result of a read. */
 export interface Changes<T> {
-  /** What changed, oldest change first, as it is now; what was destroyed is among it, in a state that says so. */
+  /**
+   * The changed objects in their present state, oldest change first. Destroyed ones are included, and their state says
+   * so.
+   */
   readonly changes: readonly T[];
-  /** Where the next look begins. */
+  /** The position where the next read begins. */
   readonly next: Position;
-  /** Regions that did not answer; the next look begins where this one did, so that their changes are not missed. */
+  /** Regions that did not answer; the next read begins where this one did, so that their changes are not missed. */
   readonly errorRegions: readonly string[];
 }
 
@@ -47,16 +50,16 @@ export interface Changes<T> {
 // time).
 const usualOverlap = 60;
 
-/** What changed in an organization since the last look: the changes, and where the next look begins. */
+/** Reads the changes in an organization since the last read, and the position where the next read begins. */
 export async function changesSince<Kind extends "machines" | "volumes">(
   client: Client,
   { organization = client.organization, kind, since, overlapSeconds = usualOverlap }: ChangesOptions<Kind>,
 ): Promise<Changes<ItemOf<Kind>>> {
   const from = positionOf(since);
   const overlap = overlapSeconds * 1000;
-  const { items, errorRegions } = await look(apiOf(client), kind, organization, before(from.at, overlap));
+  const { items, errorRegions } = await readPage(apiOf(client), kind, organization, before(from.at, overlap));
   const told = new Set(from.told);
-  // A time is where the program begins: what is older was met only for the overlap.
+  // A time is a starting point of the program. Older changes were met only because of the overlap.
   const isOld = (item: Item) => typeof since === "string" && timeOf(item) < secondOf(since);
   const changes = items.filter((item) => !told.has(wordsOf(item)) && !isOld(item));
   const latest = items.reduce(
@@ -66,9 +69,9 @@ export async function changesSince<Kind extends "machines" | "volumes">(
   const at = errorRegions.length > 0 ? from.at : latest;
   const least = secondOf(before(at, overlap));
   const met = items.filter((item) => timeOf(item) >= least).map(wordsOf);
-  // A region that did not answer this time will tell again what it told before.
+  // A region that did not answer this time will report its earlier changes again.
   const kept = errorRegions.length > 0 ? [...new Set([...from.told, ...met])] : met;
-  return { changes: changes, next: { at, told: kept }, errorRegions };
+  return { changes, next: { at, told: kept }, errorRegions };
 }
 
 function positionOf(since: Position | string | undefined): Position {
@@ -81,13 +84,13 @@ function positionOf(since: Position | string | undefined): Position {
 const before = (at: string, milliseconds: number): string =>
   at === "" ? "" : new Date(Date.parse(at) - milliseconds).toISOString();
 
-/** Milliseconds since 1970; 0 of what has no time. */
+/** Milliseconds since 1970; 0 for an object without a time. */
 const timeOf = ({ updatedAt = "" }: { readonly updatedAt?: string | undefined }): number => Date.parse(updatedAt) || 0;
 
 // ASSUMED: the lists compare exact times and show them cut to the second.
 const secondOf = (time: string): number => Math.floor(timeOf({ updatedAt: time }) / 1000) * 1000;
 
-/** A change in words: two in the same instant differ in what they changed. */
+/** A change as a text. Two changes in the same instant differ in their content. */
 const wordsOf = (item: Item): string =>
   [
     `${item.appName}/${item.id}`,
@@ -101,7 +104,7 @@ const wordsOf = (item: Item): string =>
     .join(" ");
 
 /** Everything that changed after a time, each once, oldest change first: pages come in no certain order (rule 4). */
-async function look(api: Api, kind: "machines" | "volumes", orgSlug: string, updatedAfter: string) {
+async function readPage(api: Api, kind: "machines" | "volumes", orgSlug: string, updatedAfter: string) {
   const args = { orgSlug, includeDeleted: true, ...(updatedAfter === "" ? {} : { updatedAfter }) };
   const found: Item[] = [];
   const errorRegions = new Set<string>();

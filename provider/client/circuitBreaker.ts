@@ -44,16 +44,16 @@ export class CircuitBreaker {
   /** Resolves when the request may be sent again. It resolves to false after others have tried long enough. */
   async mayRepeat(by: Attempting, milliseconds: number, { at, signal }: Deadline): Promise<boolean> {
     if (this.#inARow >= outAfter && this.#probe?.by !== by) {
-      const left = at - this.#clock.now();
+      const remaining = at - this.#clock.now();
       if (this.#clock.now() < this.#restUntil) return false;
       if (this.#probe) {
-        if (!(await this.#within(left, this.#probe.over, signal))) return false;
+        if (!(await this.#within(remaining, this.#probe.over, signal))) return false;
         // The waiting requests are spread out, so that they do not return at the same moment.
         await this.#clock.sleep(Math.round(this.#clock.random() * milliseconds), signal);
         return true;
       }
       // A request with little time left must not be the one that all others depend on.
-      if (left < leastToTry) return false;
+      if (remaining < leastToTry) return false;
       let end: (answered: boolean) => void = () => undefined;
       const over = new Promise<boolean>((resolve) => (end = resolve));
       this.#probe = { by, over, end };
@@ -99,7 +99,7 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pr
   });
 }
 
-/** Notes what the outcome of each request says about the service. */
+/** Records after each request whether the service answered. */
 export const noteOutcomes =
   (circuitBreaker: CircuitBreaker, next: Handler<Outcome>): Handler<Outcome> =>
   async (request) => {

@@ -1,12 +1,12 @@
-// Time and chance, handed in so that a test can hold them still.
+// Time and randomness, injected so that a test controls them.
 
-/** What the client needs of time and chance. */
+/** Time and randomness for the client. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
   /** Resolves after the time, or rejects with the signal's reason. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
-  /** Calls again and again, that many milliseconds apart, until what it answers is called. */
+  /** Calls `work` at this interval until the returned function is called. */
   every(milliseconds: number, run: () => void): () => void;
   /** A number from 0 up to, not including, 1. */
   random(): number;
@@ -22,7 +22,10 @@ export function growingPause(first: number, most: number, factor = 2): () => num
   };
 }
 
-/** Says what is being waited for every ten seconds, however often the waiter comes by; `after` is when the first is due. */
+/**
+ * Reports every ten seconds what is being waited for, however often it is called; `after` is the time of the first
+ * report.
+ */
 export function everyTenSeconds(
   clock: Clock,
   say: (message: string) => void,
@@ -37,8 +40,8 @@ export function everyTenSeconds(
 }
 
 /**
- * The computer's time in milliseconds since 1970. It follows a jump forwards, since a computer that slept has lost that time,
- * and ignores one backwards, which would make leases and deadlines last longer (F30).
+ * The computer's time in milliseconds since 1970. It follows jumps forwards, because a computer that slept has lost
+ * that time. It ignores jumps backwards, which would make leases and deadlines last longer (F30).
  */
 export function steadyTime(
   wall: () => number = () => Date.now(),
@@ -86,15 +89,15 @@ const pause = (milliseconds: number, signal: AbortSignal | undefined): Promise<v
     signal?.addEventListener("abort", stop, { once: true });
   });
 
-/** Until when an operation may go on, and what cancels it. */
+/** The end of an operation's time, and its cancellation. */
 export interface Deadline {
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** What was allowed, for messages: "10m". */
+  /** The time allowed, for messages: "10m". */
   readonly allowed: string;
   readonly signal?: AbortSignal | undefined;
   /** Requests that may be sent; any number when left out. */
   readonly requests?: number;
-  /** What to do when the time was not enough, as a sentence; the advice for an up when left out. */
+  /** The advice after a timeout, as a sentence; the advice for an up when left out. */
   readonly advice?: string | undefined;
 }

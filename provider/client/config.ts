@@ -7,7 +7,7 @@ export interface Config {
   readonly endpoint: string;
   /** Access token; undefined with the embedded service, which has its own. */
   readonly token: string | undefined;
-  /** Where the token came from, for messages. */
+  /** The source of the token, for messages. */
   readonly tokenSource: string;
   /** Slug of the organization Apps are created in. */
   readonly organization: string;
@@ -30,7 +30,7 @@ export interface ConfigKey {
   readonly default?: string | number | boolean;
 }
 
-/** Every configuration key; the schema and the docs are made from it. */
+/** Every configuration key; the schema and the docs are generated from it. */
 export const configKeys = {
   endpoint: {
     description: "Base URL of the Machines Control Service, or `local` for the embedded one.",
@@ -69,7 +69,7 @@ export const configKeys = {
   },
   allowMissingApps: {
     description:
-      "Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right.",
+      "Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.",
     environment: "MACHINES_ALLOW_MISSING_APPS",
     type: "boolean",
     default: false,
@@ -154,13 +154,13 @@ const baseOf = (url: URL): string => (url.origin + url.pathname).replace(/\/+$/,
 const ownHost =
   /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\]|\[::ffff:7f[\da-f]{2}:[\da-f]{1,4}\])$/;
 
-/** What to warn of where the token would go to another computer in clear text; undefined where it does not. */
+/** The warning if the token would be sent in clear text to another computer. */
 export function exposureOf({ endpoint, token, tokenSource }: Config): string | undefined {
   if (token === undefined || !endpoint.startsWith("http://") || ownHost.test(new URL(endpoint).hostname))
     return undefined;
-  return `the token from ${tokenSource} goes to ${endpoint} unencrypted: whoever is on the way can read it and use it. Give an endpoint that begins with https://`;
+  return `the token from ${tokenSource} goes to ${endpoint} unencrypted: everyone on the network path can read and use it. Set an endpoint that begins with https://`;
 }
 
-/** The one spelling of an endpoint; undefined for what is none. */
+/** The canonical spelling of an endpoint; undefined if it is not one. */
 export const normalEndpoint = (value: string): string | undefined =>
   value === "local" ? value : URL.canParse(value) ? baseOf(new URL(value)) : undefined;

@@ -45,16 +45,16 @@ function reasonOf(answer: Answer): string {
   return excerpt(answer);
 }
 
-const inDoubt = "It may have taken effect all the same; look before it is repeated.";
+const mayHaveTakenEffect = "It may have taken effect; check that before you repeat it.";
 
 /** The next step, by status. A more precise one takes precedence. */
 const nextSteps: Readonly<Record<number, string>> = {
   404: "Is it still there, and is its name right?",
   408: "The service took too long; try again later.",
   409: "Something else holds its place or is at work on it; try again when that has ended, or choose another name.",
-  410: "It was deleted; only what is there can be asked for.",
+  410: "It was deleted; only existing objects can be requested.",
   412: "It is not in a state for this yet; try again when it is.",
-  413: "Make it smaller: large files have their place in the image or on a volume.",
+  413: "Make it smaller: put large files into the image or on a volume.",
 };
 
 function nextStep(operation: Operation, { status, headers }: Answer, reason: string, config: Config): string {
@@ -68,7 +68,7 @@ function nextStep(operation: Operation, { status, headers }: Answer, reason: str
   }
   if (reason.includes("insufficient_capacity") || reason.includes("could not find a candidate host"))
     return "Try another region or a smaller guest.";
-  if (operation.repeat === "once" && (status === 408 || status >= 500)) return inDoubt;
+  if (operation.repeat === "once" && (status === 408 || status >= 500)) return mayHaveTakenEffect;
   if (status >= 500) return "The service failed; try again later.";
   return nextSteps[status] ?? "Correct what it names, and try again.";
 }
@@ -101,7 +101,7 @@ export function answerError(operation: Operation, url: string, answer: Answer, c
   });
 }
 
-/** The error for a success with an unusable body; `what` says why. */
+/** The error for a success with an unusable body; `what` states the reason. */
 export function unreadable(
   operation: Operation,
   url: string,
@@ -113,7 +113,7 @@ export function unreadable(
   const requestId = requestIdOf(answer);
   const found = withoutToken(excerpt(answer), config) + (requestId === undefined ? "" : ` (request ${requestId})`);
   const hint = ambiguous
-    ? inDoubt
+    ? mayHaveTakenEffect
     : "Is the endpoint the base URL of a Machines Control Service, with nothing in between that changes its answers?";
   return new NetworkError(
     `${operation.id}: ${operation.method} ${url} answered ${answer.status} ${what}: ${found}. ${hint}`,
@@ -131,7 +131,7 @@ export function unreachable(
 ): MachinesError {
   const { cause, kind, lasting } = outcome;
   const late = deadline.at !== Number.POSITIVE_INFINITY && !lasting ? ` (allowed ${deadline.allowed})` : "";
-  const hint = ambiguous ? inDoubt : hintFor(outcome, url);
+  const hint = ambiguous ? mayHaveTakenEffect : hintFor(outcome, url);
   const message = `${operation.id}: no answer from ${operation.method} ${url}: ${textOf(cause)}${late}. ${hint}`;
   // No retry of this run can succeed, so no request should wait as it would for a service that is down.
   return kind === "unsent" && lasting
@@ -153,7 +153,7 @@ function hintFor({ cause, proxied }: Exclude<Outcome, Answer>, url: string): str
     return "Renew the service's certificate; or is the clock of this computer wrong?";
   if (code.startsWith("ERR_TLS_CERT_")) return "Use a name in the endpoint that the service's certificate is for.";
   if (/^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_)/.test(code))
-    return "Nobody this computer trusts signed the service's certificate. An authority of your own is made known with NODE_EXTRA_CA_CERTS=<file.pem> in the environment.";
+    return "The service's certificate is not signed by an authority that this computer trusts. To trust your own authority, set NODE_EXTRA_CA_CERTS=<file.pem> in the environment.";
   if (code.startsWith("ERR_SSL_")) return "Does the service speak TLS there? If not, its endpoint begins with http://.";
   if (/speaks TLS/.test(message)) return "Its endpoint begins with https://.";
   const way = proxied

@@ -1,4 +1,4 @@
-// The errors users see. A message says what failed, on what, and what to do next; none ever quotes a secret.
+// The errors that users see. A message says what failed, on what, and what to do next; none ever quotes a secret.
 
 import { printable } from "./printable.ts";
 
@@ -18,7 +18,7 @@ export const errorCodes = [
   "refused",
 ] as const;
 
-/** What kind of failure an error is. */
+/** Kinds of failure. */
 export type ErrorCode = (typeof errorCodes)[number];
 
 /** Base of every error this package throws on purpose. */
@@ -79,6 +79,6 @@ export const isAmbiguous = (error: unknown): boolean => error instanceof Machine
 /** Text of anything thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Text of anything thrown as the user is told it: with where to read on. */
-export const toldOf = (error: unknown): string =>
+/** Text of any thrown value for the user, with a link to the docs. */
+export const messageForUser = (error: unknown): string =>
   error instanceof MachinesError ? `${error.message} (docs/troubleshooting.md#${error.code})` : messageOf(error);

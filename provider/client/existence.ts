@@ -16,10 +16,10 @@ export interface Place {
   readonly name: string;
 }
 
-/** The result of a read; undefined on a 404 or 410. Where that has to be proved, use {@link ignoreIfDeleted}. */
-export async function orUndefined<T>(look: () => Promise<T>): Promise<T | undefined> {
+/** The result of a read; undefined on a 404 or 410. If absence has to be proved, use {@link ignoreIfDeleted}. */
+export async function orUndefined<T>(readPlace: () => Promise<T>): Promise<T | undefined> {
   try {
-    return await look();
+    return await readPlace();
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;
@@ -44,7 +44,7 @@ export async function ignoreIfDeleted<T>(api: Api, place: Place, work: () => Pro
 export async function confirmDeleted(api: Api, place: Place): Promise<void> {
   if (api.session.deleted.has(place.name)) return;
   try {
-    await look(api, place);
+    await readPlace(api, place);
     return;
   } catch (error) {
     if (!isNotFound(error)) throw error;
@@ -78,7 +78,7 @@ async function confirmMissing(api: Api, place: Place): Promise<void> {
   if (listed) {
     throw new MachinesError(
       "api",
-      `the service answers 404 for ${nounOf(place)} ${name} and still lists it; try again when it has made up its mind`,
+      `the service answers 404 for ${nounOf(place)} ${name} and still lists it, so it contradicts itself; try again in a few seconds`,
     );
   }
 }
@@ -104,14 +104,14 @@ export async function confirmPlaces(api: Api, places: readonly Place[]): Promise
 
 async function mayBeThere(api: Api, place: Place): Promise<boolean> {
   try {
-    await look(api, place);
+    await readPlace(api, place);
     return true;
   } catch (error) {
     return !isNotFound(error) || error.status === 410;
   }
 }
 
-const look = (api: Api, { kind, name }: Place): Promise<unknown> =>
+const readPlace = (api: Api, { kind, name }: Place): Promise<unknown> =>
   kind === "app" ? api.apps.get({ appName: name }) : api.postgres.get({ postgresClusterId: name });
 
 /** Notes the App or cluster of each answer. The deletion of an App or a cluster says nothing about it. */

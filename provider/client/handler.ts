@@ -4,7 +4,7 @@ import type { Clock, Deadline } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Sent, Transport } from "./transport.ts";
 
-/** What a client consists of. */
+/** The parts of a client. */
 export interface ClientParts {
   readonly config: Config;
   /** Base URL and token. Called before the first request is sent, so that `local` starts only when it is needed. */
@@ -21,7 +21,7 @@ export interface ClientParts {
   }) => void;
 }
 
-/** A request on its way through the handlers. */
+/** A request in the chain of handlers. */
 export interface Request {
   readonly operation: Operation;
   /** Arguments of the method, in camelCase. */

@@ -40,17 +40,17 @@ export interface WaitOptions extends Limits {
 }
 
 const keyOf = ({ app, machine }: MachineRef) => ({ appName: bareId(app), machineId: bareId(machine) });
-const nobody = (): void => undefined;
+const ignore = (): void => undefined;
 
 /**
- * Holds a Machine's lease while `work` runs, and gives it back. Send `leaseNonce: lease.nonce()` with
- * what changes the Machine. A lease of somebody else is waited for, never taken: 300 s when no limit is given.
- * @throws MachinesError `lease-held` when it does not come free, or when ours was lost while `work` ran
+ * Holds a Machine's lease while `work` runs, and releases it afterwards. Send `leaseNonce: lease.nonce()` with every
+ * change of the Machine. It waits for another client's lease and never takes it: 300 s if no limit is given.
+ * @throws MachinesError `lease-held` if the lease is not released in time, or ours was lost while `work` ran
  */
 export function withLease<T>(
   client: Client,
   machine: MachineRef,
-  { description, ttlSeconds, onProgress = nobody, ...limits }: LeaseOptions,
+  { description, ttlSeconds, onProgress = ignore, ...limits }: LeaseOptions,
   work: (lease: Lease) => Promise<T>,
 ): Promise<T> {
   const ttl = ttlSeconds === undefined ? {} : { ttl: ttlSeconds };
@@ -66,7 +66,7 @@ export function waitUntil(
   client: Client,
   machine: MachineRef,
   states: WaitState | readonly WaitState[] = "started",
-  { version, onProgress = nobody, ...limits }: WaitOptions = {},
+  { version, onProgress = ignore, ...limits }: WaitOptions = {},
 ): Promise<Reached> {
   const wanted = typeof states === "string" ? [states] : states;
   const api = apiOf(client, { timeoutSeconds: 300, ...limits });

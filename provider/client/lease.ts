@@ -5,7 +5,7 @@ import type { Api } from "./api.ts";
 import { Pending, poll } from "./poll.ts";
 import type { MachineKey } from "./wait.ts";
 
-/** Seconds a lease lasts when nobody renews it: how long a killed provider holds up the next run. */
+/** Seconds that a lease lasts if it is not renewed. A killed provider delays the next run by this time. */
 const defaultTtl = 13;
 const askAgainEvery = 1000;
 
@@ -14,7 +14,7 @@ export interface LeaseOptions {
   /** Why; shown to others. */
   readonly description: string;
   readonly progress: (message: string) => void;
-  /** Seconds it lasts when nobody renews it. */
+  /** Seconds that it lasts if it is not renewed. */
   readonly ttl?: number;
   /** Times it is taken at most, when it is lost while the work runs; 3 when left out. */
   readonly rounds?: number;
@@ -30,13 +30,13 @@ export interface Lease {
   letGo(): void;
 }
 
-/** Our lease ended while we worked: what it would have guarded was not sent, or was refused. */
+/** Our lease ended during the work: the request that it should have guarded was not sent, or was refused. */
 class LeaseLost extends MachinesError {}
 
 /**
- * Holds the Machine's lease while `work` runs. Waits for one that somebody else holds until the deadline; never steals. When
- * the lease is lost on the way, `work` is ended by its next guarded request, and begins anew with another lease: it looks at
- * the Machine first, every time.
+ * Holds the Machine's lease while `work` runs. It waits for another client's lease until the deadline, and never takes
+ * it. If the lease is lost, the next guarded request ends `work`. Then `work` runs again under another lease, so it has
+ * to begin with a read.
  */
 export async function withLease<T>(
   api: Api,
@@ -46,25 +46,25 @@ export async function withLease<T>(
 ): Promise<T> {
   const { ttl = defaultTtl, rounds = 3 } = options;
   for (let [round, loss] = [1, undefined as unknown]; ; round++) {
-    const held = await acquire(api, key, { ...options, ttl }, round > 1).catch((error: unknown) => {
+    const lease = await acquire(api, key, { ...options, ttl }, round > 1).catch((error: unknown) => {
       throw round === 1 ? error : notAgain(key, loss, error);
     });
-    const stopRenewing = api.clock.every((ttl * 1000) / 3, () => void held.renew());
+    const stopRenewing = api.clock.every((ttl * 1000) / 3, () => void lease.renew());
     try {
-      return await work(held);
+      return await work(lease);
     } catch (error) {
       if (!isLost(error) || round === rounds) throw error;
       loss = error;
       options.progress(`the lease of Machine ${key.machineId} was lost while we worked; it is taken again`);
     } finally {
       stopRenewing();
-      await held.release();
+      await lease.release();
     }
   }
 }
 
 function notAgain(key: MachineKey, loss: unknown, error: unknown): unknown {
-  // A Machine that is gone has no lease, and what that means is for others to say.
+  // A deleted Machine has no lease. The caller decides what its absence means.
   if (isNotFound(error)) return error;
   const failed = new MachinesError(
     "lease-held",
@@ -97,7 +97,7 @@ async function acquire(
   isAgain: boolean,
 ): Promise<HeldLease> {
   const since = api.clock.now();
-  const look = async (): Promise<HeldLease | Pending> => {
+  const tryAcquire = async (): Promise<HeldLease | Pending> => {
     const asked = api.clock.now();
     try {
       const answer = await api.machines.acquireLease({ ...key, body: { ttl, description } });
@@ -108,7 +108,7 @@ async function acquire(
     } catch (error) {
       // A lost answer may have left us a lease whose nonce we do not know; it expires like any other.
       const isOccupied = (error instanceof ApiError && error.status === 409) || isAmbiguous(error);
-      // Such a lease has expired by then: what still fails is the service.
+      // The lease has expired by then, so the remaining failure is the service's.
       const isFailing = isAmbiguous(error) && api.clock.now() - since > (ttl + 2) * 1000;
       if (!isOccupied || isFailing) throw error;
       const holder =
@@ -119,7 +119,7 @@ async function acquire(
       );
     }
   };
-  return poll({ api, progress }, look, { first: askAgainEvery, longest: askAgainEvery, sayAfter: 0 });
+  return poll({ api, progress }, tryAcquire, { first: askAgainEvery, longest: askAgainEvery, sayAfter: 0 });
 }
 
 const notFree = (api: Api, key: MachineKey, holder: string, cause: unknown): MachinesError =>
@@ -161,7 +161,7 @@ function hold(
         await own().machines.acquireLease({ ...key, leaseNonce: nonce, body: { ttl } });
         validUntil = from + ttl * 1000;
       } catch (error) {
-        // A failed renewal is tried again at the next third; only a refusal means that the lease is somebody else's.
+        // A failed renewal is retried at the next third. Only a refusal means that another client has the lease.
         if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429)
           lost = messageOf(error);
       }
@@ -171,7 +171,7 @@ function hold(
       try {
         await own().machines.releaseLease({ ...key, leaseNonce: nonce });
       } catch (error) {
-        // Gone with its Machine, or it runs out by itself within the ttl: nothing the operation should fail for.
+        // The lease is deleted with its Machine, or expires within the ttl. Neither must fail the operation.
         if (!isNotFound(error) && !(error instanceof MachinesError)) throw error;
       }
     },

@@ -10,8 +10,9 @@ type Args<G extends keyof Api, M extends keyof Api[G]> = Api[G][M] extends (args
 const mostPages = 10_000;
 
 /**
- * Asks page after page, also after an empty one. A service that answers a cursor a second time would be asked for ever: its
- * list ends there (F16). @throws MachinesError `api` when the list does not end.
+ * Asks page after page, also after an empty one. A service that answers a cursor a second time would be asked for ever:
+ * its list ends there (F16).
+ * @throws MachinesError `api` when the list does not end.
  */
 export async function* pages<Page>(
   ask: (cursor: string | undefined) => Promise<Page>,
@@ -95,8 +96,8 @@ export const everyOrgVolume = async (api: Api, args: Args<"orgs", "volumes">) =>
 const pathOf = ({ appName, id }: { readonly appName: string; readonly id: string }): string => `${appName}/${id}`;
 
 /**
- * What changes while pages are asked for may come on several of them (docs/interface.md#organization-lists); the last
- * word counts.
+ * An object that changes between pages may be on several of them (docs/interface.md#organization-lists); the last one
+ * counts.
  */
 const latestOfEach = <T>(items: readonly T[], keyOf: (item: T) => string | undefined): T[] => [
   ...new Map(items.map((item) => [keyOf(item), item])).values(),

@@ -6,18 +6,18 @@ import { everyTenSeconds, growingPause } from "./clock.ts";
 /** Milliseconds within which a new object is visible in every list (docs/interface.md#organization-lists). */
 export const consistencyWindow = 10_000;
 
-/** Who waits. */
+/** The waiting client. */
 export interface Waiting {
   readonly api: Api;
   /** Gets a message every ten seconds. */
   readonly progress?: ((message: string) => void) | undefined;
 }
 
-/** What a look returns when it has to be repeated. */
+/** A read returns this if it has to be repeated. */
 export class Pending {
-  /** What is waited for: `waiting for volume vol_1: it is creating`. */
+  /** The reason for waiting: `waiting for volume vol_1: it is creating`. */
   readonly message: string | undefined;
-  /** The error when the time is over. Without one, the look itself decides when to end. */
+  /** The error after the time limit. Without one, the read itself decides when to end. */
   readonly tooLate: (() => Error) | undefined;
   constructor(message?: string, tooLate?: () => Error) {
     this.message = message;
@@ -25,13 +25,16 @@ export class Pending {
   }
 }
 
-/** When to look. */
+/** When to read. */
 export interface PollOptions {
-  /** Milliseconds before the second look, 100 when left out. The pauses double up to `longest`. */
+  /** Milliseconds before the second read, 100 when left out. The pauses double up to `longest`. */
   readonly first?: number;
   /** Milliseconds, 1000 when left out. */
   readonly longest?: number;
-  /** Milliseconds before the deadline at which the last look is made, so that its answer can still be reported; `longest` when left out. */
+  /**
+   * Milliseconds before the deadline at which the last read starts, so that its answer can still be reported; `longest`
+   * when left out.
+   */
   readonly margin?: number;
   /** Milliseconds before the first message, 10,000 when left out. */
   readonly sayAfter?: number;
@@ -44,19 +47,19 @@ export async function poll<T>(
   { first = 100, longest = 1000, margin = longest, sayAfter }: PollOptions = {},
 ): Promise<T> {
   const { clock, deadline } = api;
-  const say = everyTenSeconds(clock, progress ?? (() => undefined), sayAfter);
+  const report = everyTenSeconds(clock, progress ?? (() => undefined), sayAfter);
   const pause = growingPause(first, longest);
   for (;;) {
     const found = await look();
     if (!(found instanceof Pending)) return found;
-    const left = deadline.at - margin - clock.now();
-    if (found.tooLate && left <= 0) throw found.tooLate();
-    if (found.message !== undefined) say(found.message);
-    await clock.sleep(found.tooLate ? Math.min(pause(), left) : pause(), deadline.signal);
+    const remaining = deadline.at - margin - clock.now();
+    if (found.tooLate && remaining <= 0) throw found.tooLate();
+    if (found.message !== undefined) report(found.message);
+    await clock.sleep(found.tooLate ? Math.min(pause(), remaining) : pause(), deadline.signal);
   }
 }
 
-/** Looks until `look` finds something, or the time or the operation's deadline is over. It looks at least once. */
+/** Reads until `look` finds something, or the time or the operation's deadline is over. It reads at least once. */
 export function pollUntil<T>(api: Api, at: number, look: () => Promise<T | undefined>): Promise<T | undefined> {
   const until = Math.min(api.deadline.at, at);
   const lookOnce = async (): Promise<T | undefined | Pending> => {

@@ -1,4 +1,4 @@
-// Text that others wrote, on its way to a terminal: it must not move the cursor, change colours, or look like lines of ours.
+// Makes text of others safe for a terminal: it must not move the cursor, change colours, or look like our own lines.
 
 /** Control and format characters, line separators, and halves of characters. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -23,7 +23,7 @@ export const oneLine = (text: string): string => text.replace(unprintable, escap
 /** Characters that a message quotes of a text at most. */
 export const mostQuoted = 500;
 
-/** What stands where a quoted text was cut. */
+/** Marks the place where a quoted text was cut. */
 export const cutMark = "… (";
 
 /** A text of others as a message quotes it: in one line, and its beginning alone where it is long. */

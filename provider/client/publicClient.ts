@@ -1,25 +1,28 @@
-// A client as scripts hold it: the operations, and nothing of what resources need beside them.
+// The client for scripts: the operations, without the parts that only resources need.
 import { formatDuration } from "../../api/schema.ts";
 import { readConfig, type Config } from "./config.ts";
 import { MachinesError } from "./errors.ts";
 import { byGroup, type Api, type Methods } from "./api.ts";
 import { clientFor } from "./connect.ts";
 
-/** How a client is made. What is left out comes from the environment, as for the provider (`MACHINES_ENDPOINT`, …). */
+/**
+ * Options of a client. Options that are left out come from the environment, as for the provider (`MACHINES_ENDPOINT`,
+ * …).
+ */
 export interface ClientOptions {
   /** Base URL of the service, or `local` for the embedded one. */
   readonly endpoint?: string | undefined;
   /** Access token; not needed with `local`. */
   readonly token?: string | undefined;
-  /** Slug of the organization that lists are of unless they say otherwise; `personal` when nobody says. */
+  /** Slug of the organization whose lists are read by default; `personal` when left out. */
   readonly organization?: string | undefined;
   /** Name of the header that carries a lease's nonce. */
   readonly leaseHeader?: string | undefined;
-  /** Times a request is repeated after a failure that allows it, 0 to 20; 5 when nobody says. */
+  /** How often a failed request is repeated if the failure permits it, 0 to 20; 5 when left out. */
   readonly retries?: number | undefined;
-  /** Seconds until an answer must have come, 1 to 600; 30 when nobody says. */
+  /** Seconds until an answer must have come, 1 to 600; 30 when left out. */
   readonly requestTimeoutSeconds?: number | undefined;
-  /** Hears what is worth a warning; standard error when left out. */
+  /** Receives warnings; standard error when left out. */
   readonly onWarning?: ((message: string) => void) | undefined;
 }
 
@@ -46,9 +49,8 @@ export interface Client extends Methods {
 const apis = new WeakMap<Client, Api>();
 
 /**
- * Makes a client; nothing is sent before its first call. Clients that are made alike share
- * connections.
- * @throws MachinesError `configuration` for options, or an environment, that cannot work
+ * Creates a client; nothing is sent before its first call. Clients with the same options share connections.
+ * @throws MachinesError `configuration` if the options or the environment are invalid
  */
 export function createClient(options: ClientOptions = {}): Client {
   const { onWarning = console.error, ...settings } = options;
@@ -65,7 +67,7 @@ export function createClient(options: ClientOptions = {}): Client {
   return clientOf(clientFor(given.get("token") ? { ...config, tokenSource: "createClient" } : config, onWarning));
 }
 
-/** The configuration; what is wrong is said in the words of a script. */
+/** The configuration; its errors use the names of a script's options. */
 function configOf(get: (key: string) => string | undefined): Config {
   try {
     return readConfig(get, process.env);
@@ -92,10 +94,10 @@ function clientOf(api: Api): Client {
   return client;
 }
 
-/** What is behind a client, under limits of its own if there are any; a limit of the client's counts as well. */
+/** The session behind a client, with further limits if any; the client's own limit applies too. */
 export function apiOf(client: Client, { timeoutSeconds, signal }: Limits = {}): Api {
   const api = apis.get(client);
-  if (!api) throw new MachinesError("invalid-input", "this is no client that createClient made");
+  if (!api) throw new MachinesError("invalid-input", "this client was not created by createClient");
   const { deadline, clock } = api;
   const at = clock.now() + (timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000;
   const signals = [deadline.signal, signal].filter((one) => one !== undefined);

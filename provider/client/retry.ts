@@ -5,7 +5,7 @@ import type { ClientParts, Handler } from "./handler.ts";
 import type { Session } from "./session.ts";
 import type { Answer, Outcome } from "./transport.ts";
 
-/** What is done about an outcome. */
+/** The decision after an outcome. */
 export type Verdict =
   | { readonly kind: "done" }
   | { readonly kind: "again"; readonly afterMs: number }
@@ -16,7 +16,7 @@ export type Verdict =
   /** A failure that may have taken effect and must not be repeated. */
   | { readonly kind: "ambiguous" };
 
-/** Statuses after which nobody knows whether the request took effect (docs/interface.md#errors). */
+/** Statuses after which it is unknown whether the request took effect (docs/interface.md#errors). */
 const unclear = (status: number): boolean => status === 408 || status >= 500;
 
 /** Judges the outcome of attempt number `attempt` (from 0). */
@@ -49,11 +49,11 @@ export function judge(
 const backoff = (attempt: number, random: () => number): number =>
   Math.round(random() * Math.min(5000, 200 * 2 ** attempt)) + 50;
 
-/** Milliseconds a `Retry-After` header asks for: seconds or an HTTP date. Undefined when there is none that makes sense. */
+/** Milliseconds that a `Retry-After` header asks for, in seconds or as an HTTP date; undefined without a usable one. */
 export function retryAfter(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
   if (/^\d+$/.test(header.trim())) return Number(header) * 1000;
-  // Dates are asked to look like dates: "-5" would be read as one.
+  // A date must have the form of one, because `Date.parse` accepts "-5" too.
   const date = /^[A-Za-z]{3},/.test(header.trim()) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

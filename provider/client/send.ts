@@ -13,8 +13,8 @@ export const send =
   async (request) => {
     const { operation, path, url, headers, body, deadline, attempt, count } = request;
     deadline.signal?.throwIfAborted();
-    const left = deadline.at - clock.now();
-    if (left <= 0)
+    const remaining = deadline.at - clock.now();
+    if (remaining <= 0)
       throw new MachinesError(
         "wait-timeout",
         `${operation.id}: the ${deadline.allowed} this operation may take were over before ${operation.method} ${url} was sent. ${deadline.advice ?? "The next up goes on from here."}`,
@@ -26,8 +26,8 @@ export const send =
       headers,
       body,
       timeout: operation.held
-        ? Math.min(left, longestHold) + holdMargin
-        : Math.min(config.requestTimeout, Math.max(left, 1000)),
+        ? Math.min(remaining, longestHold) + holdMargin
+        : Math.min(config.requestTimeout, Math.max(remaining, 1000)),
       held: operation.held ?? false,
       signal: isRead(request) ? deadline.signal : undefined,
     });

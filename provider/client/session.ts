@@ -1,4 +1,4 @@
-// What one client has learned about its service, shared by everything that uses the client.
+// State that one client has learned about its service. All users of the client share it.
 import { CircuitBreaker } from "./circuitBreaker.ts";
 import type { Clock } from "./clock.ts";
 import { RateLimiter } from "./rateLimiter.ts";

@@ -1,6 +1,6 @@
 // The forms in which a service may quote a secret text.
 
-// What is shorter, encoded, stands for anything.
+// Shorter encoded texts are ambiguous.
 const shortestEncoded = 8;
 
 /** A text as a service may quote it: as it is, in a URL, in hexadecimal, and in base64, alone or in the middle of more. */
@@ -8,7 +8,8 @@ export function spellings(text: string): string[] {
   if (text === "") return [];
   const bytes = Buffer.from(text);
   const encoded = [encodeURIComponent(text), bytes.toString("hex"), bytes.toString("hex").toUpperCase()];
-  // Three bytes make four characters, so what comes before decides which; those that come half of other bytes are left out.
+  // Three bytes make four characters, so the position of the first byte decides them. Characters with bits of other
+  // bytes are left out.
   for (const before of [0, 1, 2]) {
     const whole = Math.floor(((before + bytes.length) * 8) / 6);
     const middle = Buffer.concat([Buffer.alloc(before), bytes])

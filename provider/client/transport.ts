@@ -2,7 +2,7 @@
 import type { Readable } from "node:stream";
 import type * as undici from "undici";
 
-/** What is sent. The headers hold the token: nothing may log them. */
+/** A request to send. The headers hold the token: nothing may log them. */
 export interface Sent {
   readonly method: string;
   readonly url: string;
@@ -23,7 +23,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** What became of a request. */
+/** The outcome of a request. */
 export type Outcome =
   | Answer
   /** Nothing of the request reached the service. */
@@ -40,13 +40,13 @@ interface Unanswered<Kind> {
   readonly proxied: boolean;
 }
 
-/** Sends a request. `close` ends the connections that are kept for later ones; a request after it makes new ones. */
+/** Sends a request. `close` closes idle connections; a later request opens new ones. */
 export type Transport = ((sent: Sent) => Promise<Outcome>) & { close(): Promise<void> };
 
 /** Bytes; more than any list the service answers. */
 const largestAnswer = 32 * 2 ** 20;
 
-/** Nobody was reached; the next try may find somebody. */
+/** No connection was established; the next try may succeed. */
 const unreachedCodes = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -55,11 +55,11 @@ const unreachedCodes = new Set([
   "UND_ERR_PRX_CONN",
 ]);
 
-/** Somebody was reached and is not who the endpoint says, or does not speak as it says. */
+/** The other side is not the one that the endpoint names, or does not speak its protocol. */
 const refusedCode =
   /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|ERR_SSL_(WRONG_VERSION_NUMBER|UNSUPPORTED_PROTOCOL|.*ALERT_(HANDSHAKE_FAILURE|PROTOCOL_VERSION)|.*UNRECOGNIZED_NAME)$|UND_ERR_(INVALID_ARG|PRX_TLS)$)/;
 
-/** What requests are sent over: waits never use up the connections of calls. */
+/** The connection pools. Waits never use up the connections of calls. */
 interface Connections {
   readonly calls: undici.Dispatcher;
   readonly waits: undici.Dispatcher;
@@ -69,11 +69,11 @@ interface Connections {
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The transport over undici: connections are kept and reused, redirects are never followed, and what `HTTP_PROXY`,
- * `HTTPS_PROXY` and `NO_PROXY` say is done. This computer is never asked for through a proxy.
+ * The transport over undici. It reuses connections, never follows redirects, and obeys `HTTP_PROXY`, `HTTPS_PROXY` and
+ * `NO_PROXY`. Requests to this computer never use a proxy.
  */
 export function httpTransport(env: ProxyEnvironment = process.env): Transport {
-  // Loaded with the first request: much of what a provider is started for needs none.
+  // Loaded with the first request, because many runs of a provider send none.
   let opened: Promise<Connections> | undefined;
   const send = async (sent: Sent): Promise<Outcome> => {
     const timeout = new AbortController();
@@ -85,7 +85,7 @@ export function httpTransport(env: ProxyEnvironment = process.env): Transport {
         origin,
         path: pathname + search,
         method: sent.method,
-        // Nothing is unpacked here, so what is small on its way is small in memory.
+        // Nothing is decompressed here, so a small answer stays small in memory.
         headers: { ...sent.headers, "accept-encoding": "identity" },
         body: sent.body ?? null,
         signal: sent.signal ? AbortSignal.any([sent.signal, timeout.signal]) : timeout.signal,
@@ -125,7 +125,7 @@ async function open(env: ProxyEnvironment): Promise<Connections> {
   return { calls: agent({ connections: 64 }), waits: agent({}) };
 }
 
-/** Names of this computer, as they stand in URLs. */
+/** Names of this computer in URLs. */
 const ownNames = ["localhost", "127.0.0.1", "[::1]"];
 
 const setting = (env: ProxyEnvironment, name: string): string => env[name] ?? env[name.toUpperCase()] ?? "";
@@ -139,7 +139,7 @@ function proxyOf(env: ProxyEnvironment, name: string): string {
   });
 }
 
-/** The body as text. Whoever sends more than any answer holds is not heard to the end. */
+/** The body as text. Reading stops at more bytes than any valid answer has. */
 const textOf = (body: Readable): Promise<string> =>
   new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
@@ -159,7 +159,7 @@ class AnswerTooLarge extends Error {
   }
 }
 
-/** What a failure says of the request. */
+/** The outcome that a failure stands for. */
 function failed(cause: Error, { url }: Sent, env: ProxyEnvironment): Outcome {
   const proxied =
     !ownNames.includes(new URL(url).hostname) &&
@@ -178,7 +178,7 @@ function isUnreached({ code = "", syscall, message }: NodeJS.ErrnoException): bo
   return (
     unreachedCodes.has(code) ||
     (syscall === "connect" && ["EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"].includes(code)) ||
-    // What a proxy refused to connect to.
+    // The destination that a proxy refused.
     (code === "UND_ERR_ABORTED" && message.startsWith("Proxy response"))
   );
 }
@@ -187,7 +187,7 @@ function isUnreached({ code = "", syscall, message }: NodeJS.ErrnoException): bo
 const speaksTls = (cause: Error & { data?: unknown }): boolean =>
   cause.name === "HTTPParserError" && typeof cause.data === "string" && cause.data.startsWith("\u0015\u0003");
 
-/** The first failure of several tried addresses says what is wrong; the error around it says nothing. */
+/** The first failure of several addresses has the reason; the error around it does not. */
 function rootOf(error: unknown): Error {
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return error.errors[0];
   return error instanceof Error ? error : new Error(String(error));

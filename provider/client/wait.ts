@@ -26,11 +26,11 @@ export interface WaitOptions {
   /** Version that must have reached the state. */
   readonly version?: string | undefined;
   readonly progress: (message: string) => void;
-  /** The Machine was made just now: the service may not know it yet. */
+  /** The Machine was created just now: the service may not know it yet. */
   readonly fresh?: boolean | undefined;
 }
 
-/** What a wait came to. */
+/** The result of a wait. */
 export interface Reached {
   readonly state: string;
   /** The version that reached the state; unknown of a Machine that is gone. */
@@ -58,20 +58,20 @@ export async function reached(
   const since = api.clock.now();
   const failurePause = growingPause(1000, 10_000);
   let ended = false;
-  const tell = async (): Promise<void> => {
+  const report = async (): Promise<void> => {
     const live = await lookNow(api, key);
     const found = live ? `: it is ${live.state}; ${lastEvent(live)}` : "";
     const waited = Math.round((api.clock.now() - since) / 1000);
     if (!ended) options.progress(`waiting for Machine ${key.machineId} to be ${states[0]} for ${waited} s${found}`);
   };
-  const stopTelling = api.clock.every(10_000, () => void tell());
+  const stopReporting = api.clock.every(10_000, () => void report());
   try {
     for (;;) {
-      const left = Math.ceil((api.deadline.at - api.clock.now()) / 1000);
-      if (left <= 0) throw await timedOut(api, key, states);
+      const remaining = Math.ceil((api.deadline.at - api.clock.now()) / 1000);
+      if (remaining <= 0) throw await timedOut(api, key, states);
       const asked = api.clock.now();
       try {
-        const timeout = Math.min(longestHold, left);
+        const timeout = Math.min(longestHold, remaining);
         const answer = await api.machines.wait({ ...key, state: [...states], timeout, version: options.version });
         const version = answer.version || options.version;
         if (answer.state !== undefined) return { state: answer.state, version };
@@ -85,20 +85,20 @@ export async function reached(
         } else if (error instanceof ApiError && error.reason.includes("currently replaced")) {
           throw new MachinesError(
             "stale-version",
-            `Machine ${key.machineId} was updated by somebody else while we waited: ${error.message}`,
+            `Machine ${key.machineId} was updated by another client while we waited: ${error.message}`,
             { cause: error },
           );
         } else if (!endedEarly(error)) throw error;
         if (isFailure(error))
           await api.clock.sleep(Math.min(failurePause(), api.deadline.at - api.clock.now()), api.deadline.signal);
       }
-      // Whoever ends a hold at once is not asked again at once.
+      // A server that ends a long poll at once is not asked again at once.
       const took = api.clock.now() - asked;
       if (took < 1000) await api.clock.sleep(1000 - took, api.deadline.signal);
     }
   } finally {
     ended = true;
-    stopTelling();
+    stopReporting();
   }
 }
 
@@ -115,7 +115,7 @@ export function getFresh(api: Api, key: MachineKey, { fresh }: Pick<WaitOptions,
   });
 }
 
-/** Whether something was made, by whichever run, so short a time ago that the service may not show it yet (F13). */
+/** Whether an object was created so recently, by any run, that the service may not show it yet (F13). */
 export const isJustMade = (createdAt: string | undefined, now: number): boolean =>
   // Times of the service are whole seconds.
   Math.abs(now - Date.parse(createdAt ?? "")) < consistencyWindow + 1000;
@@ -130,7 +130,7 @@ const lookNow = (api: Api, key: MachineKey): Promise<Machine | undefined> =>
 const isFailure = (error: unknown): boolean =>
   (error instanceof ApiError && error.status >= 500) || error instanceof NetworkError;
 
-/** A hold that ended without an answer to the question: not yet, or cut off by something in between (F09). */
+/** A long poll that ended without a result: not yet, or interrupted by something in between (F09). */
 const endedEarly = (error: unknown): boolean => (error instanceof ApiError && error.status === 408) || isFailure(error);
 
 async function timedOut(api: Api, key: MachineKey, states: readonly WaitState[]): Promise<MachinesError> {
@@ -149,7 +149,7 @@ export interface Exit {
   readonly text: string;
 }
 
-/** The newest exit among the Machine's events that no later start made up for. */
+/** The newest exit among the Machine's events that no later start followed. */
 export function latestExit(machine: Machine): Exit | undefined {
   for (const event of machine.events ?? []) {
     if (event.type === "exit") return exitOf(event);
@@ -194,7 +194,7 @@ const everyCheck = 1000;
  */
 export function waitForChecks(api: Api, key: MachineKey, progress: (message: string) => void): Promise<Machine> {
   const since = api.clock.now();
-  const look = async (): Promise<Machine | Pending> => {
+  const readMachine = async (): Promise<Machine | Pending> => {
     const live = await api.machines.get(key);
     if (live.state !== "started")
       throw new MachinesError(
@@ -218,5 +218,5 @@ export function waitForChecks(api: Api, key: MachineKey, progress: (message: str
         ),
     );
   };
-  return poll({ api, progress }, look, { first: everyCheck, longest: everyCheck });
+  return poll({ api, progress }, readMachine, { first: everyCheck, longest: everyCheck });
 }

@@ -15,17 +15,17 @@ export interface Checked {
   readonly problems: readonly string[];
 }
 
-/** What check needs from outside, none of it I/O. */
+/** Inputs of check from outside; none of them is I/O. */
 export interface Surroundings {
-  /** Hexadecimal characters by chance. */
+  /** Random hexadecimal characters. */
   readonly randomHex: (characters: number) => string;
-  /** What is known of the run: the state, and the creates that were interrupted. */
+  /** Facts about the run: the state, and the interrupted creates. */
   readonly run: Pick<Run, "inputsInState" | "lossByParent" | "nameInState"> & {
     readonly journal: Pick<Journal, "find">;
   };
-  /** The name the engine proposes, where it has an opinion: to be fitted, to be taken as it is, or that none be made. */
+  /** The name that the engine proposes, if any: fitted to our rules, taken unchanged, or a ban on generated names. */
   readonly proposal?: { readonly name: string; readonly mode: "propose" | "enforce" | "disable" } | undefined;
-  /** Tells the user what the service said at preview that is no reason to fail. */
+  /** Warns the user of a finding of the service that does not fail the preview. */
   readonly warn?: ((message: string) => void) | undefined;
   /** Whether the value at a path is a secret of the program's, which no message may quote. */
   readonly isSecret?: ((path: readonly (string | number)[]) => boolean) | undefined;
@@ -43,7 +43,7 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
       message: "is required, because pulumi:autonaming is switched off for this resource",
     });
   fillAndCheck(resource.inputFields, inputs, { problems, isSecret: around.isSecret });
-  // The engine checks what is to replace an object without the inputs before.
+  // The engine checks the inputs of a replacement without the inputs before.
   const isMade = Object.keys(olds).some((name) => !name.startsWith("__"));
   if (problems.length === 0)
     problems.push(
@@ -67,7 +67,7 @@ export function check(resource: Resource, olds: Values, news: Values, around: Su
   };
 }
 
-/** Values of an object with the fields, defaults filled in, and what is wrong with them. Of the names of a resource it knows nothing. */
+/** The inputs with defaults filled in, and their problems. Names of resources are not generated here. */
 export function problemsOf(
   fields: Readonly<Record<string, Field>>,
   values: Values,
@@ -78,7 +78,7 @@ export function problemsOf(
   return { inputs, problems };
 }
 
-/** The values that are fields and not null; what is no field is a problem. */
+/** The values that are known fields and not null. Unknown properties are reported as problems. */
 function knownProperties(fields: Readonly<Record<string, Field>>, values: Values, problems: Problem[]): Values {
   const inputs: Values = {};
   for (const [name, value] of Object.entries(withoutUndefined(values))) {
@@ -90,7 +90,7 @@ function knownProperties(fields: Readonly<Record<string, Field>>, values: Values
   return inputs;
 }
 
-function fillAndCheck(fields: Readonly<Record<string, Field>>, inputs: Values, found: Findings): void {
+function fillAndCheck(fields: Readonly<Record<string, Field>>, inputs: Values, found: ProblemCollector): void {
   for (const [name, field] of Object.entries(fields)) {
     if (inputs[name] === undefined && field.default !== undefined) define(inputs, name, field.default);
     checkValue(field, inputs[name], [name], found, false);
@@ -98,13 +98,13 @@ function fillAndCheck(fields: Readonly<Record<string, Field>>, inputs: Values, f
 }
 
 const computedLeft = (resource: Resource, inputs: Values): string[] | undefined => {
-  const left = Object.entries(resource.inputFields).filter(
+  const names = Object.entries(resource.inputFields).filter(
     ([name, field]) => kindOf(field) === "computed" && field.meta["creation"] !== true && inputs[name] === undefined,
   );
-  return left.length > 0 ? left.map(([name]) => name) : undefined;
+  return names.length > 0 ? names.map(([name]) => name) : undefined;
 };
 
-/** Makes a name when none is given and says whether the name in `inputs` is a made one. */
+/** Generates a name if none is given. It returns whether the name in `inputs` is a generated one. */
 function fillName(resource: Resource, olds: Values, inputs: Values, given: Context, around: Surroundings): boolean {
   if (!resource.autoname) return false;
   const { property } = resource.autoname;
@@ -116,15 +116,15 @@ function fillName(resource: Resource, olds: Values, inputs: Values, given: Conte
       : proposal?.mode === "propose"
         ? fitted(resource.autoname, proposal.name, "")
         : undefined;
-  // No opinion on the name is no wish for another one: what is there keeps its name, made or chosen (R1).
+  // Leaving the name out does not ask for another one. The existing name is kept, generated or chosen (R1).
   if (olds[property] !== undefined) {
     inputs[property] = olds[property];
     // A name that would be proposed again is as good as a fixed one (R4).
     return (contextOf(olds).autonamed ?? false) && proposed !== olds[property];
   }
-  const begun = resource.autoname.random ? around.run.journal.find(given.owner)?.name : undefined;
-  if (begun !== undefined) {
-    inputs[property] = begun;
+  const interrupted = resource.autoname.random ? around.run.journal.find(given.owner)?.name : undefined;
+  if (interrupted !== undefined) {
+    inputs[property] = interrupted;
     return true;
   }
   if (proposal?.mode === "disable") return false;
@@ -144,8 +144,8 @@ function fitted({ maxLength, separator }: NonNullable<Resource["autoname"]>, nam
   return base && base + suffix;
 }
 
-/** Where the problems of inputs are put, and which values none of them may quote. */
-interface Findings {
+/** Collects the problems of inputs, and knows which values no message may quote. */
+interface ProblemCollector {
   readonly problems: Problem[];
   readonly isSecret: Surroundings["isSecret"];
 }
@@ -154,7 +154,7 @@ function checkValue(
   field: Field,
   value: unknown,
   path: readonly (string | number)[],
-  found: Findings,
+  found: ProblemCollector,
   quiet: boolean,
 ): void {
   const { problems } = found;
@@ -170,7 +170,7 @@ function checkValue(
   const { shape } = field;
   const hidden =
     quiet || field.meta.secret === true || field.meta.sensitive === true || found.isSecret?.(path) === true;
-  // What should have been a list or an object may hold anything: it is never quoted.
+  // A value of the wrong type may contain secrets, so it is never quoted.
   const wrongType = (allowed: string) => problems.push({ path, message: `got ${typeOf(value)}; must be ${allowed}` });
   if (shape.kind === "leaf") {
     const problem = firstIssue(shape.schema, value);
@@ -226,14 +226,17 @@ function unknownProperty(name: string, names: readonly string[]): string {
   return `there is no such property${meant === undefined ? `; known are ${names.join(", ")}` : `; did you mean ${meant}?`}`;
 }
 
-/** What holds the property at a path. A rule about it is judged once all of that is known. */
+/**
+ * The object that contains the property at a path. A rule about the property is judged once all of that object is
+ * known.
+ */
 function holderOf(value: unknown, path: readonly (string | number)[]): unknown {
   let holder: unknown = value;
   for (const part of path.slice(0, -1)) holder = (holder as Record<string | number, unknown> | undefined)?.[part];
   return holder;
 }
 
-/** The value without what is not known yet. */
+/** The value without its unknown parts. */
 function known(value: unknown): unknown {
   if (value === UNKNOWN) return undefined;
   if (Array.isArray(value)) return value.map((item: unknown) => known(item) ?? {});
@@ -246,7 +249,7 @@ function known(value: unknown): unknown {
   return out;
 }
 
-/** R3, R9 and R11: what the change from old to new inputs must not do. */
+/** R3, R9 and R11: refuses changes from old to new inputs that are not allowed. */
 function refusals(resource: Resource, olds: Values, inputs: Values, around: Surroundings): Problem[] {
   const refused = resource.refuse?.(known(olds) as Values, known(inputs) as Values);
   if (refused) return [refused];
@@ -267,13 +270,13 @@ function refusals(resource: Resource, olds: Values, inputs: Values, around: Surr
     .map((name) => ({ path: [name], message: dataLoss(resource, name) }));
 }
 
-/** What the service said at preview, where it is about an input that is new or changed. */
+/** Findings of the service at preview that concern a new or changed input. */
 function findings(resource: Resource, olds: Values, inputs: Values, given: Context, around: Surroundings): Problem[] {
   return (Array.isArray(given.findings) ? given.findings : []).flatMap((finding: unknown) => {
     if (!isObject(finding)) return [];
     const [name, message] = [String(finding["property"]), String(finding["message"])];
     const field = resource.inputFields[name];
-    // A replacement is checked without what it replaces: the name is taken by the very object that goes.
+    // A replacement is checked without the original, and the original itself still has the name.
     const before = Object.keys(olds).length > 0 ? olds : around.run.inputsInState(given.owner);
     const ownName = name === resource.autoname?.property && around.run.nameInState(given.owner) === inputs[name];
     if (!field || ownName || same(field, before[name], inputs[name])) return [];

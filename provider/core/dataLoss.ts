@@ -2,14 +2,14 @@
 import { MachinesError } from "../client/errors.ts";
 import type { Resource, Values } from "./resource.ts";
 
-/** Whether a type is protected until it is told otherwise, from being deleted too. */
+/** Whether a type is protected by default, also from deletion. */
 export const isProtected = (resource: Resource): boolean => Object.hasOwn(resource.inputFields, "deletionProtection");
 
-/** Whether these values allow that what the resource holds is destroyed: `deletionProtection: false`, or `allowDataLoss: true`. */
+/** Whether these values permit data loss: `deletionProtection: false`, or `allowDataLoss: true`. */
 export const mayLoseData = (resource: Resource, values: Values): boolean =>
   isProtected(resource) ? values["deletionProtection"] === false : values["allowDataLoss"] === true;
 
-/** What to set to allow it. */
+/** The input to set to permit it. */
 export const switchOf = (resource: Resource): string =>
   isProtected(resource) ? "deletionProtection: false" : "allowDataLoss: true";
 
@@ -32,22 +32,22 @@ export const unseenReplacement = (resource: Resource, id: string | undefined): M
       `To lose it on purpose, set ${switchOf(resource)} and run up.`,
   );
 
-/** The refusal of a change that replaces what the data lies in. `isStored` says that the state's word was judged, not the program's. */
+/** The refusal of a change that replaces the parent of the data. `isStored`: the state's inputs were judged, not the program's. */
 export const parentReplaced = (resource: Resource, parent: string, isStored: boolean): string =>
   `${resource.within.kind === "app" ? "App" : "cluster"} ${parent} would be replaced, and with it this ${resource.name} and ${resource.losesData} destroyed. ` +
-  `Keep ${parent} as it is (its name, for example), or set ${switchOf(resource)} on the ${resource.name}` +
+  `Keep ${parent} unchanged (its name, for example), or set ${switchOf(resource)} on the ${resource.name}` +
   `${isStored ? ", or remove it from the program, and run `pulumi up --target` for it alone first" : " to lose it on purpose"}. ` +
   "If it was replaced already, `npx pulumi-machines undo-replacement` brings it back.";
 
-/** The refusal to delete an App or a cluster with what the program still has in it. */
+/** The refusal to delete an App or a cluster that contains guarded objects of the program. */
 export const lossWithParent = (parent: string, lost: readonly string[]): MachinesError =>
   new MachinesError(
     "refused",
-    `${parent} holds what the program still has and does not allow to be lost: ${lost.join(", ")}. ` +
+    `${parent} holds objects that the program still has and does not permit to be lost: ${lost.join(", ")}. ` +
       "To keep it, run `npx pulumi-machines undo-replacement`; to lose it on purpose, set allowDataLoss: true on each and run up.",
   );
 
-/** What a create that finds its own original in the way should know: the engine does not say that it replaces by force. */
+/** The advice if a create conflicts with its own original: the engine does not report that it replaces by force. */
 export const byForce =
   "If it is this resource's own and you replace it by force, set deleteBeforeReplace: true in the resource's options.";
 

@@ -1,4 +1,4 @@
-// The name somebody probably meant.
+// The known name that is closest to a misspelt one.
 import { distance } from "fastest-levenshtein";
 
 /** The known name nearest to a misspelt one, or undefined when none is near. */

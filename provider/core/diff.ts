@@ -1,4 +1,5 @@
-// Which inputs changed, and what that means: the one diff of all resources in both bindings (R1, R2, R4). No I/O.
+// Computes which inputs changed and the consequence: the one diff of all resources in both bindings (R1, R2, R4). No
+// I/O.
 import { isObject, type Field } from "../../api/schema.ts";
 import { contextOf, kindOf, type Resource, type Values } from "./resource.ts";
 import { canonical, equal, fieldAt, UNKNOWN } from "./values.ts";
@@ -12,12 +13,12 @@ export interface Change {
   readonly replaces: boolean;
 }
 
-/** What a change of inputs comes to. */
+/** The result of comparing inputs. */
 export interface Diff {
   readonly changes: readonly Change[];
   /** Top-level properties whose change replaces the resource. */
   readonly replaces: readonly string[];
-  /** What holds if it is replaced, also where the program alone asks for that (`replaceOnChanges`). */
+  /** Whether a replacement deletes first. It holds also if only the program asks for one (`replaceOnChanges`). */
   readonly deleteBeforeReplace: boolean;
 }
 
@@ -52,7 +53,7 @@ export function isSent(resource: Resource, { path }: Pick<Change, "path">): bool
   return field === undefined || kindOf(field) !== "behaviour";
 }
 
-/** What a change looks like: one to or from a default that is written out is no addition and no removal. */
+/** The kind of a change. A change to or from an explicit default is neither an addition nor a removal. */
 function kindOfChange(state: Values, news: Values, path: Change["path"]): Change["kind"] {
   const isAt = (values: unknown): boolean => {
     let at = values;
@@ -87,13 +88,13 @@ function compare(
 const asksToReplace = (resource: Resource, path: readonly (string | number)[]): boolean =>
   resource.replaceOn.some((pattern) => matches(pattern.split("."), path));
 
-/** A pattern matches what lies at it, below it, and something that holds it; `*` is any item. */
+/** A pattern matches its own path, everything below it, and every path that contains it; `*` is any item. */
 export const matches = (pattern: readonly (string | number)[], path: readonly (string | number)[]): boolean =>
   pattern.every((part, i) => i >= path.length || part === "*" || String(part) === String(path[i]));
 
 /**
- * R4: the engine creates before it deletes, so where old and new would claim the same thing (an id the user chose, a
- * fixed name, a mounted volume) the old one has to go first.
+ * R4: the engine creates before it deletes. If old and new would claim the same thing, the old one has to be deleted
+ * first. Such things are an id that the user chose, a fixed name and a mounted volume.
  */
 function mustDeleteFirst(resource: Resource, state: Values, news: Values): boolean {
   const keeps = (name: string) => {

@@ -15,7 +15,7 @@ const createdWithin = 5 * 60_000;
 const adoptableFor = 60 * 60_000;
 
 /** How to create one object without a tag, and how to recognise it afterwards. */
-export interface CreateSpec<Item, Made> {
+export interface CreateSpec<Item, Created> {
   /** The object in words, for messages: `volume data`. */
   readonly what: string;
   /** Owner of the object. Without one, an interrupted run leaves no journal entry. */
@@ -25,21 +25,21 @@ export interface CreateSpec<Item, Made> {
   readonly name: string;
   /** True where the service refuses a second object of the name. Then several can be created at a time. */
   readonly unique: boolean;
-  /** The objects that exist now. Where names are unique, the one of this name is enough. */
+  /** The existing objects. If names are unique, the object of this name is enough. */
   readonly list: () => Promise<readonly Item[]>;
   readonly keyOf: (item: Item) => string;
   /** Keys of the created objects, where names are not unique. */
-  readonly keysOf?: (made: Made) => readonly string[];
+  readonly keysOf?: (created: Created) => readonly string[];
   /** Sends the request. It returns the created object if the answer contains it. */
-  readonly send: () => Promise<Made | undefined>;
+  readonly send: () => Promise<Created | undefined>;
   /** Picks the created object among the new items. It returns undefined while the object is not visible. */
-  readonly pick: (fresh: readonly Item[]) => Made | undefined;
+  readonly pick: (fresh: readonly Item[]) => Created | undefined;
   /** RFC 3339 time of creation, if the service reports one. An object that is older or newer than the request is not adopted. */
   readonly createdAt?: (item: Item) => string | undefined;
   /** Why an existing object is in the way. The service decides when left out. */
   readonly conflictWith?: (item: Item) => MachinesError | undefined;
-  /** Changes an object of an interrupted run to what is wanted now. It is adopted as it is when left out. */
-  readonly adopt?: (made: Made) => Promise<Made>;
+  /** Changes an object of an interrupted run to the wanted state. Without it, the object is adopted unchanged. */
+  readonly adopt?: (created: Created) => Promise<Created>;
   /** Failures after which it is unknown whether the object exists; the ambiguous ones when left out. */
   readonly isUncertain?: (error: unknown) => boolean;
 }
@@ -48,25 +48,25 @@ export interface CreateSpec<Item, Made> {
  * Creates the object, never twice. The object of an interrupted run is adopted. After a lost answer the list decides, and the
  * request is repeated only if the list shows nothing new.
  */
-export const createExactlyOnce = <Item, Made>(
+export const createExactlyOnce = <Item, Created>(
   call: Pick<Call, "api" | "run" | "warn">,
-  thing: CreateSpec<Item, Made>,
-): Promise<Made> =>
+  thing: CreateSpec<Item, Created>,
+): Promise<Created> =>
   thing.unique ? create(call, thing) : oneAtATimeIn(call, thing.place, () => createAmongOthers(call, thing));
 
-/** Creates one of several objects that look alike. What one request created is never taken for another request's object. */
-async function createAmongOthers<Item, Made>(
+/** Creates one of several objects that look alike. An object of one request is never adopted for another request. */
+async function createAmongOthers<Item, Created>(
   call: Pick<Call, "api" | "run" | "warn">,
-  thing: CreateSpec<Item, Made>,
-): Promise<Made> {
+  thing: CreateSpec<Item, Created>,
+): Promise<Created> {
   const { createdKeys, journal } = call.run;
   const keyIn = (key: string) => createdKey(call.api, thing.place, key);
   const list = async () => (await thing.list()).filter((item) => !createdKeys.has(keyIn(thing.keyOf(item))));
-  const made = await create(call, { ...thing, list });
-  const keys = thing.keysOf?.(made) ?? [];
+  const created = await create(call, { ...thing, list });
+  const keys = thing.keysOf?.(created) ?? [];
   for (const key of keys) createdKeys.add(keyIn(key));
   journal.excludeKeys(thing.owner, thing.place, keys);
-  return made;
+  return created;
 }
 
 const createdKey = ({ config: { endpoint } }: Api, place: string, key: string): string => `${endpoint} ${place}/${key}`;
@@ -75,31 +75,31 @@ const createdKey = ({ config: { endpoint } }: Api, place: string, key: string): 
 export const releaseKey = ({ api, run }: Pick<Call, "api" | "run">, place: string, key: string): void =>
   void run.createdKeys.delete(createdKey(api, place, key));
 
-async function create<Item, Made>(
+async function create<Item, Created>(
   call: Pick<Call, "api" | "run" | "warn">,
-  thing: CreateSpec<Item, Made>,
-): Promise<Made> {
+  thing: CreateSpec<Item, Created>,
+): Promise<Created> {
   const { api } = call;
   const { journal } = call.run;
   const { owner, place, name } = thing;
-  const left = journal.find(owner);
-  if (left?.endpoint === api.config.endpoint) {
-    const made = await adoptInterrupted(call, thing, left);
-    if (made !== undefined) return made;
+  const interrupted = journal.find(owner);
+  if (interrupted?.endpoint === api.config.endpoint) {
+    const created = await adoptInterrupted(call, thing, interrupted);
+    if (created !== undefined) return created;
     journal.settle(owner);
   }
-  const there = await thing.list();
-  for (const item of there) {
-    const taken = thing.conflictWith?.(item);
-    if (taken) throw taken;
+  const existing = await thing.list();
+  for (const item of existing) {
+    const conflict = thing.conflictWith?.(item);
+    if (conflict) throw conflict;
   }
-  const before = there.map((item) => thing.keyOf(item));
+  const before = existing.map((item) => thing.keyOf(item));
   const op = randomBytes(16).toString("hex");
   const { endpoint } = api.config;
   if (owner !== undefined) await journal.write({ owner, op, endpoint, place, name, before, at: api.clock.now() });
   return retryUnlessApplied(api, {
     send: () => thing.send(),
-    // Where the service refuses a duplicate, sending again is as good as waiting until the object is visible.
+    // If the service refuses duplicates, sending again is as good as waiting until the object is visible.
     look: (isLast) =>
       findCreated(api, thing, before, api.clock.now() + (thing.unique && !isLast ? 0 : consistencyWindow)),
     isUncertain: thing.isUncertain,
@@ -109,33 +109,36 @@ async function create<Item, Made>(
   });
 }
 
-/** The object of an interrupted create, if it is what is wanted now. The user is warned of other objects that may exist. */
-async function adoptInterrupted<Item, Made>(
+/**
+ * The object of an interrupted create, if it matches the wanted one. The user is warned of other objects that may
+ * exist.
+ */
+async function adoptInterrupted<Item, Created>(
   { api, run, warn }: Pick<Call, "api" | "run" | "warn">,
-  thing: CreateSpec<Item, Made>,
-  left: Intent,
-): Promise<Made | undefined> {
-  const { before = [], at = 0 } = left;
+  thing: CreateSpec<Item, Created>,
+  interrupted: Intent,
+): Promise<Created | undefined> {
+  const { before = [], at = 0 } = interrupted;
   const now = api.clock.now();
   const isOfThen = (item: Item) =>
     thing.createdAt ? Math.abs(Date.parse(thing.createdAt(item) ?? "") - at) < createdWithin : now - at < adoptableFor;
-  // Where creates run one after the other, the next interrupted create had listed this one's object already.
+  // If creates run one after the other, the next interrupted create had listed this one's object already.
   const next = thing.unique ? undefined : run.journal.openIn(thing.place).find((one) => (one.at ?? 0) > at);
   const wasThere = (item: Item) => next === undefined || (next.before ?? []).includes(thing.keyOf(item));
   const pick: typeof thing.pick = (fresh) => thing.pick(fresh.filter((item) => isOfThen(item) && wasThere(item)));
-  const isSame = left.place === thing.place && left.name === thing.name;
+  const isSame = interrupted.place === thing.place && interrupted.name === thing.name;
   if (isSame) {
-    const made = await findCreated(api, { ...thing, pick }, before, at + consistencyWindow);
-    if (made !== undefined) {
+    const created = await findCreated(api, { ...thing, pick }, before, at + consistencyWindow);
+    if (created !== undefined) {
       warn(`${thing.what} was created by an interrupted run; it is adopted`);
-      return thing.adopt ? thing.adopt(made) : made;
+      return thing.adopt ? thing.adopt(created) : created;
     }
   }
-  // Where names are unique, the list shows only the object of the name that is wanted now.
-  const isListed = isSame || (left.place === thing.place && !thing.unique);
+  // If names are unique, the list shows only the object of the wanted name.
+  const isListed = isSame || (interrupted.place === thing.place && !thing.unique);
   const fresh = isListed ? (await thing.list()).map(thing.keyOf).filter((key) => !before.includes(key)) : [];
-  if (fresh.length > 0) warn(candidatesMessage(thing, left, fresh));
-  else if (!isListed) warn(notSearchedMessage(thing, left));
+  if (fresh.length > 0) warn(candidatesMessage(thing, interrupted, fresh));
+  else if (!isListed) warn(notSearchedMessage(thing, interrupted));
   return undefined;
 }
 
@@ -150,15 +153,15 @@ const candidatesMessage = (
 const notSearchedMessage = ({ what }: Pick<CreateSpec<unknown, unknown>, "what">, { name, place }: Intent): string =>
   `an interrupted run was creating ${name} among the ${place}. The program no longer wants it, so ${what} is created instead; npx pulumi-machines orphans shows whether it exists.`;
 
-const findCreated = <Item, Made>(
+const findCreated = <Item, Created>(
   api: Api,
-  { list, keyOf, pick }: CreateSpec<Item, Made>,
+  { list, keyOf, pick }: CreateSpec<Item, Created>,
   before: readonly string[],
   until: number,
-): Promise<Made | undefined> =>
+): Promise<Created | undefined> =>
   pollUntil(api, until, async () => pick((await list()).filter((item) => !before.includes(keyOf(item)))));
 
-/** Runs creates of one place one after the other: at the same time, one would find what another one created. */
+/** Runs creates of one place one after the other. In parallel, one would find the object of another. */
 function oneAtATimeIn<T>({ api, run }: Pick<Call, "api" | "run">, place: string, work: () => Promise<T>): Promise<T> {
   const key = `${api.config.endpoint} ${place}`;
   const mine = (run.creating.get(key) ?? Promise.resolve()).then(work, work);

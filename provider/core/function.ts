@@ -7,11 +7,11 @@ import { MachinesError } from "../client/errors.ts";
 import { fieldsOf, type Values } from "./resource.ts";
 import { pathText, UNKNOWN, withBareIds, withoutUndefined } from "./values.ts";
 
-/** What a function gets. */
+/** Arguments of a function. */
 export interface FunctionCall {
   /** The service, bound to the deadline of this call. */
   readonly api: Api;
-  /** Says what is being waited for. */
+  /** Reports progress while waiting. */
   readonly progress: (message: string) => void;
 }
 
@@ -27,8 +27,8 @@ export interface FunctionDefinition<I extends z.ZodObject, O extends z.ZodType> 
   /** Schema of an object. */
   readonly outputs: O;
   /**
-   * Of a function that waits for something or makes the service do something: how things are now, which is what a preview
-   * tells where the engine takes no answer that is not known. Where it does, the answer is not known, and this not called.
+   * For functions that wait or act: reads the current state for previews. It is called only if the engine accepts no
+   * unknown results; otherwise the preview's result is unknown.
    */
   look?(args: FunctionCall & { inputs: z.output<I> }): Promise<z.output<O>>;
   /** Seconds a call may take; 120 when left out. */
@@ -65,7 +65,7 @@ export function defineFunction<I extends z.ZodObject, O extends z.ZodType>(
 /** How a binding calls a function. */
 export interface FunctionCaller extends FunctionCall {
   readonly signal?: AbortSignal | undefined;
-  /** What a function that acts does in a preview: answer that nothing is known, or look. Undefined in an up. */
+  /** The result of an acting function in a preview: unknown, or a read of the current state. Undefined in an up. */
   readonly preview: "unknown" | "look" | undefined;
 }
 

@@ -7,10 +7,10 @@ import { bareId } from "../../api/names.ts";
 export const idOrName = (name: z.ZodString, what: string): z.ZodString =>
   z.string().refine((id) => name.safeParse(bareId(id)).success, { error: `must be the id or the name of ${what}` });
 
-/** How the id of a resource is made and read. */
+/** Renders and parses the ids of a resource. */
 export interface IdFormat<Parts extends string = string> {
   readonly parts: readonly Parts[];
-  /** What an id looks like, for messages: `<app>/<volumeId>`. */
+  /** The form of an id, for messages: `<app>/<volumeId>`. */
   readonly form: string;
   render(values: Readonly<Record<string, unknown>>): string;
   parse(id: string): Record<Parts, string>;
@@ -21,7 +21,7 @@ export interface Fixed {
   readonly fixed: string;
 }
 
-/** The word that tells the kind of what an id names: `pathId("cluster", fixed("user"), "username")`. */
+/** A fixed word that states the kind of the object: `pathId("cluster", fixed("user"), "username")`. */
 export const fixed = (word: string): Fixed => ({ fixed: word });
 
 /** An id of the named parts: `pathId("app", "volumeId")` reads and writes `my-app/vol_1`. */

@@ -9,14 +9,14 @@ import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { isObject } from "../../api/schema.ts";
 
-/** One create that was begun. While it is in the journal, the engine cannot have the id of the object. */
+/** One started create. While it is in the journal, the engine cannot have the id of the object. */
 export interface Intent {
   /** Owner of the object. An owner has at most one intent. */
   readonly owner: string;
   /** Random identifier of this create. An object that can carry tags carries it. */
   readonly op: string;
   readonly endpoint: string;
-  /** Where it is created: an App, or the kind of object and its parent. */
+  /** The place of the object: an App, or the kind of object and its parent. */
   readonly place: string;
   readonly name: string;
   /** Keys of the objects that existed before, where the new object carries no tag. */
@@ -102,12 +102,12 @@ export function openJournal(
       if (!intent) return;
       known.delete(intent.owner);
       const { op, endpoint } = intent;
-      const made: Delivered | undefined =
+      const entry: Delivered | undefined =
         id === undefined
           ? undefined
           : { ...{ owner: intent.owner, op, endpoint, id }, ...(stack === undefined ? {} : { stack }) };
-      if (made) deliveredNow.set(made.owner, made);
-      journal.end(op, made);
+      if (entry) deliveredNow.set(entry.owner, entry);
+      journal.end(op, entry);
     },
     delivered: (owner) => [...delivered.values()].filter((one) => one.owner === owner),
     forget(owner, id) {
@@ -128,7 +128,7 @@ export const processJournal = (warn: (message: string) => void): Journal => (ofP
 
 interface JournalFile {
   begin(intent: Intent): Promise<void>;
-  end(op: string, made: Delivered | undefined): void;
+  end(op: string, entry: Delivered | undefined): void;
   forget(op: string): void;
   seen(op: string, keys: readonly string[]): void;
 }
@@ -170,7 +170,7 @@ function openJournalFile(dir: string, engine: number, failed: (error: unknown) =
       add(intent);
       return flush();
     },
-    end: (op, made) => add({ settled: op, ...made }),
+    end: (op, entry) => add({ settled: op, ...entry }),
     forget: (op) => add({ gone: op }),
     seen: (op, keys) => add({ seen: op, keys }),
   };
@@ -206,10 +206,10 @@ function readJournals(dir: string): Pick<Journaled, "intents" | "delivered"> {
         const others = seen.filter(({ op }) => op === intent.op).flatMap(({ keys }) => keys);
         return others.length === 0 ? intent : { ...intent, before: [...(intent.before ?? []), ...others] };
       });
-  const there = ({ delivered }: Journaled) => delivered.filter(({ op }) => !gone.has(op));
+  const remaining = ({ delivered }: Journaled) => delivered.filter(({ op }) => !gone.has(op));
   const kept = withReferrers(
     journals,
-    journals.filter((one) => one.alive || open(one).length > 0 || there(one).length > 0),
+    journals.filter((one) => one.alive || open(one).length > 0 || remaining(one).length > 0),
   );
   for (const { path } of journals.filter((journal) => !kept.includes(journal))) {
     try {
@@ -219,7 +219,7 @@ function readJournals(dir: string): Pick<Journaled, "intents" | "delivered"> {
     }
   }
   const ended = journals.filter(({ alive }) => !alive);
-  return { intents: ended.flatMap(open), delivered: ended.flatMap(there) };
+  return { intents: ended.flatMap(open), delivered: ended.flatMap(remaining) };
 }
 
 /** The files that stay, and those that say which of their entries are settled: without these, the entries would come back. */

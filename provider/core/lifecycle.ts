@@ -1,17 +1,17 @@
-// What happens around every handler, in both bindings: state is made, absence is proved, partial failures keep the id.
+// Runs every handler in both bindings: it builds the state, proves absence, and keeps the id after partial failures.
 import type { Api } from "../client/api.ts";
 import { confirmAnyPlace, confirmPlaces, orUndefined, ignoreIfDeleted, type Place } from "../client/existence.ts";
 import type { Deadline } from "../client/clock.ts";
 import { formatDuration, parseDuration } from "../../api/schema.ts";
 import { byForce, dataLoss, mayLoseData } from "./dataLoss.ts";
 import { diff, isSent, type Diff } from "./diff.ts";
-import { ApiError, MachinesError, toldOf } from "../client/errors.ts";
+import { ApiError, MachinesError, messageForUser } from "../client/errors.ts";
 import { PartialStateError } from "./partialState.ts";
 import { formerOwnersIn, type Run } from "./run.ts";
 import { CONTEXT, contextOf, kindOf, type Call, type Context, type Resource, type Values } from "./resource.ts";
 import { inSpellingOf, pathText, same, withBareIds, withoutUndefined } from "./values.ts";
 
-/** How a binding calls core: the client, and who asked for what until when. */
+/** How a binding calls core: with the client, the deadline and the run. */
 export interface Caller {
   readonly api: Api;
   readonly run: Run;
@@ -34,7 +34,7 @@ export class InitializationFailed extends MachinesError {
   readonly properties: Values;
   readonly reasons: readonly string[];
   constructor(id: string, properties: Values, cause: Error) {
-    super(cause instanceof MachinesError ? cause.code : "api", toldOf(cause), { cause });
+    super(cause instanceof MachinesError ? cause.code : "api", messageForUser(cause), { cause });
     this.name = "InitializationFailed";
     this.id = id;
     this.properties = { ...properties, [CONTEXT]: { ...contextOf(properties), unfinished: true } };
@@ -43,8 +43,8 @@ export class InitializationFailed extends MachinesError {
 }
 
 /**
- * The diff with the one refusal check cannot make (R9): of an input left out so far it sees neither what the service chose
- * nor that the state knows nothing, as after an import.
+ * The diff, with the one refusal that check cannot make (R9). For an input that is left out, check does not see the
+ * service's choice. After an import, it does not see that the state lacks the value.
  */
 export function guardedDiff(run: Run, resource: Resource, id: string, state: Values, news: Values): Diff {
   const found = withLoss(diff(resource, state, news), run.lostWith(resource, id));
@@ -52,9 +52,9 @@ export function guardedDiff(run: Run, resource: Resource, id: string, state: Val
   run.noteDiff(resource, id, state, news, found.replaces.length > 0);
   const lost = run.lossByParent(resource, state, news);
   if (lost) throw new MachinesError("refused", `${pathText(lost.path)}: ${lost.message}`);
-  const left = contextOf(state).left ?? [];
+  const leftOut = contextOf(state).left ?? [];
   const moved = found.replaces.find(
-    (name) => left.includes(name) || (isComputed(resource, name) && state[name] === undefined),
+    (name) => leftOut.includes(name) || (isComputed(resource, name) && state[name] === undefined),
   );
   if (moved !== undefined && resource.losesData !== undefined && !mayLoseData(resource, news)) {
     throw new MachinesError("refused", `${moved}: ${dataLoss(resource, moved)}`);
@@ -77,8 +77,9 @@ function withLoss(found: Diff, parent: string | undefined): Diff {
 }
 
 /**
- * R11: the refusal of a replacement for what only the service knows. Check cannot ask, and a create would be too late: in an
- * update without a preview, the diff is the last moment. A refresh has declared nothing, and is refused nothing.
+ * R11: refuses a replacement for a reason that only the service knows. Check cannot ask, and a create would be too
+ * late. In an update without a preview, the diff is the last moment. A refresh declares nothing, so it is never
+ * refused.
  */
 export async function refuseToReplace(
   run: Run,
@@ -101,22 +102,22 @@ const isComputed = (resource: Resource, name: string): boolean => {
   return field !== undefined && kindOf(field) === "computed";
 };
 
-/** Creates the object. @throws InitializationFailed when it exists and what came after failed. */
+/** Creates the object. @throws InitializationFailed if it exists and a later step failed. */
 export async function create(resource: Resource, inputs: Values, caller: Caller): Promise<Found> {
   const { run } = caller;
   const { owner } = contextOf(inputs);
   const before = run.reportedFor(resource, owner);
-  // R13: an on-error hook makes the engine ask again for what it was told of already.
+  // R13: after an `onError` hook, the engine sends a create again although this run reported the object.
   if (before) return { id: before.id, state: await update(resource, before.id, before.properties, inputs, caller) };
   run.refuseReplacement(resource, inputs);
   const call = callOf(resource, "create", inputs, caller);
   await confirmAnyPlace(call.api, run.placesInState());
   await reportLeftover(run, resource, owner, call);
   const context = inStateOf(run, resource, contextOf(inputs), { formerOwners: run.formerOwnersOf(owner) });
-  const make = (live: Values): Found => {
+  const found = (live: Values): Found => {
     const state = stateFrom(resource, inputs, live, context);
     const id = resource.id.render(state);
-    // A service may answer anything: what is no id could be neither read nor deleted, and would be printed.
+    // An answer without a valid id is an error here: such an object could be neither read nor deleted.
     resource.id.parse(id);
     run.noteCreated(id, owner);
     // From here on the engine has the id.
@@ -124,10 +125,10 @@ export async function create(resource: Resource, inputs: Values, caller: Caller)
     return { id, state };
   };
   try {
-    return make(await resource.create({ ...call, inputs: forHandler(resource, inputs), owner }));
+    return found(await resource.create({ ...call, inputs: forHandler(resource, inputs), owner }));
   } catch (error) {
     if (!(error instanceof PartialStateError)) throw withForce(run, resource, owner, error);
-    const { id, state } = make(error.live);
+    const { id, state } = found(error.live);
     throw reporting(run, resource, owner, new InitializationFailed(id, state, error));
   }
 }
@@ -151,7 +152,7 @@ function withForce(run: Run, resource: Resource, owner: string | undefined, erro
   return new MachinesError(error.code, `${error.message} ${byForce}`, { cause: error });
 }
 
-/** Notes what an error tells the engine of, so that another try in this run goes on from there (R13). */
+/** Remembers the state that an error reports to the engine, so that a retry in this run continues from it (R13). */
 function reporting(
   run: Run,
   resource: Resource,
@@ -163,9 +164,9 @@ function reporting(
 }
 
 /**
- * An earlier run was told the id of what it made for this owner, and nobody deleted that since. Where the engine was killed
- * before it wrote the id down, nobody knows of it any more. It may as well be in a state: it is never touched, only told. What
- * was made for a resource of the same name in another state is none of this one's business.
+ * Warns of an object that an earlier run reported for this owner and that still exists. If the engine was killed before
+ * it saved the id, no state knows the object. It may also be in a state, so it is never changed, only reported. Objects
+ * of the same name in another state are ignored.
  */
 async function reportLeftover(
   run: Run,
@@ -177,21 +178,21 @@ async function reportLeftover(
   for (const { id, endpoint, stack } of run.journal.delivered(owner)) {
     const isOfOthers = endpoint !== api.config.endpoint || (stack !== undefined && !run.isOfThisState(stack));
     if (isOfOthers || id === run.idInState(owner)) continue;
-    // A create must not fail for what is only told; what cannot be asked now is asked by the next one.
+    // A warning must not fail the create. If the read fails, the next create asks again.
     const found = await resource
       .read({ api, run, warn, progress: () => undefined, id: resource.id.parse(id), state: undefined })
       .catch(() => undefined);
     if (found !== undefined)
       warn(
-        `${resource.name} ${id} was made for this resource by an earlier run and is there still. Unless this run replaces it, no state may know of it: ` +
-          "npx pulumi-machines orphans tells; import it or delete it.",
+        `${resource.name} ${id} was created for this resource by an earlier run and still exists. Unless this run replaces it, no state may know of it: ` +
+          "npx pulumi-machines orphans shows that; import it or delete it.",
       );
   }
 }
 
 /**
- * R14: asked where the endpoint or the organization is another one than in the last run: the App or cluster of what is in the
- * state must be there too.
+ * R14: called if the endpoint or the organization differs from the last run. The App or cluster of each object in the
+ * state must exist there too.
  */
 export function confirmStillThere(resource: Resource, id: string, caller: Caller): Promise<void> {
   const call = callOf(resource, "read", {}, caller);
@@ -216,33 +217,38 @@ export async function read(
   const call = callOf(resource, "read", state ?? {}, caller);
   caller.run.noteState(state ?? {});
   // A get or an import has nothing it could forget: a 404 is answer enough.
-  const look = () => resource.read({ ...call, id: parts, state });
+  const readIt = () => resource.read({ ...call, id: parts, state });
   const live = await (state === undefined
-    ? orUndefined(look)
-    : ignoreIfDeleted(call.api, placeOf(resource, parts), look));
+    ? orUndefined(readIt)
+    : ignoreIfDeleted(call.api, placeOf(resource, parts), readIt));
   if (!live) return undefined;
   const found = stateFrom(resource, state ?? {}, live, contextOf(state ?? {}));
   return { id, state: found, inputs: state ? inputsOf(resource, found) : importedInputs(resource, found) };
 }
 
-/** What a program would write down of an object it did not make: no defaults, nothing that steers, nothing that passes. */
+/**
+ * The inputs that a program would declare for an imported object: no defaults, no behaviour inputs, no passing values.
+ */
 function importedInputs(resource: Resource, state: Values): Values {
-  const told = Object.entries(resource.inputFields).filter(
+  const reported = Object.entries(resource.inputFields).filter(
     ([name, field]) =>
       state[name] !== undefined &&
       kindOf(field) !== "behaviour" &&
       field.meta["passing"] !== true &&
       !(field.default !== undefined && same(field, state[name], field.default)),
   );
-  return Object.fromEntries(told.map(([name]) => [name, state[name]]));
+  return Object.fromEntries(reported.map(([name]) => [name, state[name]]));
 }
 
-/** Tells the user what a change does not show by itself; in preview and in the update. */
+/** Warns of side effects that a change does not show, in preview and in the update. */
 export function warnOf(resource: Resource, old: Values, inputs: Values, warn: (message: string) => void): void {
   for (const message of resource.warnings?.(old, inputs) ?? []) warn(`${resource.name}: ${message}`);
 }
 
-/** Updates the object and answers its whole new state. @throws InitializationFailed when the change was made and what came after failed. */
+/**
+ * Updates the object and returns its whole new state.
+ * @throws InitializationFailed if it was changed and a later step failed.
+ */
 export async function update(
   resource: Resource,
   id: string,
@@ -253,7 +259,7 @@ export async function update(
   const { run } = caller;
   const { owner } = contextOf(inputs);
   run.noteState(stored);
-  // R13: what this run has changed already is not in what the engine stored before it.
+  // R13: changes that this run already applied are missing from the state that the engine stored before it.
   const reported = run.reportedFor(resource, owner);
   const isAgain = reported?.id === id;
   try {
@@ -262,7 +268,7 @@ export async function update(
     return state;
   } catch (error) {
     if (error instanceof InitializationFailed) throw reporting(run, resource, owner, error);
-    // What was reported in this run is not forgotten for a later failure of another kind.
+    // A later failure of another kind does not discard the state that this run reported.
     if (isAgain && error instanceof Error) throw new InitializationFailed(id, reported.properties, error);
     throw error;
   }
@@ -270,18 +276,18 @@ export async function update(
 
 async function change(resource: Resource, id: string, old: Values, inputs: Values, caller: Caller): Promise<Values> {
   const parts = resource.id.parse(id);
-  const before = { ...outputsOf(resource, old), ...noLongerSaid(resource, old, inputs) };
+  const before = { ...outputsOf(resource, old), ...noLongerSet(resource, old, inputs) };
   const { owner } = contextOf(inputs);
   const kept = { ...contextOf(old), formerOwners: formerOwnersIn(old, owner) };
   const context = inStateOf(caller.run, resource, contextOf(inputs), kept);
-  const make = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, context);
+  const found = (live: Values) => stateFrom(resource, inputs, { ...before, ...live }, context);
   warnOf(resource, old, inputs, caller.warn);
-  // What the program says now goes before what the state says of the same: how it is done may be a part of it.
+  // The program's inputs override the stored state, because an input may change how the update is done.
   if (!isWork(resource, old, inputs))
-    return make(Object.fromEntries(Object.entries(old).filter(([name]) => inputs[name] === undefined)));
+    return found(Object.fromEntries(Object.entries(old).filter(([name]) => inputs[name] === undefined)));
   try {
     const call = callOf(resource, "update", inputs, caller);
-    return make(
+    return found(
       await resource.update({
         ...call,
         id: parts,
@@ -294,7 +300,7 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
     );
   } catch (error) {
     if (!(error instanceof PartialStateError)) throw error;
-    throw new InitializationFailed(id, make(error.live), error);
+    throw new InitializationFailed(id, found(error.live), error);
   }
 }
 
@@ -306,8 +312,8 @@ const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
   contextOf(old).unfinished === true || diff(resource, old, inputs).changes.some((change) => isSent(resource, change));
 
 /**
- * Deletes the object; one that is proved to be gone already is done (R8). What another resource of the program holds is kept
- * (R12); what is guarded, and still in the program, is refused (R11).
+ * Deletes the object; if it is proved to be gone, nothing is left to do (R8). It is kept if another resource of the
+ * program claims it (R12), and the deletion is refused if it is guarded and still in the program (R11).
  */
 export async function remove(resource: Resource, id: string, stored: Values, caller: Caller): Promise<void> {
   const { run } = caller;
@@ -337,12 +343,12 @@ export async function remove(resource: Resource, id: string, stored: Values, cal
   }
 }
 
-/** The inputs a state stands for: what the program wrote, and what drifted from it. */
+/** The inputs that a state represents: those of the program, with their drift. */
 function inputsOf(resource: Resource, state: Values): Values {
-  const left = contextOf(state).left ?? [];
+  const leftOut = contextOf(state).left ?? [];
   const inputs: Values = {};
   for (const name of Object.keys(resource.inputFields)) {
-    if (state[name] !== undefined && !left.includes(name)) inputs[name] = state[name];
+    if (state[name] !== undefined && !leftOut.includes(name)) inputs[name] = state[name];
   }
   const { stack: _stack, formerOwners: _formerOwners, ...context } = contextOf(state);
   if (Object.keys(context).length > 0) inputs[CONTEXT] = context;
@@ -361,22 +367,22 @@ const outputsOf = (resource: Resource, state: Values): Values =>
     ),
   );
 
-/** Computed inputs the program says no more: what they were still holds (R1). */
-const noLongerSaid = (resource: Resource, old: Values, inputs: Values): Values =>
+/** Computed inputs that the program no longer sets keep their previous values (R1). */
+const noLongerSet = (resource: Resource, old: Values, inputs: Values): Values =>
   Object.fromEntries(Object.entries(old).filter(([name]) => isComputed(resource, name) && inputs[name] === undefined));
 
 /** State is inputs and outputs, lean: live values in the program's spelling, behaviour and write-only inputs as they were. */
 function stateFrom(resource: Resource, written: Values, live: Values, context: Context): Values {
   const state: Values = {};
   for (const [name, field] of Object.entries(resource.inputFields)) {
-    const told = kindOf(field) !== "behaviour" && live[name] !== undefined;
+    const reported = kindOf(field) !== "behaviour" && live[name] !== undefined;
     const before = written[name] ?? field.default;
     if (live[name] === null) continue;
-    state[name] = told ? (inSpellingOf(field, before, live[name]) ?? before) : before;
+    state[name] = reported ? (inSpellingOf(field, before, live[name]) ?? before) : before;
   }
   for (const name of Object.keys(resource.outputFields)) {
     const field = resource.inputFields[name];
-    // What the program wrote too is in the state in its spelling already.
+    // Inputs of the program are in the state in its spelling already.
     const isTold = field !== undefined && kindOf(field) !== "behaviour" && state[name] !== undefined;
     if (live[name] !== undefined && !isTold) state[name] = live[name];
   }
@@ -384,7 +390,7 @@ function stateFrom(resource: Resource, written: Values, live: Values, context: C
   return withoutUndefined(state);
 }
 
-/** What handlers see: no bookkeeping, bare ids (R5). */
+/** The values for handlers: without bookkeeping, with bare ids (R5). */
 function forHandler(resource: Resource, values: Values): Values {
   return Object.fromEntries(
     Object.entries(values)

@@ -36,9 +36,9 @@ export function newPass(api: Api): Pass {
 
 /** How the objects of a type are listed. */
 export interface Listing {
-  /** The objects in an App or a cluster. Of a type that is an App or a cluster: the one of this name. */
+  /** The objects in an App or a cluster. For a type that is an App or a cluster itself: the one of this name. */
   readonly objects: (pass: Pass, place: string) => Promise<readonly ListedObject[]>;
-  /** Whether an object exists, if a list cannot tell. */
+  /** Whether an object exists, if a list cannot show it. */
   readonly exists?: (api: Api, parts: Readonly<Record<string, string>>) => Promise<boolean>;
   /** The operation that shows one object, or the list that has it. */
   readonly shownBy: OperationId;

@@ -1,12 +1,12 @@
-// Whose an object is: the program's name for it, which the service is told as a hash alone.
+// The owner of an object: the program's name for it. The service gets only a hash of it.
 import { createHash } from "node:crypto";
 
 const hash = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);
 
-/** The owner in the plugin, which is told the URN. */
+/** The owner in the plugin, which receives the URN. */
 export const ownerOf = (urn: string): string => hash(urn);
 
-/** What a dynamic resource is in its program: its class knows no URN of its own. */
+/** The identity of a dynamic resource in its program. Its class does not know its URN. */
 export interface InProgram {
   readonly project: string;
   readonly stack: string;

@@ -3,7 +3,7 @@ import { MachinesError, messageOf } from "../client/errors.ts";
 
 /** The object exists, and a step after its creation or change failed. The engine keeps its id, and the next `up` repairs it. */
 export class PartialStateError extends MachinesError {
-  /** What is known of the object, as a create would have returned it. */
+  /** The known state of the object, in the form that create returns. */
   readonly live: Record<string, unknown>;
   constructor(live: Record<string, unknown>, cause: unknown) {
     super(cause instanceof MachinesError ? cause.code : "api", messageOf(cause), { cause });

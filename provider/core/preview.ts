@@ -1,21 +1,21 @@
-// What create and update will answer, as far as it is known before they run. Pure; no I/O.
+// Predicts the results of create and update as far as they are known before they run. Pure; no I/O.
 import { diff, isSent, matches } from "./diff.ts";
 import { CONTEXT, contextOf, kindOf, type Resource, type Values } from "./resource.ts";
 import { UNKNOWN, withoutUndefined } from "./values.ts";
 
-/** State as it will be, {@link UNKNOWN} where only the run will tell. */
+/** The predicted state, with {@link UNKNOWN} where only the run decides. */
 export interface Previewed {
   /** Known where all of it is given. */
   readonly id: string | undefined;
   readonly state: Values;
 }
 
-/** What a create will answer. */
+/** Predicts the result of a create. */
 export function previewCreate(resource: Resource, inputs: Values): Previewed {
   const state: Values = {};
   for (const name of [...Object.keys(resource.inputFields), ...Object.keys(resource.outputFields)])
     state[name] = inputs[name] ?? (isOptionalInput(resource, name) ? undefined : UNKNOWN);
-  // Made anew when the create runs, unless the engine holds on to the plan.
+  // Generated again when the create runs, unless the engine uses a saved plan.
   if (resource.autoname && contextOf(inputs).autonamed) state[resource.autoname.property] = UNKNOWN;
   const known = resource.id.parts.every((part) => typeof state[part] === "string" && state[part] !== UNKNOWN);
   return { id: known ? resource.id.render(state) : undefined, state: withContext(state, inputs) };
@@ -28,7 +28,7 @@ const isOptionalInput = (resource: Resource, name: string): boolean => {
   return kindOf(field) !== "computed" || field.meta["creation"] === true;
 };
 
-/** What an update will answer: outputs that the changed inputs cannot move are known. */
+/** Predicts the result of an update. Outputs that the changed inputs cannot affect are known. */
 export function previewUpdate(resource: Resource, old: Values, inputs: Values): Values {
   const sent = diff(resource, old, inputs).changes.filter((change) => isSent(resource, change));
   const unfinished = contextOf(old).unfinished === true;

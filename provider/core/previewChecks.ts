@@ -1,4 +1,4 @@
-// What only the service knows, asked at preview: reads alone, and a failure to ask is no reason to fail.
+// Asks the service at preview for facts that only it knows. It only reads, and a failed request is no reason to fail.
 import type { Api } from "../client/api.ts";
 import { ApiError, messageOf } from "../client/errors.ts";
 import { contextOf, type Problem, type PreviewCheck, type Resource, type Values } from "./resource.ts";
@@ -8,28 +8,31 @@ import { hasUnknown, same, valueAt } from "./values.ts";
 /** Milliseconds a question may take: an answer that is late is no answer. */
 const askedFor = 10_000;
 
-/** Who asks, and who is told that it was not possible. */
+/** How the checks reach the service, and whom they warn if that fails. */
 export interface Checker {
   readonly api: Api;
   readonly run: Pick<Run, "journal" | "unasked">;
   readonly warn: (message: string) => void;
 }
 
-/** What came of a question: a problem, or what the user is told and preview goes on. */
-export interface Finding extends Problem {
+/** The result of a check: a problem, or a warning after which preview continues. */
+export interface CheckFinding extends Problem {
   readonly isWarning: boolean;
 }
 
-/** Asks one question; answers why the inputs cannot work, or may not. Undefined also when nobody could be asked. */
+/**
+ * Runs one check and returns why the inputs cannot work, or may not. It returns undefined also if the service does not
+ * answer.
+ */
 export async function runPreviewCheck(
   resource: Resource,
   question: PreviewCheck,
   inputs: Values,
   owner: string | undefined,
   { api, run, warn }: Checker,
-): Promise<Finding | undefined> {
+): Promise<CheckFinding | undefined> {
   const about = question.needs[0] ?? "";
-  // An interrupted create of the same resource may have created what the check would find in the way.
+  // An interrupted create of the same resource may have created the object that the check would report as a conflict.
   if (run.journal.find(owner)) return undefined;
   try {
     const patient = api.within({ ...api.deadline, at: api.clock.now() + askedFor, allowed: `${askedFor / 1000}s` });
@@ -57,7 +60,7 @@ export async function runPreviewChecks(
   inputs: Values,
   nameInState: unknown,
   asker: Checker,
-): Promise<Finding[]> {
+): Promise<CheckFinding[]> {
   const { autonamed, owner } = contextOf(inputs);
   const open = resource.previewChecks.filter(({ needs, uses = [] }) => {
     const [about = ""] = needs;
@@ -65,7 +68,7 @@ export async function runPreviewChecks(
     if (!field || needs.some((need) => inputs[need] === undefined || hasUnknown(inputs[need]))) return false;
     if (uses.some((path) => hasUnknown(valueAt(inputs, path)))) return false;
     const isName = about === resource.autoname?.property;
-    // A made name ends in chance, and the name of what is being replaced is free by then.
+    // A generated name ends in random characters. The name of a replaced object is free by then.
     if (isName && (autonamed || nameInState === inputs[about])) return false;
     return !same(field, olds[about], inputs[about]);
   });

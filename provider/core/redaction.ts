@@ -1,4 +1,4 @@
-// What is secret stands in no message, whoever worded it.
+// Removes secrets from all messages, including those of other parties.
 import { isObject, type Field } from "../../api/schema.ts";
 import { cutMark, oneLine, printable } from "../client/printable.ts";
 import { fieldAt } from "./values.ts";

@@ -21,8 +21,8 @@ export type InputKind = "default" | "computed" | "behaviour";
 export const behaviour = <S extends z.ZodType>(schema: S): S => schema.meta({ kind: "behaviour" });
 
 /**
- * Marks an input about which leaving it out says nothing (R1). A `passing` one is left out of what an import writes down; a
- * `creation` one matters when the object is made, and nobody can read it back (R7).
+ * Marks an input for which leaving it out has no meaning of its own (R1). A `passing` one is omitted from an import. A
+ * `creation` one matters only when the object is created, and cannot be read back (R7).
  */
 export const computed = <S extends z.ZodType>(
   schema: S,
@@ -33,17 +33,17 @@ export const computed = <S extends z.ZodType>(
 /** The kind of an input. */
 export const kindOf = (field: Field): InputKind => (field.meta["kind"] as InputKind | undefined) ?? "default";
 
-/** What travels with the inputs of a resource under {@link CONTEXT} and no diff looks at. */
+/** Metadata that travels with the inputs of a resource under {@link CONTEXT}; no diff compares it. */
 export interface Context {
-  /** Tells whose an object is: a hash of project, stack, type, parent and name. */
+  /** The owner: a hash of project, stack, type, parent and name. */
   readonly owner?: string;
-  /** The resource's name in the program, from which a name is made when none is given. */
+  /** The resource's name in the program. It is the base of a generated name. */
   readonly name?: string;
-  /** `customTimeouts` as Go durations, where the engine does not hand them over itself. */
+  /** `customTimeouts` as Go durations, if the engine does not pass them itself. */
   readonly timeouts?: Readonly<Partial<Record<"create" | "update" | "delete", string>>>;
   /** True when the name was generated. */
   readonly autonamed?: boolean;
-  /** Computed inputs the program left out: what read finds for them is output, not input. */
+  /** Computed inputs that the program left out. The values that read finds for them are outputs, not inputs. */
   readonly left?: readonly string[];
   /** True while something after creation or change failed: the next update has work to do whatever changed. */
   readonly unfinished?: boolean;
@@ -51,9 +51,12 @@ export interface Context {
   readonly discard?: boolean;
   /** Random identifier of the state a resource is in: stacks of two backends may have the same names. In states alone. */
   readonly stack?: string;
-  /** Owners that the resource had before an alias gave it another name: what it replaced then still has one of them. In states alone. */
+  /**
+   * Owners that the resource had before an alias renamed it. An object that it replaced before still has one of them.
+   * In states alone.
+   */
   readonly formerOwners?: readonly string[];
-  /** What the service said at preview; judged by check, where it is known which inputs are new. */
+  /** Findings of the service at preview. Check judges them, because it knows which inputs are new. */
   readonly findings?: readonly unknown[];
 }
 
@@ -63,7 +66,7 @@ export const CONTEXT = "__context";
 /** The context of inputs or state. */
 export const contextOf = (values: Values): Context => (isObject(values[CONTEXT]) ? values[CONTEXT] : {});
 
-/** What preview tells the user of, and goes on. */
+/** A finding that is only a warning; preview continues. */
 export interface Warning {
   readonly warning: string;
 }
@@ -78,7 +81,7 @@ export interface PreviewCheck<Inputs = Values> {
   ask(inputs: Inputs, api: Api, owner: string | undefined): Promise<string | Warning | undefined>;
 }
 
-/** What is wrong with inputs, by property path. */
+/** A problem with the inputs, by property path. */
 export interface Problem {
   readonly path: readonly (string | number)[];
   readonly message: string;
@@ -86,9 +89,9 @@ export interface Problem {
   readonly about?: readonly string[];
 }
 
-/** What handlers know of the run of the engine. */
+/** The part of the engine's run that handlers may use. */
 export interface RunInfo {
-  /** Creates that were begun, on disk. */
+  /** The started creates, on disk. */
   readonly journal: Journal;
   /** Keys of objects without a tag that this run created; see exactlyOnce.ts. */
   readonly createdKeys: Set<string>;
@@ -102,15 +105,15 @@ export interface RunInfo {
   idInState(owner: string | undefined): string | undefined;
 }
 
-/** What every handler gets. */
+/** Arguments of every handler. */
 export interface Call {
-  /** What is known of the run. */
+  /** Facts about the run. */
   readonly run: RunInfo;
   /** The service, bound to this operation's deadline and cancellation. */
   readonly api: Api;
-  /** Says what is being waited for. */
+  /** Reports progress while waiting. */
   readonly progress: (message: string) => void;
-  /** Says what the user should know also afterwards. */
+  /** Warns the user; the message stays visible after the run. */
   readonly warn: (message: string) => void;
 }
 
@@ -123,18 +126,18 @@ export interface Claimant {
   readonly value: string | undefined;
 }
 
-/** What a handler gets that gives something up. */
+/** Arguments of a handler that gives up a claim. */
 export interface GivingUp {
   /** Another resource of this program that claims the same (R12). */
   readonly otherClaimant: (claim: string) => Claimant | undefined;
 }
 
-/** What a resource claims, with the value it gives it where its inputs say that. */
+/** The claims of a resource, each with the value that its inputs give it. */
 export type Claims = Readonly<Record<string, string | undefined>>;
 
 /**
- * What a handler found: outputs, and the inputs that can be read back, as the service tells them. `undefined` means not told,
- * `null` that what was written is there no longer (R7).
+ * The object as a handler found it: outputs, and the inputs that can be read back, as the service reports them.
+ * `undefined` means not reported. `null` means that the written value no longer exists (R7).
  */
 type Live<I extends z.ZodObject, O extends z.ZodObject> = { [K in keyof z.output<I>]?: unknown } & z.output<O>;
 /** A property, or a path into one with `*` for any item. */
@@ -163,17 +166,23 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   readonly id: IdFormat<Parts>;
   /** Why nothing of use could be read of one that is not in the state; imports and gets are refused with it. */
   readonly noImport?: string;
-  /** Whose presence a 404 is judged by (R8), and the part of the id that names it; the App in `app` when left out. */
+  /**
+   * The parent whose presence a 404 is judged by (R8), and the part of the id that names it; the App in `app` when left
+   * out.
+   */
   readonly within?: { readonly kind: "app" | "cluster"; readonly part: Parts };
-  /** Part of other types' ids that names an object of this one (`database`): what lies in it is lost when it is replaced. */
+  /**
+   * The part of other types' ids that names an object of this one (`database`). Objects in it are lost when it is
+   * replaced.
+   */
   readonly namedAs?: string;
   /** Inputs (or paths into them) whose change replaces the resource. */
   readonly replaceOn: readonly (Path<I> | `${Path<I>}.${string}`)[];
   /** The input that replaces the resource, whether it changed or not, as things are with it now. */
   readonly replaceWhen?: (state: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => Path<I> | undefined;
   /**
-   * What the resource claims by name and others can claim too (R12): `secret shop/KEY`. A claim that another resource of the
-   * program has is not given up with this one.
+   * The claims by name that other resources can have too (R12): `secret shop/KEY`. A claim that another resource of the
+   * program has is not released with this one.
    */
   readonly claims?: (inputs: Partial<z.output<I>>) => Claims;
   /** Inputs that together must be unique in the service; when all of them stay, a replacement deletes first (R4). */
@@ -186,15 +195,15 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
     readonly [Output in keyof z.output<O>]?: "any" | readonly (Path<I> | `${Path<I>}.${string}`)[];
   };
   /**
-   * Outputs that repeat what inputs (or paths into them) say: where the program calls one of these, or a part of it, a
-   * secret, they are one too.
+   * Outputs that repeat values of inputs (or paths into them). If one of these, or a part of it, is secret, the output
+   * is secret too.
    */
   readonly derivedFrom?: {
     readonly [Output in keyof z.output<O>]?: Repeated<I> | readonly Repeated<I>[];
   };
   /** True when old and new would hold on to the same other object (R4). */
   readonly sharesWith?: (old: Values, next: Values) => boolean;
-  /** How a name is made when none is given; `random` ends it in random characters (R4). */
+  /** How a name is generated if none is given; `random` appends random characters (R4). */
   readonly autoname?: {
     readonly property: Path<I>;
     readonly maxLength: number;
@@ -203,7 +212,7 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
   };
   /** R9: a replacement destroys data, so check refuses it unless `allowDataLoss` is true; or `deletionProtection` is false, where there is that input, which guards deletion too. */
   readonly losesData?: string;
-  /** How to change the input and keep the data all the same, for the refusal (R9). */
+  /** How to change the input without losing the data, for the refusal (R9). */
   readonly keepDataBy?: (input: Path<I>) => string | undefined;
   /** R11: why it must not be replaced, as the service has it; asked, by reads alone, when a diff replaces it. */
   readonly refuseToReplace?: (
@@ -211,18 +220,21 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
     next: Partial<z.output<I>>,
     api: Api,
   ) => Promise<string | undefined>;
-  /** Problems the types do not show; unknown parts of the inputs are absent. `isMade`: the inputs are those of an object that is there. */
+  /**
+   * Problems that the types do not show; unknown parts of the inputs are absent. `isMade`: the inputs belong to an
+   * existing object.
+   */
   readonly validate?: (inputs: Partial<z.output<I>>, isMade: boolean) => readonly Problem[];
   /** R3: a change that is refused, with the way out. Both sides are checked inputs. */
   readonly refuse?: (old: Partial<z.output<I>>, next: Partial<z.output<I>>) => Problem | undefined;
   readonly previewChecks?: readonly PreviewCheck<z.output<I>>[];
-  /** What the user should know of a change, preview included; `old` is the whole state. */
+  /** Warnings about a change, in preview too; `old` is the whole state. */
   readonly warnings?: (old: Partial<z.output<I> & z.output<O>>, next: Partial<z.output<I>>) => readonly string[];
   /** Default deadlines in minutes; 10 where none is given. */
   readonly minutes?: Readonly<Partial<Record<"create" | "update" | "delete", number>>>;
 
   create(args: Call & { inputs: z.output<I>; owner: string | undefined }): Promise<Live<I, O>>;
-  /** Undefined, or an error that is a 404, when the object is not there. `state` is absent for an import or a get. */
+  /** Returns undefined, or throws a 404, if the object does not exist. `state` is absent for an import or a get. */
   read(
     args: Call & { id: Record<Parts, string>; state: Partial<z.output<I> & z.output<O>> | undefined },
   ): Promise<Live<I, O> | undefined>;
@@ -232,7 +244,7 @@ interface Declaration<I extends z.ZodObject, O extends z.ZodObject, Parts extend
         id: Record<Parts, string>;
         inputs: z.output<I>;
         old: z.output<I> & z.output<O>;
-        /** True when what came after the last creation or change failed and is still to be done. */
+        /** True if a step after the last creation or change failed and is still to be done. */
         unfinished: boolean;
         owner: string | undefined;
       },

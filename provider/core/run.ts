@@ -89,7 +89,7 @@ export class Run implements RunInfo {
     this.#openJournal = openJournal;
   }
 
-  /** Creates that were begun, on disk. It is read when it is first needed, and stays the same in the next run. */
+  /** The started creates, on disk. The file is read on first use, and survives the run. */
   get journal(): Journal {
     return (this.#journal ??= this.#openJournal());
   }
@@ -293,7 +293,8 @@ export class Run implements RunInfo {
   refuseLoss(resource: Resource, state: Values, id: string): void {
     const known = this.#candidatesFor(resource, id, state);
     if (isParent(resource)) this.#refuseLossWithin(resource, id);
-    // The user has agreed to lose this replacement by undo-replacement, but not what the program has put into it.
+    // The user agreed to this data loss with undo-replacement, but the agreement does not cover other objects of the
+    // program.
     if (resource.losesData === undefined || contextOf(state).discard === true) return;
     if (known.length === 0) {
       if (isProtected(resource) && !mayLoseData(resource, state)) throw protectedFrom(resource, id);
@@ -329,7 +330,7 @@ export class Run implements RunInfo {
       );
   }
 
-  /** Notes that a deletion is under way in an App or a cluster. @returns what notes its end */
+  /** Notes that a deletion in an App or a cluster has started. @returns a function that notes its end */
   beginDeletion({ config: { endpoint } }: Pick<Api, "config">, place: string): () => void {
     const key = `${endpoint} ${place}`;
     const add = (one: number): void => void this.#deletions.set(key, (this.#deletions.get(key) ?? 0) + one);
@@ -346,7 +347,7 @@ export class Run implements RunInfo {
     const [known] = this.#candidatesFor(resource, id, state);
     if (!known) return state;
     const behaviour = Object.entries(resource.inputFields).filter(([, field]) => kindOf(field) === "behaviour");
-    const said = behaviour.map(([name, field]) => [name, known.inputs[name] ?? field.default] as const);
-    return { ...state, ...Object.fromEntries(said.filter(([, value]) => value !== undefined && value !== UNKNOWN)) };
+    const values = behaviour.map(([name, field]) => [name, known.inputs[name] ?? field.default] as const);
+    return { ...state, ...Object.fromEntries(values.filter(([, value]) => value !== undefined && value !== UNKNOWN)) };
   }
 }

@@ -1,9 +1,9 @@
-// Values as programs write them and as the service answers them: when two are the same, and how one is told in the
-// other's spelling. Pure; everything here walks a value along its field (api/schema.ts).
+// Values of programs and of the service: when two are the same, and how to write one in the other's spelling. Pure;
+// everything here walks a value along its field (api/schema.ts).
 import { bareId } from "../../api/names.ts";
 import { define, isObject, parseDuration, type Field } from "../../api/schema.ts";
 
-/** What an input is at preview while its value is not known yet; the engine's own sentinel (all types use this one). */
+/** An input that is unknown at preview; the engine's own sentinel (all types use this one). */
 export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
 /** True when a value, or anything inside it, is not known yet. */
@@ -21,7 +21,7 @@ export function withoutUndefined<T>(value: T): T {
   return out as T;
 }
 
-/** What a value is when left out means its documented default, and every spelling of it is one (R2). */
+/** The canonical form of a value: undefined for the documented default, and one spelling for each meaning (R2). */
 export function canonical(field: Field, value: unknown): unknown {
   const found = canonicalAt(field, value);
   const standard = field.default ?? field.meta.wireDefault;
@@ -61,7 +61,7 @@ export function fieldAt({ shape }: Field, name: string | number): Field | undefi
   return undefined;
 }
 
-/** What lies at a path such as `config.guest`; undefined where something on the way is missing. */
+/** The value at a path such as `config.guest`; undefined if a part of the path is missing. */
 export const valueAt = (values: Readonly<Record<string, unknown>>, path: string): unknown =>
   path
     .split(".")
@@ -82,8 +82,8 @@ export function equal(a: unknown, b: unknown): boolean {
 export const same = (field: Field, a: unknown, b: unknown): boolean => equal(canonical(field, a), canonical(field, b));
 
 /**
- * A live value in the program's spelling: what means the same is written as `written` writes it, what differs as the
- * service answered it, and defaults nobody wrote are left out. So a diff shows drift and nothing else.
+ * A live value in the program's spelling. Equal values are written as in `written`, different ones as the service
+ * answered them. Defaults that were not written are left out. So a diff shows only drift.
  */
 export function inSpellingOf(field: Field, written: unknown, live: unknown): unknown {
   if (same(field, written, live)) return written ?? undefined;

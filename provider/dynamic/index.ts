@@ -1,13 +1,13 @@
-// Binding 1: what the constant `__provider` string of every resource requires (`pulumi-machines/dynamic`). The engine's
-// host for dynamic providers hands over plain values, no URN, no timeout and no cancellation; what is missing travels in
-// the hidden `__context` input.
+// Binding 1: the module that the constant `__provider` string of every resource requires (`pulumi-machines/dynamic`).
+// The engine's host for dynamic providers passes plain values, without URN, timeout and cancellation. They travel in
+// the hidden `__context` input instead.
 import { randomBytes } from "node:crypto";
 import type * as dynamic from "@pulumi/pulumi/dynamic";
 import type { Field } from "../../api/schema.ts";
 import { clientFor, warnOfExposure } from "../client/connect.ts";
 import { check } from "../core/check.ts";
 import { readConfig, type Config } from "../client/config.ts";
-import { toldOf } from "../client/errors.ts";
+import { messageForUser } from "../client/errors.ts";
 import {
   create,
   guardedDiff,
@@ -28,17 +28,17 @@ import { callFunction } from "../core/function.ts";
 import { functions, resources } from "../registry.ts";
 import { holdsSecret } from "../core/values.ts";
 
-/** Hexadecimal characters by chance, for generated names. */
+/** Random hexadecimal characters, for generated names. */
 const randomHex = (characters: number): string =>
   randomBytes(Math.ceil(characters / 2))
     .toString("hex")
     .slice(0, characters);
 
-/** Takes what nobody may read out of a text. */
+/** Removes secrets from a text. */
 type Clean = (text: string) => string;
 
-// The host does not tell which values of `env` and the like the program calls secret: none is quoted, whoever words the
-// message, but for those so short that they would take other words along.
+// The host does not report which values of `env` and the like are secret for the program, so messages quote none of
+// them. Very short values are not removed, because they would match ordinary words.
 const cleaner =
   (fields: Readonly<Record<string, Field>>, ...known: readonly Values[]): Clean =>
   (text) =>
@@ -59,10 +59,10 @@ export function provider(type: string): dynamic.ResourceProvider {
   const caller = async (cleaned: Clean): Promise<Caller> => {
     const found = await config;
     if (found instanceof Error) throw found;
-    const tell = (message: string) => say(cleaned(message));
-    return { api: clientFor(found, tell), run, progress: tell, warn: tell };
+    const print = (message: string) => say(cleaned(message));
+    return { api: clientFor(found, print), run, progress: print, warn: print };
   };
-  /** What may be done with the values at hand: none of them that nobody may read is told. */
+  /** Helpers for the given values; they report none of the secrets in them. */
   const quietly = <T>(known: readonly Values[], work: (caller: () => Promise<Caller>) => Promise<T>): Promise<T> => {
     const cleaned = clean(...known);
     return withoutNoise(cleaned, () => work(() => caller(cleaned)));
@@ -95,10 +95,10 @@ export function provider(type: string): dynamic.ResourceProvider {
         const found = guardedDiff(run, resource, id, olds, news);
         await refuseToReplace(run, resource, id, news, found, caller);
         const { changes, replaces, deleteBeforeReplace } = found;
-        // The engine would compare the inputs, and find none that changed, where the resource is lost with what it lay in.
+        // The engine would compare the inputs and find no change, although the resource was lost with its parent.
         if (replaces.length > 0) return { changes: true, replaces: [...replaces], deleteBeforeReplace };
-        // `changes: true` would switch off replaceOnChanges: left open, the engine compares the inputs itself.
-        // What failed after the last change is still to be done, also when a refresh came between.
+        // `changes: true` would switch off replaceOnChanges. Left undefined, the engine compares the inputs itself. A
+        // step that failed after the last change is still to be done, also after a refresh in between.
         const same = { changes: contextOf(olds).unfinished === true || isRenamed(resource, olds, news) };
         return changes.length === 0 ? same : { replaces: [], deleteBeforeReplace };
       }),
@@ -129,8 +129,8 @@ export function provider(type: string): dynamic.ResourceProvider {
 }
 
 /**
- * The state of an object that is there but not as it should be must name its provider too: the host adds that only to the
- * state of a success, and without it the object could be neither refreshed nor deleted.
+ * The state of an object whose creation is unfinished must name its provider too. The host adds the name only to the
+ * state of a success; without it, the object could be neither refreshed nor deleted.
  */
 async function withProvider<T>(inputs: Values, work: () => Promise<T>): Promise<T> {
   try {
@@ -146,11 +146,11 @@ async function withProvider<T>(inputs: Values, work: () => Promise<T>): Promise<
 export interface Finding {
   readonly property: string;
   readonly message: string;
-  /** True where it is no reason to fail: check tells the user, if it is about something new. */
+  /** True for a warning: check reports it if it concerns something new. */
   readonly isWarning?: boolean;
 }
 
-/** Warns, before anything is sent, of what is unsafe in the configuration of a program. What is wrong with it, check tells. */
+/** Warns of unsafe settings in the configuration before anything is sent. Check reports invalid ones. */
 export function warnOfConfiguration(get: (key: string) => string | undefined, warn: (message: string) => void): void {
   let config: Config;
   try {
@@ -166,9 +166,9 @@ export const questionsOf = (type: string): readonly Pick<PreviewCheck, "needs" |
   resourceOf(type).previewChecks;
 
 /**
- * Asks the service one question of a type. A failure to ask is no reason to fail: it is told to `warn`.
+ * Asks the service one question of a type. A failed request does not fail the preview: `warn` reports it.
  * @param index position in {@link questionsOf}
- * @param inputs what the question needs and uses, by input or by path
+ * @param inputs the inputs that the question needs and uses, by name or by path
  */
 export async function ask(
   type: string,
@@ -185,7 +185,7 @@ export async function ask(
   try {
     config = readConfig(get, process.env);
   } catch {
-    // Check says what is wrong with the configuration, once per resource.
+    // Check reports problems of the configuration, once per resource.
     return null;
   }
   const problem = await askService(resource, question, nested(inputs), owner, {
@@ -213,9 +213,9 @@ function nested(byPath: Values): Values {
 
 /** A function as a program calls it. */
 export interface Called {
-  /** What the function answers; `undefined` in place of a value that is not known in a preview. */
+  /** The function's answer; `undefined` in place of values that are unknown in a preview. */
   readonly answer: Values;
-  /** Whether the answer holds what is secret by its nature. */
+  /** Whether the answer holds values that are always secret. */
   readonly isSecret: boolean;
   /** Whether there is an answer: in a preview, a function that acts has none. */
   readonly isKnown: boolean;
@@ -231,10 +231,10 @@ export async function invoke(
   const called = Object.hasOwn(functions, name) ? functions[name] : undefined;
   if (!called) throw new Error(`pulumi-machines has no function ${JSON.stringify(name)}`);
   const cleaned = cleaner(called.inputFields, args);
-  const tell = (message: string): void => say(cleaned(message));
-  const api = clientFor(readConfig(get, process.env), tell);
+  const print = (message: string): void => say(cleaned(message));
+  const api = clientFor(readConfig(get, process.env), print);
   const answer = await withoutNoise(cleaned, () =>
-    callFunction(called, args, { api, progress: tell, preview: isPreview ? "unknown" : undefined }),
+    callFunction(called, args, { api, progress: print, preview: isPreview ? "unknown" : undefined }),
   );
   const isKnown = !isPreview || called.look === undefined;
   return {
@@ -244,7 +244,7 @@ export async function invoke(
   };
 }
 
-/** Whose an object of a program is. */
+/** The owner of an object of a program. */
 export const ownerInProgram = dynamicOwnerOf;
 
 /** Key under which findings and the rest of the context travel. */
@@ -259,16 +259,19 @@ function resourceOf(type: string): Resource {
   return resource;
 }
 
-/** The host prints the stack of every error beside its message: ours say what is wrong, where in our code is noise. */
+/**
+ * The host prints the stack of every error beside its message. Our messages state the problem, so the stack is noise.
+ */
 async function withoutNoise<T>(cleaned: Clean, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     if (error instanceof InitializationFailed) Object.assign(error, { reasons: error.reasons.map(cleaned) });
-    // One failure may be that of many: what they all wait for is asked once.
-    if (!told.has(error)) error.message = error instanceof InitializationFailed ? error.message : toldOf(error);
-    told.add(error);
+    // Many operations may fail for one reason, so its check is shared.
+    if (!printed.has(error))
+      error.message = error instanceof InitializationFailed ? error.message : messageForUser(error);
+    printed.add(error);
     error.message = cleaned(error.message);
     error.stack = "";
     throw error;
@@ -276,4 +279,4 @@ async function withoutNoise<T>(cleaned: Clean, work: () => Promise<T>): Promise<
 }
 
 /** Errors whose message names where to read on. */
-const told = new WeakSet<Error>();
+const printed = new WeakSet<Error>();

@@ -6,5 +6,5 @@ import { Run } from "../core/run.ts";
 /** Prints a message for the user. Standard error is the only way from here; the host shows it as a message of the stack. */
 export const say = (message: string): void => console.error(printable(message));
 
-/** What is known of the run. */
+/** The knowledge about the run. */
 export const run = new Run(() => processJournal(say));

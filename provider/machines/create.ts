@@ -22,8 +22,8 @@ export const ownerTag = "pulumi-owner";
 /** Tag with the state that the Machine was created for: two backends, or two organizations, can have the same owners. */
 export const stackTag = "pulumi-stack";
 
-/** What the program wants beside the request body. */
-export interface Wanted {
+/** The wanted properties besides the request body. */
+export interface CreateArgs {
   /** The configuration as the program wrote it. */
   readonly config: Config;
   /** Regions to try when the body's has no room. */
@@ -36,13 +36,13 @@ export async function createOnce(
   owner: string | undefined,
   appName: string,
   body: Body,
-  wanted: Wanted,
+  wanted: CreateArgs,
 ): Promise<Machine> {
   const { api, run } = call;
   const { journal } = run;
-  const left = journal.find(owner);
-  if (left && left.endpoint === api.config.endpoint) {
-    const found = await takeUp(call, left, appName, body, wanted);
+  const interrupted = journal.find(owner);
+  if (interrupted && interrupted.endpoint === api.config.endpoint) {
+    const found = await takeUp(call, interrupted, appName, body, wanted);
     if (found) return found;
   }
   const op = randomBytes(16).toString("hex");
@@ -107,7 +107,7 @@ const claimant = (error: unknown): string | undefined =>
     ? /volume already claimed by machine (\w+)/.exec(error.reason)?.[1]
     : undefined;
 
-const regionsOf = ({ region }: Body, { fallbackRegions = [] }: Wanted): (string | undefined)[] => [
+const regionsOf = ({ region }: Body, { fallbackRegions = [] }: CreateArgs): (string | undefined)[] => [
   region,
   ...new Set(fallbackRegions.filter((other) => other !== region)),
 ];
@@ -144,8 +144,8 @@ const noneWithoutApp = (error: unknown): Machine[] => {
 };
 
 /**
- * The Machine with the tag, as soon as it is visible. Of an old request it is visible at once or never. Where a repeated request
- * created several, the oldest stays.
+ * The Machine with the tag, as soon as it is visible. A Machine of an old request is visible at once or never. If a
+ * repeated request created several, the oldest is kept.
  */
 function theOneWith(call: Call, appName: string, op: string, begun: number): Promise<Machine | undefined> {
   const { api, warn } = call;
@@ -154,7 +154,7 @@ function theOneWith(call: Call, appName: string, op: string, begun: number): Pro
       (a.createdAt ?? "") < (b.createdAt ?? "") ? -1 : 1,
     );
     for (const extra of rest) {
-      warn(`a repeated request made Machine ${extra.id} a second time; it is destroyed`);
+      warn(`a repeated request created a second Machine, ${extra.id}; it is destroyed`);
       await discard(call, { appName, machineId: extra.id });
     }
     return first;
@@ -172,33 +172,33 @@ const discard = ({ api, progress }: Call, key: MachineKey): Promise<void> =>
 function isMadeSo(
   { state, cordoned = false }: Machine,
   { skipLaunch = false, skipServiceRegistration = false }: Body,
-  { config }: Wanted,
+  { config }: CreateArgs,
 ): boolean {
   const rests = ["created", "stopped", "suspended"].includes(state);
   return cordoned === skipServiceRegistration && (skipLaunch ? rests : isJob(config) || !rests || state === "created");
 }
 
 /**
- * The Machine of an interrupted create; the engine cannot have its id. It is adopted if it is what is wanted now, and destroyed
- * otherwise.
+ * The Machine of an interrupted create; the engine cannot have its id. It is adopted if it matches the wanted one, and
+ * destroyed otherwise.
  */
 async function takeUp(
   call: Call,
-  left: Intent,
+  interrupted: Intent,
   appName: string,
   body: Body,
-  wanted: Wanted,
+  wanted: CreateArgs,
 ): Promise<Machine | undefined> {
   const { api, progress, run, warn } = call;
-  const found = await theOneWith(call, left.place, left.op, left.at ?? 0);
+  const found = await theOneWith(call, interrupted.place, interrupted.op, interrupted.at ?? 0);
   // A Machine that is in the state was delivered. Its entry may say otherwise after a power loss.
-  if (!found || run.idInState(left.owner) === `${left.place}/${found.id}`) {
-    run.journal.settle(left.owner);
+  if (!found || run.idInState(interrupted.owner) === `${interrupted.place}/${found.id}`) {
+    run.journal.settle(interrupted.owner);
     return undefined;
   }
   const config = found.config && fromService(found.config, wanted.config);
   const fits =
-    left.place === appName &&
+    interrupted.place === appName &&
     (body.name === undefined || body.name === found.name) &&
     (body.region === undefined || regionsOf(body, wanted).includes(found.region)) &&
     isMadeSo(found, body, wanted) &&
@@ -210,11 +210,11 @@ async function takeUp(
     return found;
   }
   warn(
-    `Machine ${left.place}/${found.id} was created by an interrupted run and differs from what is wanted now; it is destroyed`,
+    `Machine ${interrupted.place}/${found.id} was created by an interrupted run and differs from what is wanted now; it is destroyed`,
   );
-  const key = { appName: left.place, machineId: found.id };
+  const key = { appName: interrupted.place, machineId: found.id };
   await discard(call, key);
   await waitForMachine(api, key, ["destroyed"], { progress });
-  run.journal.settle(left.owner);
+  run.journal.settle(interrupted.owner);
   return undefined;
 }

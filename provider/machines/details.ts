@@ -10,7 +10,7 @@ const wire = camelObject(machine);
 
 /** A Machine in the answers of functions. A lease's nonce is not part of it. */
 export const machineDetails = z.object({
-  id: required(z.string(), "Id of the Machine, `app/machineId`: what inputs and `pulumi import` take."),
+  id: required(z.string(), "Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it."),
   app: required(z.string(), "App the Machine belongs to."),
   machineId: required(z.string(), "Identifier within the App; stable for life."),
   ...wire.pick({
@@ -34,11 +34,11 @@ export const machineDetails = z.object({
   containers: named("ContainerDetails", wire.shape.containers),
 });
 
-/** What a configuration that is read holds in the clear. */
+/** Warns about clear text in a configuration that is read. */
 export const clearValues =
-  "Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.";
+  "Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.";
 
-/** What functions tell of a Machine. */
+/** The outputs of functions about a Machine. */
 export const toMachineDetails = (app: string, live: Machine): z.output<typeof machineDetails> => ({
   id: `${app}/${live.id}`,
   app,
@@ -62,6 +62,6 @@ export const toMachineDetails = (app: string, live: Machine): z.output<typeof ma
 /** Something that happened to a Machine. */
 export const machineEventDetails = named("MachineEventDetails", camelObject(machineEvent));
 
-/** Metadata as programs see it: the provider's own tags are nobody's business (R6). */
+/** Metadata as programs see it, without the provider's own tags (R6). */
 export const withoutTags = (metadata: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(metadata).filter(([key]) => !key.startsWith("pulumi-")));

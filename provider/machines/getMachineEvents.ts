@@ -1,4 +1,4 @@
-// What happened to a Machine (docs/interface.md#events).
+// Events of a Machine (docs/interface.md#events).
 import { z } from "zod";
 import { machines } from "../../api/machines.ts";
 import { required } from "../../api/schema.ts";

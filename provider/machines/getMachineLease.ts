@@ -1,4 +1,4 @@
-// Who holds the lease of a Machine (docs/interface.md#leases).
+// The present lease of a Machine (docs/interface.md#leases).
 import { z } from "zod";
 import { optional, required } from "../../api/schema.ts";
 import { isNotFound } from "../client/errors.ts";
@@ -6,7 +6,7 @@ import { defineFunction } from "../core/function.ts";
 import { ofMachine } from "../shared/fields.ts";
 
 const outputs = z.object({
-  held: required(z.boolean(), "Whether somebody holds the lease now."),
+  held: required(z.boolean(), "Whether a client holds the lease now."),
   owner: optional(z.string(), "Who holds it."),
   description: optional(z.string(), "Why it is held."),
   expiresAt: optional(z.string(), "RFC 3339 time at which it ends unless it is renewed."),
@@ -15,7 +15,7 @@ const outputs = z.object({
 
 export const getMachineLease = defineFunction({
   name: "getMachineLease",
-  summary: "Tells whether somebody holds the lease of a Machine, and who; never its nonce.",
+  summary: "Shows whether a client holds the lease of a Machine, and which one; never its nonce.",
   inputs: z.object(ofMachine),
   outputs,
 
@@ -28,7 +28,7 @@ export const getMachineLease = defineFunction({
       return { held: true, owner, description, expiresAt: at, version };
     } catch (error) {
       if (!isNotFound(error)) throw error;
-      // The same status says that there is no such Machine.
+      // The same status is the answer for an unknown Machine.
       await api.machines.get(key);
       return { held: false };
     }

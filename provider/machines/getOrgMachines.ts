@@ -14,7 +14,7 @@ const wire = camelObject(orgMachine);
 const partOfConfig = camelObject(orgMachine.shape.config.unwrap()).shape;
 
 const orgMachineDetails = z.object({
-  id: required(z.string(), "Id of the Machine, `app/machineId`: what inputs and `pulumi import` take."),
+  id: required(z.string(), "Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it."),
   app: required(z.string(), "App the Machine belongs to."),
   machineId: required(z.string(), "Identifier within the App; stable for life."),
   ...wire.pick({
@@ -48,7 +48,8 @@ const toOrgMachine = (live: AnswerOf<"orgs", "machines">["machines"][number]) =>
 export const getOrgMachines = defineFunction({
   name: "getOrgMachines",
   summary: "Lists the Machines of an organization, the ones that changed longest ago first.",
-  description: "The list is a view of a moment: what was just made or destroyed may be missing from it.",
+  description:
+    "The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.",
   inputs: z.object({
     ...ofOrganization,
     region,
@@ -57,7 +58,7 @@ export const getOrgMachines = defineFunction({
       optional(listedStates, "Only Machines in one of these states; in any when left out."),
     ),
     includeDeleted,
-    updatedAfter: optional(updatedAfter.unwrap(), "Only what changed after this RFC 3339 time."),
+    updatedAfter: optional(updatedAfter.unwrap(), "Only Machines that changed after this RFC 3339 time."),
   }),
   outputs: z.object({
     machines: required(z.array(named("OrgMachineDetails", orgMachineDetails)), "The Machines."),

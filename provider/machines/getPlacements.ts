@@ -1,4 +1,4 @@
-// Where Machines would be placed (docs/interface.md#placements).
+// Regions that would have room for Machines (docs/interface.md#placements).
 import { z } from "zod";
 import { getPlacements as body, placement } from "../../api/platform.ts";
 import { named, required } from "../../api/schema.ts";

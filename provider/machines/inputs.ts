@@ -1,4 +1,4 @@
-// What a program declares of a Machine, and what it can read of one.
+// Inputs and outputs of a Machine.
 import { z } from "zod";
 import { appName, machineName, regionCode } from "../../api/names.ts";
 import { duration, named, optional, required } from "../../api/schema.ts";
@@ -14,10 +14,10 @@ export const restart = named(
   z.object({
     triggers: triggers("the Machine is restarted; creating it or removing all of them does nothing"),
     signal: behaviour(stopSignal.optional()).describe(
-      "Signal that asks the Machine to stop; what `config.stopConfig` says when left out.",
+      "Signal that asks the Machine to stop; that of `config.stopConfig` when left out.",
     ),
     timeout: behaviour(duration().optional()).describe(
-      'Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.',
+      'Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.',
     ),
   }),
 );
@@ -37,30 +37,30 @@ export const inputs = z.object({
     format: "reference",
   }),
   name: computed(machineName).describe(
-    "Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.",
+    "Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.",
   ),
   region: computed(regionCode).describe(
     "Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.",
   ),
   fallbackRegions: behaviour(z.array(regionCode).optional()).describe(
-    "Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.",
+    "Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.",
   ),
   config: config.describe(
-    "Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.",
+    "Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.",
   ),
   state: computed(z.enum(["started", "stopped", "suspended"]), "passing").describe(
     "Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on.",
   ),
   cordoned: z.boolean().default(false).describe("Whether the platform's proxy leaves the Machine out."),
   memoryLimitMb: computed(z.int().min(1)).describe(
-    "Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.",
+    "Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.",
   ),
   minSecretsVersion: z
     .int()
     .min(0)
     .optional()
     .describe(
-      "Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.",
+      "Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.",
     ),
   restart: restart
     .optional()
@@ -76,10 +76,10 @@ export const inputs = z.object({
     "Whether creation and update wait until all checks pass; true when left out and the configuration has checks.",
   ),
   onUpdateFailure: behaviour(z.enum(["keep", "rollback"]).default("keep")).describe(
-    'What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update\'s time is kept. The update fails either way.',
+    'What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update\'s time is reserved. The update fails either way.',
   ),
   recreate: behaviour(z.boolean().default(false)).describe(
-    "Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.",
+    "Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.",
   ),
   forceDestroy: behaviour(z.boolean().default(false)).describe(
     "Lets the deletion kill the Machine when stopping it fails.",
@@ -109,16 +109,16 @@ export const outputs = z.object({
   updatedAt: optional(z.string(), "RFC 3339 time of the last change."),
 });
 
-/** What a program declares of a Machine. */
+/** Schema of a Machine's inputs. */
 export type MachineInputs = z.output<typeof inputs>;
 
-/** What of a program's wishes decides how a live Machine is told. */
+/** The inputs that decide how a live Machine is reported. */
 export interface Written {
   /** The configuration whose metadata keys are ours (R6). */
   readonly config?: Config | undefined;
   readonly region?: string | undefined;
   readonly fallbackRegions?: readonly string[] | undefined;
-  /** Where the state knows it to be. */
+  /** The location of the Machine as the state has it. */
   readonly placedRegion?: string | undefined;
 }
 
@@ -128,7 +128,7 @@ function regionFor(live: Machine, { region, fallbackRegions = [], placedRegion }
   return fits ? (region ?? live.region) : live.region;
 }
 
-/** State from a live Machine, told as the program wrote it. */
+/** State from a live Machine, in the program's spelling. */
 export const toLive = (app: string, live: Machine, written: Written = {}) => ({
   app,
   machineId: live.id,

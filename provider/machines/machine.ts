@@ -1,4 +1,4 @@
-// Machines (docs/interface.md#machine): how what a program declares of one is made true.
+// Machines (docs/interface.md#machine): creates, updates and deletes them as a program declares.
 import { isObject } from "../../api/schema.ts";
 import { findMachine } from "../client/listCache.ts";
 import { withLease } from "../client/lease.ts";
@@ -21,7 +21,7 @@ import { applyChanges } from "./update.ts";
 import { regionProblem, regionsProblem, roomWarning } from "../shared/region.ts";
 import { orUndefined } from "../client/existence.ts";
 
-/** Inputs whose change makes a new version: the configuration without its metadata, and the secrets it has to see. */
+/** Inputs whose change creates a new version: the configuration without its metadata, and the secrets' version. */
 const versioned = [
   ...Object.keys(configFields)
     .filter((name) => name !== "metadata")
@@ -58,7 +58,7 @@ export const machine: Resource = defineResource({
   },
   replaceOn: ["app", "name", "region", "config.mounts.*.volume"],
   uniqueBy: ["app", "name"],
-  // One that destroyed itself, and is to be made again: there is nothing left to be updated.
+  // A Machine that destroyed itself and is to be created again cannot be updated.
   replaceWhen: (state, next) => (isDone(state) && next.recreate === true ? "recreate" : undefined),
   dependsOn: {
     version: versioned,
@@ -100,14 +100,14 @@ export const machine: Resource = defineResource({
       skipServiceRegistration: cordoned || undefined,
       minSecretsVersion: wanted.minSecretsVersion,
     };
-    const made = await createOnce(call, owner, app, body, wanted);
-    const key = { appName: app, machineId: made.id };
+    const created = await createOnce(call, owner, app, body, wanted);
+    const key = { appName: app, machineId: created.id };
     try {
-      const version = versionOf(made);
+      const version = versionOf(created);
       const live = await waitForTarget(call, key, wanted, { target: state ?? "started", version, fresh: true });
       return toLive(app, await keepMemory(api, key, live, wanted.memoryLimitMb), wanted);
     } catch (error) {
-      const now = await currentOr(api, key, made);
+      const now = await currentOr(api, key, created);
       // A job that destroyed itself is nothing that could be repaired in place.
       if (now.state !== "destroyed") throw new PartialStateError(toLive(app, now, wanted), error);
       call.run.journal.settle(owner);
@@ -116,7 +116,7 @@ export const machine: Resource = defineResource({
   },
 
   async read({ id, state, api }) {
-    // A Machine that destroyed itself as told has done its work: it is not gone, and not made again.
+    // A Machine that destroyed itself as configured has done its work: it is neither gone nor created again.
     const done = state?.config?.autoDestroy === true && state.recreate !== true && state.machineId !== undefined;
     const key = { appName: id.app, machineId: id.machineId };
     try {
@@ -148,7 +148,7 @@ export const machine: Resource = defineResource({
       const { restart: _restart, reload: _reload, ...kept } = old;
       return kept;
     }
-    // When only part of the change was made, the metadata keys of before and after are both ours to look after.
+    // If only a part of the change was applied, we own the metadata keys of before and after.
     const metadata = { ...old.config.metadata, ...wanted.config.metadata };
     const { placedRegion } = old;
     const partly = (found: Machine) =>
@@ -158,7 +158,7 @@ export const machine: Resource = defineResource({
         applyChanges(call, key, lease, wanted, { ...old, unfinished: unfinished || lease.isAgain }, partly),
       );
       const found = toLive(id.app, live, { ...wanted, placedRegion });
-      // A new version begins without a limit: the one of before, which nobody asks for any more, is gone.
+      // A new version starts without a limit, so the previous limit no longer exists.
       const limitGone = wanted.memoryLimitMb === undefined && found.version !== old.version;
       return limitGone ? { ...found, memoryLimitMb: null } : found;
     } catch (error) {
@@ -177,12 +177,14 @@ export const machine: Resource = defineResource({
     const options = { config: state.config, force: state.forceDestroy === true };
     try {
       await withLease(api, key, { description: "deletion by pulumi", progress }, async (lease) => {
-        // Whoever held the lease before us may have started, stopped or destroyed it. What has a lease is there, shown or not.
+        // The previous holder of the lease may have started, stopped or destroyed the Machine. A Machine with a lease
+        // exists, visible or not.
         await destroyGracefully(call, key, lease, await getFresh(api, key, { fresh: true }), options);
         lease.letGo();
       });
     } catch (error) {
-      // What is going or gone has no lease to give. Whoever may not ask is told so, and asks no more.
+      // A Machine that is being deleted or is deleted has no lease. A client without permission gets an error, and does
+      // not ask again.
       const refused = error instanceof ApiError && error.operation === "machines.acquireLease";
       if (!refused || [401, 403].includes(error.status)) throw error;
       const { state: now } = await api.machines.get(key);
@@ -192,7 +194,7 @@ export const machine: Resource = defineResource({
   },
 });
 
-/** Whether a Machine has done its work and destroyed itself, as its configuration told it to. */
+/** Whether a Machine has done its work and destroyed itself, as configured. */
 const isDone = ({ state, config: settings }: { state?: string | undefined; config?: Config | undefined }): boolean =>
   state === "destroyed" && settings?.autoDestroy === true;
 

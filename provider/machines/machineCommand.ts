@@ -38,7 +38,7 @@ const inputs = z.object({
       "Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.",
     ),
   triggers: triggers("the command of `update` is run"),
-  stdin: optional(z.string(), "What the commands read.", { sensitive: true }),
+  stdin: optional(z.string(), "Standard input of the commands.", { sensitive: true }),
   timeout: optional(duration(), 'Time a command may take, for example `"30s"`; 60 s, which is also the most.', {
     wireDefault: `${longest}s`,
   }),
@@ -46,11 +46,11 @@ const inputs = z.object({
 });
 
 const sealed =
-  "It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.";
+  "It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.";
 
 const outputs = z.object({
   machineId: required(z.string(), "Identifier of the Machine within its App."),
-  commandId: required(z.string(), "Identifier of this resource among those of the Machine, made by chance."),
+  commandId: required(z.string(), "Random identifier of this resource among those of the Machine."),
   stdout: optional(z.string(), `What the last command wrote. ${sealed}`),
   stderr: optional(z.string(), `What the last command wrote as errors. ${sealed}`),
   exitCode: optional(z.int(), "Exit code of the last command, 0."),
@@ -58,7 +58,7 @@ const outputs = z.object({
 
 type Inputs = z.output<typeof inputs>;
 
-const said = ["create", "update", "delete", "triggers", "stdin"] as const;
+const behaviourInputs = ["create", "update", "delete", "triggers", "stdin"] as const;
 
 export const machineCommand = defineResource({
   name: "MachineCommand",
@@ -69,10 +69,10 @@ export const machineCommand = defineResource({
   outputs,
   id: pathId("app", "machineId", "commandId"),
   unlisted: "the service does not keep commands",
-  noImport: "what was run leaves nothing to read; leave the import out, and `create` too if it must not run again",
+  noImport: "a command leaves nothing to read; leave the import out, and `create` too if it must not run again",
   replaceOn: ["app", "machine"],
   dependsOn: { stdout: "any", stderr: "any", exitCode: "any" },
-  derivedFrom: { stdout: said, stderr: said },
+  derivedFrom: { stdout: behaviourInputs, stderr: behaviourInputs },
   validate: ({ timeout }) => timeoutProblems(timeout),
 
   async create({ inputs: wanted, api }) {
@@ -115,7 +115,7 @@ function timeoutProblems(timeout: string | undefined): Problem[] {
     : [{ path: ["timeout"], message: `got ${JSON.stringify(timeout)}; must be from 1s to ${longest}s` }];
 }
 
-/** What keeps a deletion from being done, and how it can be done all the same. */
+/** The reason why a deletion cannot be done, and the way out. */
 function withWayOut(error: unknown, { appName: app, machineId }: MachineKey): unknown {
   if (!(error instanceof MachinesError)) return error;
   const isStopped = error.cause instanceof ApiError && error.cause.status === 412;
@@ -129,13 +129,13 @@ function withWayOut(error: unknown, { appName: app, machineId }: MachineKey): un
   );
 }
 
-/** There is nothing to run; that the Machine is there is made sure of all the same. */
+/** Without commands, the deletion only makes sure that the Machine exists. */
 async function nothing(api: Call["api"], key: MachineKey): Promise<Record<string, never>> {
   await api.machines.get(key);
   return {};
 }
 
-/** Runs a command once and answers what it wrote. @throws MachinesError when it fails, or when nobody knows whether it ran */
+/** Runs a command once and returns its output. @throws MachinesError if it fails, or if it is unknown whether it ran */
 async function run(
   api: Call["api"],
   key: MachineKey,
@@ -164,7 +164,7 @@ async function run(
   throw new MachinesError("machine-failed", `the command in ${name} ${how}${tailOf([stdout, stderr], stdin)}`);
 }
 
-/** The last lines of what a command wrote, without what it was given to read. */
+/** The last lines of a command's output, without its input. */
 function tailOf(texts: readonly string[], stdin = ""): string {
   const lines = texts.flatMap((text) => text.trimEnd().split("\n")).filter((line) => line !== "");
   if (lines.length === 0) return " and wrote nothing.";

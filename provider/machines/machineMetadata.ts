@@ -1,4 +1,4 @@
-// Metadata keys on a Machine that somebody else manages (docs/interface.md#metadata).
+// Metadata keys on a Machine that is managed elsewhere (docs/interface.md#metadata).
 import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { required } from "../../api/schema.ts";
@@ -31,7 +31,7 @@ const inputs = z.object({
       "Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone.",
     ),
   adopt: behaviour(z.boolean().default(false)).describe(
-    "Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise.",
+    "Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.",
   ),
 });
 
@@ -49,7 +49,7 @@ export const machineMetadata = defineResource({
   name: "MachineMetadata",
   summary: "Metadata keys on a Machine that is managed elsewhere.",
   description:
-    "It owns its keys alone, and makes no new version of the Machine. A Machine resource leaves the keys alone that it does not set itself.",
+    "It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.",
   inputs,
   outputs,
   id: pathId("app", "machineId"),
@@ -104,7 +104,7 @@ const keyClaim = (app: string, machine: string, key: string): string =>
  */
 const holderKey = (key: string): string => `pulumi-holder-${key}`;
 
-interface Wanted {
+interface WantedKeys {
   readonly values: Values;
   /** Keys that were ours before, with the values we gave them. */
   readonly owned: Values;
@@ -113,7 +113,7 @@ interface Wanted {
 }
 
 /** Sets the values and removes keys that are ours no longer, for the very version that was looked at; else it looks again. */
-function write(call: Writing, key: MachineKey, wanted: Wanted): Promise<unknown> {
+function write(call: Writing, key: MachineKey, wanted: WantedKeys): Promise<unknown> {
   const { api } = call;
   const setOnce = async (): Promise<unknown> => {
     const live = await api.machines.get(key);
@@ -136,55 +136,58 @@ function write(call: Writing, key: MachineKey, wanted: Wanted): Promise<unknown>
 type Writing = Pick<Call, "api" | "warn"> & Partial<GivingUp>;
 
 /**
- * Keys to set, and those to remove (null): not what another resource claims, or others have changed since (R12). A claimant
- * whose value this resource overwrote gets it back.
+ * Keys to set, and keys to remove (null). Keys that another resource claims, or that others have changed since, are not
+ * removed (R12). A claimant whose value this resource overwrote gets it back.
  */
 function changesTo(
-  there: Values,
+  current: Values,
   { appName, machineId }: MachineKey,
-  { values, owned, owner }: Wanted,
+  { values, owned, owner }: WantedKeys,
   { warn, otherClaimant }: Writing,
 ): Record<string, string | null> {
-  const given = Object.keys(owned).filter((name) => !Object.hasOwn(values, name) && Object.hasOwn(there, name));
+  const given = Object.keys(owned).filter((name) => !Object.hasOwn(values, name) && Object.hasOwn(current, name));
   const changes = given.map((name): Readonly<Record<string, string | null>> => {
     const claimant = otherClaimant?.(keyClaim(appName, machineId, name));
-    const holder = there[holderKey(name)];
-    const isForeign = (holder !== undefined && holder !== owner) || there[name] !== owned[name];
+    const holder = current[holderKey(name)];
+    const isForeign = (holder !== undefined && holder !== owner) || current[name] !== owned[name];
     if (claimant === undefined && !isForeign)
       return { [name]: null, ...(holder === undefined ? {} : { [holderKey(name)]: null }) };
     const stays = `${JSON.stringify(name)} of Machine ${appName}/${machineId} stays: `;
     const by = claimant === undefined ? undefined : `${JSON.stringify(claimant.name)} of this program sets it`;
     // Its own state says that it is written.
-    const isReturned = !isForeign && claimant?.value !== undefined && claimant.value !== there[name];
-    warn(`${stays}${by ?? "something else has set it since"}${isReturned ? ", and gets its value back." : "."}`);
+    const isReturned = !isForeign && claimant?.value !== undefined && claimant.value !== current[name];
+    warn(`${stays}${by ?? "another client has set it since"}${isReturned ? ", and gets its value back." : "."}`);
     return isReturned ? { [name]: claimant.value, [holderKey(name)]: claimant.owner } : {};
   });
-  const taken = Object.keys(values).filter((name) => !Object.hasOwn(owned, name) && Object.hasOwn(there, name));
+  const conflicts = Object.keys(values).filter((name) => !Object.hasOwn(owned, name) && Object.hasOwn(current, name));
   return {
     ...(Object.assign({}, ...changes) as Record<string, string | null>),
     ...values,
-    ...(owner === undefined ? {} : Object.fromEntries(taken.map((name) => [holderKey(name), owner]))),
+    ...(owner === undefined ? {} : Object.fromEntries(conflicts.map((name) => [holderKey(name), owner]))),
   };
 }
 
-/** A value that somebody else gave a key is not ours to replace, unless the program says so. */
-function requireOurs({ appName: app, machineId: id }: MachineKey, live: Machine, wanted: Wanted): void {
-  if (live.state === "destroyed") throw new MachinesError("api", `Machine ${app}/${id} is destroyed: nothing was set`);
+/** A value that another client wrote is not replaced, unless the program says so. */
+function requireOurs({ appName: app, machineId: id }: MachineKey, live: Machine, wanted: WantedKeys): void {
+  if (live.state === "destroyed")
+    throw new MachinesError("api", `Machine ${app}/${id} is destroyed, so nothing was set`);
   if (wanted.adopt) return;
-  const there = live.config?.metadata ?? {};
-  const moved = movedKeys(wanted.owned, there, wanted.values);
+  const current = live.config?.metadata ?? {};
+  const moved = movedKeys(wanted.owned, current, wanted.values);
   if (moved.length > 0)
     throw new MachinesError(
       "stale-version",
       `the metadata of Machine ${app}/${id} was changed outside of this program (${moved.map((key) => `values[${JSON.stringify(key)}]`).join(", ")}). ` +
         "Nothing was changed. Run pulumi refresh to see the changes, then up decides.",
     );
-  const taken = Object.entries(wanted.values)
-    .filter(([key, value]) => !Object.hasOwn(wanted.owned, key) && Object.hasOwn(there, key) && there[key] !== value)
+  const conflicts = Object.entries(wanted.values)
+    .filter(
+      ([key, value]) => !Object.hasOwn(wanted.owned, key) && Object.hasOwn(current, key) && current[key] !== value,
+    )
     .map(([key]) => JSON.stringify(key));
-  if (taken.length > 0)
+  if (conflicts.length > 0)
     throw new MachinesError(
       "refused",
-      `Machine ${app}/${id} has ${taken.join(", ")} already, with another value. Nothing was changed; set adopt: true to take over what is there, or use other keys.`,
+      `Machine ${app}/${id} has ${conflicts.join(", ")} already, with another value. Nothing was changed; set adopt: true to adopt them, or use other keys.`,
     );
 }

@@ -20,7 +20,7 @@ export async function keepMemory(
   return api.machines.get(key);
 }
 
-/** The limit of a Machine, asked only where one was written; what does not run tells none. */
+/** The limit of a Machine, read only if one was set; a Machine that does not run reports none. */
 export async function memoryOf(
   api: Api,
   key: MachineKey,
@@ -36,7 +36,7 @@ export async function memoryOf(
   }
 }
 
-/** A limit above what the configuration lets the Machine have. */
+/** A limit above the memory that the configuration gives the Machine. */
 export function memoryProblems(limitMb: number | undefined, config: MachineConfig): Problem[] {
   const own = sizeOf(config).memoryMb;
   const most = Math.max(own, config.guest?.max_memory_mb ?? own);

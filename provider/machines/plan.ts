@@ -1,11 +1,11 @@
-// What an update of a Machine does, as a value: computed before anything is sent, and applied by update.ts in this order.
+// Plans an update of a Machine as a value, before anything is sent; update.ts applies it in this order.
 import type { Api } from "../client/api.ts";
 import { latestExit, versionOf, type Machine } from "../client/wait.ts";
 import type { Power } from "./power.ts";
 import { actionsFor, type Action, type TriggerInputs } from "./restart.ts";
 import { fromService, othersMetadata, sameMetadata, sameVersion, toService, type Config } from "./settings.ts";
 
-/** What a program wants of a Machine. */
+/** The wanted state of a Machine. */
 export interface WantedMachine extends TriggerInputs {
   readonly config: Config;
   readonly state?: Power | undefined;
@@ -13,7 +13,7 @@ export interface WantedMachine extends TriggerInputs {
   readonly minSecretsVersion?: number | undefined;
 }
 
-/** What the state says of a Machine. */
+/** The Machine's previous state. */
 export interface KnownMachine extends TriggerInputs {
   readonly config: Config;
   readonly minSecretsVersion?: number | undefined;
@@ -31,7 +31,7 @@ export interface Plan {
   readonly cordoned: boolean;
   /** The power switch, if a new version does not do it. */
   readonly power: "start" | "stop" | undefined;
-  /** What changed triggers ask for. */
+  /** The actions that changed triggers ask for. */
   readonly actions: readonly Action[];
   /** The power state that the Machine ends in. */
   readonly target: Power;
@@ -55,7 +55,7 @@ export function planUpdate(live: Machine, old: KnownMachine, wanted: WantedMachi
     power: switches ? (target === "stopped" ? "stop" : "start") : undefined,
     actions,
     target,
-    // A Machine whose checks failed last time may lack nothing else: the wait is what is left to do.
+    // If the checks of the Machine failed last time, only the wait may be left to do.
     waits:
       isVersioned ||
       switches ||
@@ -70,7 +70,7 @@ function targetOf(live: Machine, wanted: WantedMachine, isVersioned: boolean): P
   const exit = latestExit(live);
   const hasCrashed = exit !== undefined && !exit.requested && exit.exitCode !== 0;
   if (live.state === "stopped" && !hasCrashed) return "stopped";
-  // A new version ends a suspension: the Machine is stopped then, because nobody has asked to start it.
+  // A new version ends a suspension, so the Machine is stopped again: starting it was not asked for.
   if (live.state === "suspended") return isVersioned ? "stopped" : "suspended";
   return "started";
 }

@@ -1,4 +1,4 @@
-// Bringing a Machine to a state, and ending it: what is waited for, and when a wait has to end in failure.
+// Brings a Machine to a state, waits for it, and decides when a wait has failed.
 import type { Api } from "../client/api.ts";
 import type { Lease } from "../client/lease.ts";
 import {
@@ -18,8 +18,8 @@ import type { Config } from "./settings.ts";
 /** Power states a program can ask for. */
 export type Power = "started" | "stopped" | "suspended";
 
-/** What a wait looks at of what a program declares. */
-export interface Wanted {
+/** The inputs that a wait depends on. */
+export interface WaitTarget {
   readonly config: Config;
   readonly waitForChecks?: boolean | undefined;
 }
@@ -32,13 +32,13 @@ const hasChecks = ({ checks, services }: Config): boolean =>
   Object.keys(checks ?? {}).length > 0 || (services ?? []).some((service) => (service.checks ?? []).length > 0);
 
 /**
- * Waits until the Machine is what the program asked for, checks included, and answers it as it is then.
- * @throws MachinesError `machine-failed` at once when it ends otherwise, with the last event as the reason.
+ * Waits until the Machine is in its wanted state, checks included, and returns it.
+ * @throws MachinesError `machine-failed` at once if it ends in another state, with the last event as the reason.
  */
 export async function waitForTarget(
   { api, progress }: Call,
   key: MachineKey,
-  wanted: Wanted,
+  wanted: WaitTarget,
   { target, version, lease, fresh }: { target: Power; version: string | undefined; lease?: Lease; fresh?: boolean },
 ): Promise<Machine> {
   const wait = (states: readonly ("started" | "stopped" | "suspended" | "failed" | "destroyed" | "settled")[]) =>
@@ -110,7 +110,7 @@ export async function destroyGracefully(
   let kill = false;
   if (!atRest.includes(live.state)) {
     try {
-      // A stop is refused while the Machine is on its way from one state to another.
+      // A stop is refused while the Machine changes from one state to another.
       const passing = !["started", "starting"].includes(live.state);
       if (passing) await waitForMachine(api, key, ["settled", "destroyed"], { progress });
       const now = passing ? await api.machines.get(key) : live;

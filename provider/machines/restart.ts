@@ -1,4 +1,4 @@
-// Restarting or signalling a Machine when triggers change: what a program uses where a new version is not called for.
+// Restarts or signals a Machine when triggers change, without a new version.
 import type { z } from "zod";
 import type { Change } from "../core/diff.ts";
 import { isAmbiguous } from "../client/errors.ts";
@@ -12,10 +12,10 @@ export interface TriggerInputs {
   readonly reload?: z.output<typeof reload> | undefined;
 }
 
-/** What changed triggers ask for. A restart is also a reload. */
+/** The actions that changed triggers ask for. A restart is also a reload. */
 export type Action = keyof TriggerInputs;
 
-/** What the change of triggers asks for. Without triggers there is nothing to watch, so that removing them asks for nothing. */
+/** The actions that a change of triggers asks for. Removing the triggers asks for none. */
 export function actionsFor(old: TriggerInputs, next: TriggerInputs): Action[] {
   return (["restart", "reload"] as const).filter((name) => {
     const triggers = next[name]?.triggers ?? {};
@@ -27,7 +27,7 @@ export function actionsFor(old: TriggerInputs, next: TriggerInputs): Action[] {
 export const onlyOptionsChanged = (changes: readonly Change[], old: TriggerInputs, next: TriggerInputs): boolean =>
   changes.every(({ path }) => path[0] === "restart" || path[0] === "reload") && actionsFor(old, next).length === 0;
 
-/** What an update has done so far. */
+/** The progress of an update. */
 export interface Done {
   /** Whether the Machine has changed, or may have. */
   changed: boolean;
@@ -48,7 +48,7 @@ export async function restartOrReload(
       ? machines.restart({ ...key, leaseNonce: lease.nonce(), signal, timeout })
       : machines.signal({ ...key, body: { signal: wanted.reload?.signal ?? "SIGHUP" } }));
   } catch (error) {
-    // A second restart does less harm than none: what may not have been done is still to be done.
+    // A second restart does less harm than none, so an uncertain one is repeated.
     if (isAmbiguous(error)) done.changed = true;
     throw error;
   }

@@ -8,10 +8,10 @@ import { MachinesError, messageOf } from "../client/errors.ts";
 import type { Call } from "../core/resource.ts";
 import { keepMemory } from "./memory.ts";
 import type { Plan } from "./plan.ts";
-import { waitForTarget, type Wanted } from "./power.ts";
+import { waitForTarget, type WaitTarget } from "./power.ts";
 import { fromService, othersMetadata, sameVersion, toService, type Config } from "./settings.ts";
 
-/** A new version failed and the Machine is what it was before: nothing changed but its version. */
+/** A new version failed and the previous configuration runs again; only the version number differs. */
 export class RolledBackError extends MachinesError {
   constructor(message: string, cause: unknown) {
     super("machine-failed", message, { cause });
@@ -19,12 +19,12 @@ export class RolledBackError extends MachinesError {
   }
 }
 
-/** One update that made a new version. */
+/** One update that created a new version. */
 export interface Attempt {
   readonly call: Call;
   readonly key: MachineKey;
   readonly lease: Lease;
-  readonly wanted: Wanted & { readonly onUpdateFailure?: "keep" | "rollback" | undefined };
+  readonly wanted: WaitTarget & { readonly onUpdateFailure?: "keep" | "rollback" | undefined };
   readonly old: {
     readonly config: Config;
     readonly unfinished: boolean;
@@ -50,7 +50,7 @@ export async function waitOrRollback(
   try {
     return await wait(mostOf(call.api));
   } catch (error) {
-    // What was cancelled or could not be asked says nothing about the version.
+    // A cancellation or a failed read says nothing about the version.
     const failed = error instanceof MachinesError && ["machine-failed", "wait-timeout"].includes(error.code);
     if (!failed || call.api.deadline.signal?.aborted) throw error;
     return goBack(attempt, made, error);
@@ -99,7 +99,7 @@ async function goBack(attempt: Attempt, failed: Machine, why: MachinesError): Pr
   );
 }
 
-/** Posts the configuration of before, with what others have made of its metadata since, and waits for it. */
+/** Posts the previous configuration, with the metadata that others have written since, and waits for it. */
 async function postBefore({ call, key, lease, wanted, old, before }: Attempt, failed: Machine): Promise<Machine> {
   const { machines } = call.api;
   const now = await machines.get(key);

@@ -1,5 +1,5 @@
-// A Machine's configuration on its way to the service and back: references to bare ids, `extra` merged in, metadata of
-// others kept, what we do not model shown as `extra` (R6).
+// Converts a Machine's configuration for the service and back: references to bare ids, `extra` merged in, metadata of
+// others kept, unknown fields shown as `extra` (R6).
 import { z } from "zod";
 import { camelSchema, fromWire, toWire, type Camel } from "../../api/case.ts";
 import { machineConfig } from "../../api/machineConfig.ts";
@@ -22,7 +22,7 @@ export const config = camel.extend({
   }),
 }) as unknown as z.ZodType<Config>;
 
-/** Schema of what a Machine is given: CPU and memory. */
+/** Schema of a Machine's CPU and memory. */
 export const guest = camel.shape["guest"] as unknown as z.ZodType<ServiceConfig["guest"]>;
 
 const settings = fieldOf(config);
@@ -30,7 +30,7 @@ const settings = fieldOf(config);
 export const configFields = settings.shape.kind === "object" ? settings.shape.fields : {};
 const known = fieldOf(camel);
 
-/** Metadata keys that are nobody's to manage: the provider's own tags and the platform's. */
+/** Metadata keys that no program manages: the provider's own tags and the platform's. */
 export const isForeign = (key: string): boolean => /^(pulumi-|fly_)/.test(key);
 
 /**
@@ -45,7 +45,10 @@ export function toService(written: Config, others: Readonly<Record<string, strin
   return Object.keys(metadata).length > 0 ? { ...body, metadata } : body;
 }
 
-/** The configuration as a program would write it. Of the metadata only keys that `written` owns, or all ours on an import. */
+/**
+ * The configuration as a program would write it. Its metadata has only keys that `written` owns; on an import, all keys
+ * of users.
+ */
 export function fromService(live: ServiceConfig, written: Config | undefined): Config {
   const extra = toWire(machineConfig, unmodelled(known, live));
   const { metadata, ...rest } = modelled(known, live) as ServiceConfig;
@@ -68,7 +71,7 @@ export function othersMetadata(
   return Object.fromEntries(Object.entries(live?.metadata ?? {}).filter(([key]) => !owned.has(key)));
 }
 
-/** Whether two configurations make the same version: metadata is not part of it. */
+/** Whether two configurations are the same version: metadata is not part of it. */
 export const sameVersion = (a: Config, b: Config): boolean =>
   equal(canonical(settings, { ...a, metadata: undefined }), canonical(settings, { ...b, metadata: undefined }));
 
@@ -76,7 +79,7 @@ export const sameVersion = (a: Config, b: Config): boolean =>
 export const sameMetadata = (a: Config, b: Config): boolean =>
   equal(canonical(settings, { metadata: a.metadata }), canonical(settings, { metadata: b.metadata }));
 
-/** Keys of ours whose value is neither what we wrote nor what we want: others changed or removed them (R6). */
+/** Our keys whose value is neither the written nor the wanted one: others changed or removed them (R6). */
 export const movedKeys = (
   ours: Readonly<Record<string, string>> = {},
   live: Readonly<Record<string, string>> = {},

@@ -1,4 +1,5 @@
-// Updates a Machine under its lease: checks that nobody else has changed it, plans the update, applies the plan and waits.
+// Updates a Machine under its lease: checks that no other client has changed it, plans the update, applies the plan and
+// waits.
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import type { Lease } from "../client/lease.ts";
 import { getFresh, versionOf, waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
@@ -12,19 +13,22 @@ import { currentOr } from "./power.ts";
 import { RolledBackError, waitOrRollback, type Attempt } from "./rollback.ts";
 import { differingFields, fromService, movedKeys, sameVersion } from "./settings.ts";
 
-type Wanted = Attempt["wanted"] & WantedMachine & { readonly memoryLimitMb?: number | undefined };
+type UpdateInputs = Attempt["wanted"] & WantedMachine & { readonly memoryLimitMb?: number | undefined };
 
-/** Makes the live Machine what is wanted and answers it. @throws PartialStateError when something was changed and what came after failed. */
+/**
+ * Updates the live Machine to the wanted state and returns it.
+ * @throws PartialStateError if something was changed and a later step failed.
+ */
 export async function applyChanges(
   call: Call,
   key: MachineKey,
   lease: Lease,
-  wanted: Wanted,
+  wanted: UpdateInputs,
   old: Old,
   toLive: (live: Machine) => Record<string, unknown>,
 ): Promise<Machine> {
   const { api } = call;
-  // What has a lease is there, shown or not.
+  // A Machine with a lease exists, visible or not.
   const before = await getFresh(api, key, { fresh: true });
   // With a lease that was lost and acquired again, part of the change may be in place already.
   const done: Done = { changed: lease.isAgain, triggered: false };
@@ -45,7 +49,9 @@ export async function applyChanges(
   }
 }
 
-/** What no read finds and was not changed yet: the state goes on saying what was, so that the next update makes the change. */
+/**
+ * Values that no read shows and that were not changed yet keep their old state, so that the next update changes them.
+ */
 function notMade(old: Old, before: Machine, now: Machine, { triggered }: Done): Record<string, unknown> {
   if (versionOf(now) !== versionOf(before)) return {};
   const triggers = triggered ? {} : { restart: old.restart ?? null, reload: old.reload ?? null };
@@ -57,7 +63,7 @@ type Old = KnownMachine & {
   readonly version?: string | undefined;
 };
 
-type Update = Attempt & { readonly wanted: Wanted; readonly old: Old };
+type Update = Attempt & { readonly wanted: UpdateInputs; readonly old: Old };
 
 /** Applies a plan, and waits for its result. */
 async function applyPlan(update: Update, plan: Plan, done: Done): Promise<Machine> {
@@ -118,15 +124,18 @@ async function switchPower(
   }
 }
 
-/** Somebody changed what we manage since the state was written: going on would undo it unseen (R6, F12). */
-function refuseLostUpdate(key: MachineKey, live: Machine, wanted: Wanted, old: Old): void {
+/**
+ * Another client changed fields that we manage since the state was written. Going on would undo that change unseen (R6,
+ * F12).
+ */
+function refuseLostUpdate(key: MachineKey, live: Machine, wanted: UpdateInputs, old: Old): void {
   const version = versionOf(live);
   if (old.version === undefined || !live.config) return;
   const current = fromService(live.config, old.config);
-  // What others did may be what we want as well, for instance after an answer of ours was lost.
+  // The change of another client may be the wanted one, for instance after an answer to us was lost.
   const fields =
     version === old.version || sameVersion(current, wanted.config) ? [] : differingFields(current, old.config);
-  // Metadata makes no new version.
+  // Metadata creates no new version.
   const keys = movedKeys(old.config.metadata, live.config.metadata, wanted.config.metadata);
   const moved = [...fields, ...keys.map((name) => `metadata[${JSON.stringify(name)}]`)];
   if (moved.length === 0) return;
@@ -142,7 +151,7 @@ function explainConflict(key: MachineKey, error: unknown): unknown {
     return error;
   return new MachinesError(
     "stale-version",
-    `Machine ${key.appName}/${key.machineId} was changed by somebody else in the very moment of the update: ${error.message} Nothing was changed. Run up again.`,
+    `Machine ${key.appName}/${key.machineId} was changed by another client during the update: ${error.message} Nothing was changed. Run up again.`,
     { cause: error },
   );
 }

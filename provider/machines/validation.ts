@@ -1,4 +1,4 @@
-// Why what a program declares of a Machine cannot work: by its own fields, and by what the service says at preview.
+// Checks whether a declared Machine can work: by its own fields, and by findings of the service at preview.
 import { camelKey, toWire } from "../../api/case.ts";
 import { configProblems, machineConfig, type MachineConfig } from "../../api/machineConfig.ts";
 import type { Api } from "../client/api.ts";
@@ -41,7 +41,7 @@ export function validate(inputs: Partial<MachineInputs>): Problem[] {
   return problems;
 }
 
-/** Metadata nobody but this provider sets, and values that would remove what they are set for (R6). */
+/** Metadata keys that only this provider sets, and values that would remove their own key (R6). */
 export const metadataProblems = (metadata: Readonly<Record<string, string>>, at: readonly string[]): Problem[] =>
   Object.entries(metadata).flatMap(([name, value]) => {
     const path = [...at, name];
@@ -62,33 +62,33 @@ export async function nameProblem(
 ): Promise<string | Warning | undefined> {
   if (name === undefined) return undefined;
   try {
-    const taken = (await listMachines(api, appName)).find(
+    const existing = (await listMachines(api, appName)).find(
       (other) => other.name === name && other.state !== "destroyed",
     );
-    if (!taken) return undefined;
-    const id = `${appName}/${taken.id}`;
-    const isTaken = `the name ${JSON.stringify(name)} is taken by Machine ${taken.id} of App ${appName}`;
+    if (!existing) return undefined;
+    const id = `${appName}/${existing.id}`;
+    const isTaken = `the name ${JSON.stringify(name)} is taken by Machine ${existing.id} of App ${appName}`;
     const importing = `import it with \`pulumi import machines:index:Machine <resource> ${id}\``;
     // A replacement by force looks the same from here, and one that deletes first would succeed.
-    return isOwnedBy(taken, owner)
+    return isOwnedBy(existing, owner)
       ? {
           warning: `${isTaken}, which an earlier run created for this resource, or for one of the same name in another backend or organization, so that up would fail. If no state holds it any longer, ${importing}, or delete it. If you replace it by force, set deleteBeforeReplace: true in the resource's options.`,
         }
       : `${isTaken}; choose another, leave it out to get a free one, or ${importing}`;
   } catch (error) {
-    // An App that is yet to be made holds no Machines.
+    // An App that does not exist yet has no Machines.
     if (isNotFound(error)) return undefined;
     throw error;
   }
 }
 
-/** A Machine is where it was made: to take that region out of those it may be in does not move it. */
+/** A Machine stays in its region, so removing that region from the list does not move it. */
 export function warnings(old: Written, next: Written): string[] {
   const { placedRegion, fallbackRegions: before = [] } = old;
   const { region, fallbackRegions: after = [] } = next;
   if (placedRegion === undefined || !before.includes(placedRegion) || region === placedRegion) return [];
   if (hasUnknown(region) || hasUnknown(after) || after.includes(placedRegion)) return [];
   return [
-    `it runs in ${placedRegion}, which fallbackRegions names no longer; it stays where it is. To have it made anew in ${region ?? "another region"}, replace it (pulumi up --replace).`,
+    `it runs in ${placedRegion}, which fallbackRegions no longer names; it stays there. To create it again in ${region ?? "another region"}, replace it (pulumi up --replace).`,
   ];
 }

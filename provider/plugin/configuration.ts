@@ -1,14 +1,14 @@
-// The configuration of one provider instance: checked, compared, read. Its values are plain strings, numbers and booleans,
-// or JSON in a string, as SDKs send what is no string.
+// The configuration of one provider instance: checks, compares and reads it. SDKs send strings as they are, and all
+// other values as JSON in a string.
 import { configKeys, normalEndpoint, readConfig, type Config } from "../client/config.ts";
 import { messageOf } from "../client/errors.ts";
 import { didYouMean } from "../core/didYouMean.ts";
 import type { Values } from "../core/resource.ts";
 import { UNKNOWN } from "../core/values.ts";
 
-type Key = keyof typeof configKeys;
-const keys = Object.keys(configKeys) as Key[];
-/** What the engine adds to a provider's configuration. */
+type ConfigKey = keyof typeof configKeys;
+const keys = Object.keys(configKeys) as ConfigKey[];
+/** Keys that the engine adds to a provider's configuration. */
 const enginesOwn = new Set(["version", "pluginDownloadURL", "pluginChecksums", "parameterization"]);
 
 /** Configuration values as text. */
@@ -23,7 +23,7 @@ const reader =
 /** Reads the configuration an instance is given. @throws MachinesError `configuration` */
 export const configFrom = (values: Values): Config => readConfig(reader(values), process.env);
 
-/** What is wrong with a configuration; what is not known yet passes. */
+/** Problems of a configuration; unknown values pass. */
 export function configurationProblems(values: Values): string[] {
   const given = Object.keys(values).filter((name) => !name.startsWith("__") && !enginesOwn.has(name));
   const problems = given
@@ -32,7 +32,7 @@ export function configurationProblems(values: Values): string[] {
       const meant = didYouMean(name, keys);
       return `machines:${name}: there is no such configuration${meant === undefined ? `; known are ${keys.join(", ")}` : `; did you mean machines:${meant}?`}`;
     });
-  // Anything that passes stands for what is yet to come.
+  // A valid value that stands for an unknown one.
   const anything: Values = { endpoint: "local", token: "unknown" };
   const known = Object.fromEntries(
     given.map((name) => [name, values[name] === UNKNOWN ? anything[name] : values[name]]),
@@ -54,14 +54,14 @@ export interface ConfigurationChange {
 }
 
 /** Keys that say where the resources are, with the one spelling of their values. */
-const place: Partial<Record<Key, (value: string) => string>> = {
+const place: Partial<Record<ConfigKey, (value: string) => string>> = {
   endpoint: (value) => normalEndpoint(value) ?? value,
   organization: (value) => value,
 };
 
 /**
- * What changed in a configuration. Nothing of it replaces a resource (R14): an address is no identity, and the organization is
- * that of new Apps alone. Whether another address leads to the same service, only a request can tell.
+ * The changes in a configuration. None of them replaces a resource (R14): an address is no identity, and the
+ * organization only concerns new Apps. Only a request can show whether another address leads to the same service.
  */
 export function configurationChanges(olds: Values, news: Values): ConfigurationChange[] {
   return keys.flatMap((key): ConfigurationChange[] => {

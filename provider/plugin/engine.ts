@@ -1,4 +1,4 @@
-// The way back to the engine, and through it to the user: what a plugin prints itself nobody sees.
+// The connection back to the engine, and through it to the user: output that a plugin prints itself is not shown.
 import grpc from "@grpc/grpc-js";
 import engineGrpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import type { EngineClient } from "@pulumi/pulumi/proto/engine_grpc_pb.js";
@@ -33,7 +33,7 @@ export function engineLog(): Engine {
     request.setUrn(urn);
     request.setMessage(printable(message));
     request.setEphemeral(ephemeral);
-    // An engine that is gone has nobody to tell either.
+    // An engine that has ended cannot receive messages.
     client.log(request, () => undefined);
   };
   return {
@@ -45,10 +45,10 @@ export function engineLog(): Engine {
     },
     status: (urn, message) => send(engineProto.LogSeverity.INFO, urn, message, true),
     warn(urn, message) {
-      // The engine may ask the same more than once in a run; the user is told once.
-      const said = JSON.stringify([urn, message]);
-      if (!warned.has(said)) send(engineProto.LogSeverity.WARNING, urn, message, false);
-      warned.add(said);
+      // The engine may ask the same more than once in a run; the user is warned once.
+      const warning = JSON.stringify([urn, message]);
+      if (!warned.has(warning)) send(engineProto.LogSeverity.WARNING, urn, message, false);
+      warned.add(warning);
     },
   };
 }

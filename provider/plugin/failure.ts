@@ -1,15 +1,15 @@
-// Errors as the engine understands them: a message, and for an object that is there but not as it should be, its id and state.
+// Errors in the engine's form: a message and, for an object whose creation or change is unfinished, its id and state.
 import grpc from "@grpc/grpc-js";
 import any from "google-protobuf/google/protobuf/any_pb.js";
 import type { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import status from "@pulumi/pulumi/proto/status_pb.js";
 import type { InitializationFailed } from "../core/lifecycle.ts";
-import { toldOf } from "../client/errors.ts";
+import { messageForUser } from "../client/errors.ts";
 import { printable } from "../client/printable.ts";
 import { withoutSecrets, withoutSecretsOf, type Telling } from "./redaction.ts";
 
-/** An error on its way to the engine. */
+/** An error in gRPC's form. */
 export interface Failure extends Partial<grpc.ServiceError> {
   readonly code: grpc.status;
   readonly details: string;
@@ -24,7 +24,7 @@ export class PartialFailure extends Error {
   }
 }
 
-/** Packs an object and what went wrong with it into the details of an error. */
+/** Packs an object and its errors into the details of a gRPC error. */
 export function initializationFailed(failed: InitializationFailed, state: Struct, request: Telling): PartialFailure {
   const { id } = failed;
   const [message = "", ...reasons] = [failed.message, ...failed.reasons].map((text) =>
@@ -49,4 +49,4 @@ export function initializationFailed(failed: InitializationFailed, state: Struct
 export const failureOf = (error: unknown, request: Telling): Failure =>
   error instanceof PartialFailure
     ? error.failure
-    : { code: grpc.status.UNKNOWN, details: printable(withoutSecretsOf(request, toldOf(error))) };
+    : { code: grpc.status.UNKNOWN, details: printable(withoutSecretsOf(request, messageForUser(error))) };

@@ -6,7 +6,7 @@ import { define, isObject, type Field } from "../../api/schema.ts";
 import { CONTEXT, type Values } from "../core/resource.ts";
 import { equal, fieldAt, UNKNOWN } from "../core/values.ts";
 
-/** The key that says an object stands for something else, and what it may stand for. */
+/** The key that marks an object as a special value, and the kinds of special values. */
 const signature = "4dabf18193072939515e22adb298388d";
 const secretSignature = "1b47061264138c4ac30d75fd1eb44270";
 const outputSignature = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
@@ -27,7 +27,7 @@ const unknowns = [
 ];
 const isUnknown = new Set(unknowns);
 
-/** What the program said of a value beside the value itself, and of what lies in it. */
+/** The marks of a value (secret, dependencies) and of the values inside it. */
 export interface Marks {
   readonly secret: boolean;
   /** URNs the value came from, where the engine sent an output. */
@@ -37,7 +37,7 @@ export interface Marks {
   readonly list: readonly unknown[] | undefined;
 }
 
-/** Plain values and what was said of them. */
+/** Plain values and their marks. */
 export interface Decoded {
   readonly values: Values;
   readonly marks: Marks | undefined;
@@ -96,13 +96,13 @@ const unmarked: Marks = { secret: false, dependencies: undefined, within: new Ma
 function decodeObject(wire: Struct): One {
   const fields = wire.getFieldsMap();
   const sig = fields.get(signature)?.getStringValue();
-  const held = fields.get("value");
+  const wrapped = fields.get("value");
   if (sig === secretSignature) {
-    const { value, marks } = held ? decodeValue(held) : plain(null);
+    const { value, marks } = wrapped ? decodeValue(wrapped) : plain(null);
     return { value, marks: { ...unmarked, ...marks, secret: true } };
   }
   if (sig === outputSignature) {
-    const { value, marks } = held ? decodeValue(held) : plain(UNKNOWN);
+    const { value, marks } = wrapped ? decodeValue(wrapped) : plain(UNKNOWN);
     const sources = fields.get("dependencies")?.getListValue()?.getValuesList() ?? [];
     return {
       value,
@@ -133,10 +133,10 @@ function decodeFields(wire: Struct): One {
   return { value, marks: within.size > 0 ? { ...unmarked, within } : undefined };
 }
 
-/** What is known of a property by its declaration. */
+/** A property's declaration. */
 export type Fields = (name: string) => readonly Field[];
 
-/** Writes values with the marks they came with; what a declaration calls secret becomes secret in any case. */
+/** Writes values with their original marks. Values that a declaration calls secret become secret in any case. */
 export function encode(values: Values, fields: Fields, marks: Marks | undefined): Struct {
   const message = new struct.Struct();
   const map = message.getFieldsMap();
@@ -249,14 +249,14 @@ export function isSecretAt(marks: Marks | undefined, path: readonly (string | nu
   return false;
 }
 
-/** Whether what lies at a path, or anything in it, is a secret. */
+/** Whether the value at a path, or anything in it, is a secret. */
 export function holdsSecretAt(marks: Marks | undefined, path: readonly (string | number)[]): boolean {
   let at = marks;
   for (const part of path) at = at?.within.get(part);
   return isSecretAt(marks, path) || holdsSecret(at);
 }
 
-/** Paths of what the program calls a secret now, and `marks` of the state do not. */
+/** Paths that the program calls secret now, and `marks` of the state do not. */
 export function cameToBeSecret(
   marks: Marks | undefined,
   news: Marks | undefined,

@@ -1,5 +1,5 @@
-// Binding 2: the engine's plugin protocol. Requests are taken apart here and handed to core; what core answers is put
-// together again. Everything a resource is or does is declared in the folders of the families.
+// Binding 2: the engine's plugin protocol. It unpacks requests, passes them to core, and packs core's results.
+// Everything that a resource is or does is declared in the folders of the families.
 import { createHash, randomBytes } from "node:crypto";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
@@ -50,7 +50,7 @@ import {
 import { parsePath } from "./propertyPath.ts";
 import { withoutSecretsOf, type Telling } from "./redaction.ts";
 
-/** What the provider is given by the process it runs in. */
+/** The process's services for the provider. */
 export interface Host {
   readonly engine: Engine;
   /** The package schema, as JSON text. */
@@ -59,7 +59,7 @@ export interface Host {
 
 type Unary<Request, Response> = (request: Request) => Promise<Response> | Response;
 
-/** The methods of the protocol this provider has. What it lacks the server answers with "unimplemented". */
+/** The methods of the protocol that this provider has. The server answers other methods with "unimplemented". */
 export interface Provider {
   handshake: Unary<rpc.ProviderHandshakeRequest, rpc.ProviderHandshakeResponse>;
   getSchema: Unary<rpc.GetSchemaRequest, rpc.GetSchemaResponse>;
@@ -78,14 +78,14 @@ export interface Provider {
   getPluginInfo: Unary<unknown, InstanceType<typeof pluginProto.PluginInfo>>;
 }
 
-/** Makes the provider of one process; the engine starts one for every configuration. */
+/** Creates the provider of one process; the engine starts one for every configuration. */
 export function createProvider({ engine, schema }: Host): Provider {
   let cancelled = new AbortController();
   const run = new Run(() => processJournal((message) => engine.warn("", message)));
   let configured: Config | undefined;
   /** Whether the engine has named another endpoint or organization than that of the last run. */
   let hasMoved = false;
-  /** Whether there is a state behind what is asked; `pulumi do` has none. */
+  /** Whether the request belongs to a state; `pulumi do` has none. */
   let hasState = true;
 
   const config = (): Config => {
@@ -93,8 +93,8 @@ export function createProvider({ engine, schema }: Host): Provider {
     return configured;
   };
   /**
-   * Values as core wants them: with what the engine says of the resource in their context. `pulumi do` gives everything of a
-   * type the same URN: there it tells of no owner.
+   * Values in core's form, with the engine's facts about the resource in their context. `pulumi do` gives everything of
+   * a type the same URN, so there the context has no owner.
    */
   const owned = (values: Values, urn: string, name: string): Values => ({
     ...values,
@@ -118,7 +118,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       timeoutSeconds: timeoutSeconds > 0 ? timeoutSeconds : undefined,
     };
   };
-  /** What the service says of inputs that are new or changed: warnings, and the error of a preview. */
+  /** Findings of the service about new or changed inputs: warnings, and the error of a preview. */
   const refuseFindings = async (
     resource: Resource,
     request: Telling & { getUrn(): string },
@@ -197,11 +197,11 @@ export function createProvider({ engine, schema }: Host): Provider {
     async invoke(request) {
       const called = functionOf(request.getTok());
       const { values, marks } = decode(request.getArgs());
-      const say = (message: string) => engine.status("", withoutSecretsOf(request, message));
+      const reportStatus = (message: string) => engine.status("", withoutSecretsOf(request, message));
       const api = clientFor(config(), (message) => engine.warn("", withoutSecretsOf(request, message)));
       const answer = await callFunction(called, values, {
         api,
-        progress: say,
+        progress: reportStatus,
         signal: cancelled.signal,
         // The engine takes no answer of a function that is not known.
         preview: request.getPreview() ? "look" : undefined,
@@ -243,12 +243,12 @@ export function createProvider({ engine, schema }: Host): Provider {
       const changes = found.changes.filter(
         ({ path }) => !ignored.some((pattern) => pattern.length <= path.length && matches(pattern, path)),
       );
-      // The engine would leave in the clear what the state holds so, after an import for instance.
+      // The engine would leave values in clear text that the state has in clear text, after an import for instance.
       const sealed = cameToBeSecret(olds.marks, news.marks, olds.values)
         .filter((path) => !changes.some((change) => matches(change.path, path)))
         .map((path) => ({ path, kind: "update", replaces: false }) as const);
       const response = diffResponse([...changes, ...sealed], found.deleteBeforeReplace);
-      // What failed after the last change is still to be done, also when a refresh came between.
+      // A step that failed after the last change is still to be done, also after a refresh in between.
       if (contextOf(olds.values).unfinished) response.setChanges(proto.DiffResponse.DiffChanges.DIFF_SOME);
       return response;
     },
@@ -262,18 +262,19 @@ export function createProvider({ engine, schema }: Host): Provider {
         run.refuseReplacement(resource, inputs);
         await refuseFindings(resource, request, run.inputsInState(contextOf(inputs).owner), inputs);
         const { id, state } = previewCreate(resource, inputs);
-        // What depends on the id of something that is not there yet, a function's call before all, must not go on with it.
+        // A call that depends on the id of an object that does not exist yet must not run. This concerns functions
+        // above all.
         const known = run.isInState(contextOf(inputs).owner) ? id : undefined;
         if (known !== undefined) run.noteCreated(known, contextOf(inputs).owner);
         response.setId(known ?? "");
         response.setProperties(encodedInputs(resource, state, marks));
         return response;
       }
-      const made = await failingWith(resource, marks, request, () =>
+      const created = await failingWith(resource, marks, request, () =>
         create(resource, inputs, caller(request, request.getTimeout())),
       );
-      response.setId(made.id);
-      response.setProperties(encoded(resource, made.state, marks));
+      response.setId(created.id);
+      response.setProperties(encoded(resource, created.state, marks));
       return response;
     },
 
@@ -294,7 +295,8 @@ export function createProvider({ engine, schema }: Host): Provider {
         );
       }
       const marks = mergedMarks(properties.marks, asked.marks);
-      // A refresh adds no owner to a state without one: it would show as a change of what a program only reads.
+      // A refresh adds no owner to a state without one: it would show as a change of a resource that a program only
+      // reads.
       const encodedState = contextOf(properties.values).owner === undefined ? encodedInputs : encoded;
       response.setId(found.id);
       response.setProperties(encodedState(resource, found.state, marks));
@@ -314,7 +316,7 @@ export function createProvider({ engine, schema }: Host): Provider {
         response.setProperties(encodedInputs(resource, previewUpdate(resource, old, inputs), marks));
         return response;
       }
-      // A change that stopped half way leaves values of before in place, and what was secret among them.
+      // A half-finished change leaves earlier values in place, and their secrets stay secret.
       const partly = mergedMarks(marks, olds.marks);
       const state = await failingWith(resource, partly, request, () =>
         update(resource, request.getId(), old, inputs, caller(request, request.getTimeout())),
@@ -334,7 +336,7 @@ export function createProvider({ engine, schema }: Host): Provider {
       cancelled.abort(
         new MachinesError(
           "cancelled",
-          "cancelled: nothing more is sent. What was made is kept in the state, and the next up goes on from there.",
+          "cancelled: nothing more is sent. Objects that were created are kept in the state, and the next up continues from there.",
         ),
       );
       return undefined;
@@ -382,13 +384,15 @@ function functionOf(token: string): MachinesFunction {
   );
 }
 
-/** Inputs as the engine keeps them, without what was added to their context. A preview's answer has no owner either. */
+/** Inputs as the engine keeps them, without the additions to their context. A preview's answer has no owner either. */
 function encodedInputs(resource: Resource, inputs: Values, marks: Marks | undefined): ReturnType<typeof encode> {
   const { owner: _, ...context } = contextOf(inputs);
   return encoded(resource, { ...inputs, [CONTEXT]: context }, marks);
 }
 
-/** A state as the engine keeps it. Where data is guarded it names the owner, which tells of an alias later (R11). */
+/**
+ * A state as the engine keeps it. For types with guarded data it names the owner, which reveals an alias later (R11).
+ */
 function encoded(resource: Resource, values: Values, marks: Marks | undefined): ReturnType<typeof encode> {
   const { [CONTEXT]: _, ...rest } = values;
   const { owner, name: _name, ...others } = contextOf(values);
@@ -411,11 +415,11 @@ function encoded(resource: Resource, values: Values, marks: Marks | undefined): 
   );
 }
 
-/** The marks of what the program says, and of what it leaves as it was. */
+/** The marks of the program's values, and of the values it leaves unchanged. */
 function marksOver(olds: Decoded, news: Decoded): Marks | undefined {
   if (!olds.marks) return news.marks;
-  const left = [...olds.marks.within].filter(([name]) => news.values[String(name)] === undefined);
-  return mergedMarks(news.marks, { ...olds.marks, within: new Map(left) });
+  const omitted = [...olds.marks.within].filter(([name]) => news.values[String(name)] === undefined);
+  return mergedMarks(news.marks, { ...olds.marks, within: new Map(omitted) });
 }
 
 /** The engine prints the value of a property that is named here, secrets included: the path is part of the reason. */

@@ -1,4 +1,4 @@
-// What the program calls a secret stands in no message, whoever worded it.
+// Removes the program's secrets from all messages, including those of other parties.
 import type { Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import { hide, leavesIn, type Leaf } from "../core/redaction.ts";
 import { decode, type Marks } from "./marshal.ts";

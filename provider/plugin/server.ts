@@ -9,7 +9,10 @@ import { createProvider, type Provider } from "./provider.ts";
 import type { Telling } from "./redaction.ts";
 import empty from "google-protobuf/google/protobuf/empty_pb.js";
 
-/** Milliseconds work in flight has to come to an end when the process is told to; the engine kills it after five seconds. */
+/**
+ * Milliseconds that work in progress has to finish after the process is asked to end; the engine kills it after five
+ * seconds.
+ */
 const grace = 4000;
 
 /** Serves until the engine ends it. `folder` holds the package schema. */
@@ -49,7 +52,7 @@ export async function serve(args: readonly string[], folder: string): Promise<vo
   endWithTheEngine(provider, { server, working }, address !== undefined);
 }
 
-/** What the engine passes on: its address, after flags of its own. */
+/** The engine's arguments: its address, after its own flags. */
 function engineAddress(args: readonly string[]): string | undefined {
   const tracing = args.indexOf("--tracing");
   return args.find((arg, i) => !arg.startsWith("-") && (tracing < 0 || i !== tracing + 1));
@@ -60,7 +63,7 @@ interface Serving {
   readonly working: ReadonlySet<Promise<unknown>>;
 }
 
-/** The engine ends us with a signal, or by dying; what is under way may come to its end, as after a cancellation. */
+/** The engine ends us with a signal, or by ending itself. Work in progress may finish, as after a cancellation. */
 function endWithTheEngine(provider: Provider, { server, working }: Serving, hasEngine: boolean): void {
   let ending = false;
   const end = (): void => {
@@ -68,7 +71,7 @@ function endWithTheEngine(provider: Provider, { server, working }: Serving, hasE
     ending = true;
     void provider.cancel(undefined);
     setTimeout(() => process.exit(0), grace).unref();
-    // The work first, which goes on when nobody listens any more; then its answers, which are still being sent.
+    // First the work ends, which continues also without a listener; then its answers, which are still being sent.
     void Promise.allSettled(working).then(() => server.tryShutdown(() => process.exit(0)));
   };
   process.on("SIGINT", end);

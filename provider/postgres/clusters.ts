@@ -8,27 +8,27 @@ import { Pending, poll, type Waiting } from "../client/poll.ts";
 /** A cluster as programs see it. */
 export type Cluster = AnswerOf<"postgres", "get">["data"];
 
-/** A cluster could not be set up and never will be: what is in it can be neither asked for nor changed. */
+/** A cluster that could not be set up, and never will be. Objects in it can be neither read nor changed. */
 class ClusterFailed extends MachinesError {}
 
 const longestPause = 2000;
 
-/** Whether a cluster is on its way out or gone: the same as a 404 or a 410 (docs/interface.md#cluster-states). */
+/** Whether a cluster is being deleted or is deleted: the same as a 404 or a 410 (docs/interface.md#cluster-states). */
 export const isLeaving = (status: string | undefined): boolean => status === "deleting" || status === "deleted";
 
 const hasFailed = (status: string | undefined): boolean => status === "failed" || status === "error";
 
 /**
- * The cluster once it is ready. A state nobody knows is waited on (docs/interface.md#cluster-states). `seen` is told
- * every answer on the way.
- * @throws MachinesError when it failed, is being deleted, or the operation's deadline comes first
+ * The cluster once it is ready. An unknown state is waited on (docs/interface.md#cluster-states). `seen` receives every
+ * answer meanwhile.
+ * @throws MachinesError if it failed, is being deleted, or the operation's deadline comes first
  */
 export function untilReady(
   { api, progress }: Waiting,
   id: string,
   seen: (cluster: Cluster) => void = () => undefined,
 ): Promise<Cluster> {
-  const look = async (): Promise<Cluster | Pending> => {
+  const readCluster = async (): Promise<Cluster | Pending> => {
     const { data } = await api.postgres.get({ postgresClusterId: id });
     seen(data);
     const { name, status = "in no known state" } = data;
@@ -49,10 +49,10 @@ export function untilReady(
         ),
     );
   };
-  return poll({ api, progress }, look, { longest: longestPause });
+  return poll({ api, progress }, readCluster, { longest: longestPause });
 }
 
-/** Does what needs a cluster that is ready; one that is not is waited for. */
+/** Runs work that needs a ready cluster; it waits for one that is not ready. */
 export async function whenReady<T>(waiting: Waiting, cluster: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -63,12 +63,15 @@ export async function whenReady<T>(waiting: Waiting, cluster: string, work: () =
   }
 }
 
-/** Who is told what a cluster that failed comes to. */
-type Told = Pick<Call, "warn">;
+/** Warns of a failed cluster. */
+type WarnCall = Pick<Call, "warn">;
 
-/** Reads what is in a cluster. Of one that failed nobody can say anything: what is known stays, so that it can be deleted. */
+/**
+ * Reads an object in a cluster. An object in a failed cluster cannot be read, so its known state is kept and it can be
+ * deleted.
+ */
 export async function readWithin<Live>(
-  { warn }: Told,
+  { warn }: WarnCall,
   state: object | undefined,
   read: () => Promise<Live | undefined>,
 ): Promise<Live | undefined> {
@@ -77,14 +80,14 @@ export async function readWithin<Live>(
   } catch (error) {
     if (!(error instanceof ClusterFailed) || state === undefined) throw error;
     warn(`${error.message} What is in it cannot be read; the state stays as it is.`);
-    // A state is what an earlier read or create answered.
+    // A state is the answer of an earlier read or create.
     return state as Live;
   }
 }
 
-/** Deletes what is in a cluster; what is in one that failed goes with it. */
+/** Deletes an object in a cluster. An object in a failed cluster is deleted with the cluster. */
 export async function deleteWithin(
-  call: Waiting & Told,
+  call: Waiting & WarnCall,
   cluster: string,
   what: string,
   work: () => Promise<unknown>,

@@ -21,8 +21,8 @@ export interface Credentials {
 export const credentialsOf = async (api: Api, cluster: string, username: string): Promise<Credentials> =>
   (await api.postgres.credentials({ postgresClusterId: cluster, username })).data;
 
-/** The same, or undefined where the service does not tell: a token that only reads may not see passwords. */
-export async function credentialsIfTold(
+/** The same, or undefined if the service does not return them: a read-only token may not see passwords. */
+export async function credentialsIfReported(
   { api, warn }: Call,
   cluster: string,
   username = firstUser,
@@ -31,7 +31,7 @@ export async function credentialsIfTold(
     return await credentialsOf(api, cluster, username);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== "api") throw error;
-    warn(`the password of ${username} in cluster ${cluster} is not told, because ${messageOf(error)}`);
+    warn(`the password of ${username} in cluster ${cluster} is not returned, because ${messageOf(error)}`);
     return undefined;
   }
 }
@@ -56,7 +56,7 @@ export const poolerUri = (cluster: Cluster, credentials: Credentials, database: 
 export const directUri = (cluster: Cluster, credentials: Credentials, database: string): string | undefined =>
   connectionUri(cluster.endpoints?.primary?.direct, credentials, database);
 
-// ASSUMED: these belong to the platform, whoever lists them; the first database and user come with every cluster.
+// ASSUMED: these belong to the platform in every list; the first database and user come with every cluster.
 /** Databases that the platform creates. */
 export const platformDatabases: readonly string[] = [firstDatabase, "postgres", "template0", "template1"];
 /** Users that the platform creates. */

@@ -1,4 +1,4 @@
-// What the functions about Postgres share (docs/interface.md#managed-postgres).
+// Shared parts of the functions about Postgres (docs/interface.md#managed-postgres).
 import { z } from "zod";
 import { camelSchema } from "../../api/case.ts";
 import { optional, required } from "../../api/schema.ts";
@@ -18,7 +18,7 @@ export const attachedAppsField = required(z.array(z.string()), "Names of the App
 export const attachedNames = (apps: readonly { readonly name?: string | undefined }[] | undefined): string[] =>
   (apps ?? []).flatMap(({ name }) => (name === undefined ? [] : [name]));
 
-/** What a cluster and its entry in a list both tell. */
+/** Outputs that a cluster and its entry in a list share. */
 export const summaryFields = {
   clusterId: required(z.string(), "Identifier."),
   name: required(z.string(), "Name."),

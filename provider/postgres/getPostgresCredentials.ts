@@ -30,7 +30,7 @@ const outputs = z.object({
 
 export const getPostgresCredentials = defineFunction({
   name: "getPostgresCredentials",
-  summary: "Tells how to connect to a Postgres cluster as one of its users.",
+  summary: "Shows how to connect to a Postgres cluster as one of its users.",
   inputs,
   outputs,
 

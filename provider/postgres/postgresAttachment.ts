@@ -26,7 +26,7 @@ const inputs = z.object({
     secretName,
     "Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.",
   ),
-  uri: optional(z.string(), "The connection URI itself; made from `user`, `password` and `database` when left out.", {
+  uri: optional(z.string(), "The connection URI itself; built from `user`, `password` and `database` when left out.", {
     secret: true,
   }),
   user: optional(
@@ -63,7 +63,7 @@ export const postgresAttachment = defineResource({
   name: "PostgresAttachment",
   summary: "Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.",
   description:
-    "An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.",
+    "An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.",
   inputs,
   outputs,
   id: pathId("cluster", "app"),
@@ -106,7 +106,7 @@ export const postgresAttachment = defineResource({
     const live = { ...id, attachedAt, secretsVersion };
     if (name === undefined) return live;
     const digest = await digestOf({ api, app: id.app, name });
-    // Overwritten or unset: what we wrote is there no longer.
+    // Overwritten or unset: our value no longer exists.
     return digest === secretDigest ? { ...live, secretDigest, secretUpdatedAt } : { ...live, secretName: null };
   },
 
@@ -114,9 +114,9 @@ export const postgresAttachment = defineResource({
     const { api } = call;
     const { data } = await api.postgres.attach({ postgresClusterId: id.cluster, body: { appName: id.app } });
     const given = old.secretName === wanted.secretName ? {} : await givenUp(call, id.app, old);
-    const told = await written(call, wanted, { given, isNew: old.secretName !== wanted.secretName });
+    const result = await written(call, wanted, { given, isNew: old.secretName !== wanted.secretName });
     const nothing = { secretDigest: undefined, secretUpdatedAt: undefined, secretsVersion: 0 };
-    return { ...id, attachedAt: data.attachedAt, ...nothing, ...told };
+    return { ...id, attachedAt: data.attachedAt, ...nothing, ...result };
   },
 
   async delete({ id, state, ...call }) {
@@ -128,9 +128,11 @@ export const postgresAttachment = defineResource({
       return name !== undefined && given[name] === null ? undefined : name;
     });
     const claimant = otherClaimant(attachmentClaim(id.cluster, id.app))?.name;
-    // An attachment tells nobody's name: who has set its secret since goes on using it.
+    // An attachment has no owner, so another client that set its secret since keeps using it.
     const by =
-      claimant === undefined ? kept && `what has set ${kept} since` : `${JSON.stringify(claimant)} of this program`;
+      claimant === undefined
+        ? kept && `the client that has set ${kept} since`
+        : `${JSON.stringify(claimant)} of this program`;
     if (by !== undefined) return warn(`cluster ${id.cluster} stays attached to App ${id.app}: ${by} uses it.`);
     await api.postgres.detach({ postgresClusterId: id.cluster, appName: id.app });
   },
@@ -142,7 +144,7 @@ const appOf = (name: string): Place => ({ kind: "app", name });
 const digestOf = async ({ api, app, name }: { api: Call["api"]; app: string; name: string }) =>
   (await ignoreIfDeleted(api, appOf(app), () => api.secrets.get({ appName: app, secretName: name })))?.digest;
 
-/** Tells the user when the secret is one that something else has set. */
+/** Warns the user if another client has set the secret. */
 async function warnOfTaking({ api, warn }: Call, app: string, name: string): Promise<void> {
   if ((await secretsByName(api, app)).has(name)) warn(takenOver(app, [name]));
 }
@@ -156,7 +158,7 @@ interface Stored {
   readonly uri?: string | undefined;
 }
 
-/** What to write for the secret that a state set, and that this resource gives up (R12). */
+/** The value to write for a secret that a state set and this resource gives up (R12). */
 async function givenUp(
   { api, ...call }: Call & GivingUp,
   app: string,
@@ -164,13 +166,13 @@ async function givenUp(
 ): Promise<Readonly<Record<string, string | null>>> {
   if (name === undefined) return {};
   const live = await secretsByName(api, app);
-  // No state has a URI that was made here. None is empty, so that it differs from every other value.
+  // The state never has a generated URI. It is empty there, so that it differs from every other value.
   const written = { digests: { [name]: secretDigest }, values: { [name]: uri }, updatedAt };
   return givingUp({ app, names: [name], live, written }, call);
 }
 
 interface Change {
-  /** What to write for the secret of before. */
+  /** The value to write for the previous secret. */
   readonly given: Readonly<Record<string, string | null>>;
   /** Whether the name is one that this resource has not set so far. */
   readonly isNew: boolean;
@@ -194,22 +196,22 @@ async function uriOf(call: Call, { cluster, uri, user = firstUser, password, dat
   const live = await untilReady(call, cluster);
   const credentials =
     password === undefined ? await credentialsOf(call.api, cluster, user) : { username: user, password };
-  const made = poolerUri(live, credentials, database ?? firstDatabase);
-  if (made === undefined)
-    throw new MachinesError("api", `cluster ${cluster} does not tell where its connection pool listens; give a uri`);
-  return made;
+  const pooled = poolerUri(live, credentials, database ?? firstDatabase);
+  if (pooled === undefined)
+    throw new MachinesError("api", `cluster ${cluster} does not report where its connection pool listens; give a uri`);
+  return pooled;
 }
 
-/** What says how to connect needs a secret to be written to, and is said once. */
+/** These inputs say how to connect. They need a secret to be written to, and exclude each other. */
 function problemsOf({ secretName: name, uri, ...parts }: Partial<Inputs>): readonly Problem[] {
   const { user, password, database } = parts;
   const given = Object.entries({ uri, user, password, database }).filter(([, value]) => value !== undefined);
   if (name === undefined)
-    return given.map(([part]) => ({ path: [part], message: "says what to write to a secret; set secretName too" }));
+    return given.map(([part]) => ({ path: [part], message: "is a part of the secret's value; set secretName too" }));
   if (uri !== undefined)
     return given
       .filter(([part]) => part !== "uri")
-      .map(([part]) => ({ path: [part], message: "cannot go together with uri, which holds it" }));
+      .map(([part]) => ({ path: [part], message: "cannot be combined with uri, which contains it" }));
   return password !== undefined && user === undefined
     ? [{ path: ["password"], message: "needs the user it is the password of" }]
     : [];

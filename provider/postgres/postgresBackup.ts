@@ -1,4 +1,5 @@
-// Backups of Postgres clusters (docs/interface.md#backups). The service makes and ages them; nothing removes one.
+// Backups of Postgres clusters (docs/interface.md#backups). The service creates and expires them; no operation removes
+// one.
 import { z } from "zod";
 import { postgresBackupType } from "../../api/postgres.ts";
 import { optional, required } from "../../api/schema.ts";
@@ -15,15 +16,15 @@ import { triggers } from "../shared/triggers.ts";
 const inputs = z.object({
   cluster: required(
     z.string(),
-    "Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.",
+    "Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.",
     { format: "reference" },
   ),
   type: postgresBackupType
     .default("full")
     .describe(
-      "`full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.",
+      "`full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.",
     ),
-  triggers: triggers("another backup is made"),
+  triggers: triggers("another backup is created"),
 });
 
 const outputs = z.object({
@@ -53,7 +54,7 @@ const toLive = (cluster: string, { id, type, status, sizeBytes, startedAt, finis
 
 export const postgresBackup = defineResource({
   name: "PostgresBackup",
-  summary: "A backup of a Postgres cluster, made when the resource is created.",
+  summary: "A backup of a Postgres cluster, taken when the resource is created.",
   description:
     "The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.",
   inputs,
@@ -75,8 +76,8 @@ export const postgresBackup = defineResource({
   minutes: { create: 60, update: 60 },
 
   async create({ inputs: { cluster, type }, owner, ...call }) {
-    const made = await begun(call, owner, cluster, type);
-    return completed(call, cluster, made);
+    const created = await startBackup(call, owner, cluster, type);
+    return completed(call, cluster, created);
   },
 
   read: ({ id, state, ...call }) =>
@@ -86,7 +87,7 @@ export const postgresBackup = defineResource({
       return state && { ...state, ...id, expired: true };
     }),
 
-  // Every input replaces: this is called for what a creation left to be done.
+  // Every input replaces, so this is only called to finish a creation.
   async update({ id, old, ...call }) {
     const found = (await backupsOf(call, id.cluster)).find((backup) => backup.id === id.backupId);
     return found ? completed(call, id.cluster, found) : { ...old, expired: true };
@@ -104,7 +105,7 @@ const backupsOf = async (call: Call, cluster: string) =>
   (await whenReady(call, cluster, () => call.api.postgres.listBackups({ postgresClusterId: cluster }))).data;
 
 /** Begins a backup, once no other one runs. */
-async function begun(
+async function startBackup(
   call: Call,
   owner: string | undefined,
   cluster: string,
@@ -140,18 +141,18 @@ async function begun(
   return poll(call, begin, { longest: longestPause });
 }
 
-async function completed(call: Call, cluster: string, begun: Backup) {
-  let live = begun;
+async function completed(call: Call, cluster: string, startBackup: Backup) {
+  let live = startBackup;
   const isDone = (all: readonly Backup[]): boolean => {
-    live = all.find(({ id }) => id === begun.id) ?? live;
+    live = all.find(({ id }) => id === startBackup.id) ?? live;
     return live.status === "completed" || live.status === "failed";
   };
   try {
-    if (!isDone([begun])) await settled(call, cluster, isDone, `backup ${begun.id}`);
+    if (!isDone([startBackup])) await settled(call, cluster, isDone, `backup ${startBackup.id}`);
     if (live.status === "failed") {
       throw new MachinesError(
         "api",
-        `backup ${begun.id} of cluster ${cluster} failed. Change a value in triggers, or run pulumi up --replace, for another one.`,
+        `backup ${startBackup.id} of cluster ${cluster} failed. Change a value in triggers, or run pulumi up --replace, for another one.`,
       );
     }
     return toLive(cluster, live);
@@ -167,7 +168,7 @@ async function settled(
   isDone: (backups: readonly Backup[]) => boolean,
   what: string,
 ): Promise<void> {
-  const look = async (): Promise<boolean | Pending> => {
+  const readSettled = async (): Promise<boolean | Pending> => {
     if (isDone(await backupsOf(call, cluster))) return true;
     return new Pending(
       `waiting for ${what} of cluster ${cluster}`,
@@ -178,5 +179,5 @@ async function settled(
         ),
     );
   };
-  await poll(call, look, { first: 50, longest: longestPause });
+  await poll(call, readSettled, { first: 50, longest: longestPause });
 }

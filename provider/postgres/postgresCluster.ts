@@ -10,7 +10,7 @@ import { MachinesError } from "../client/errors.ts";
 import { PartialStateError } from "../core/partialState.ts";
 import { pathId } from "../core/ids.ts";
 import { behaviour, computed, defineResource, type Call, type Problem } from "../core/resource.ts";
-import { directUri, credentialsIfTold, firstDatabase, poolerUri, type Credentials } from "./credentials.ts";
+import { directUri, credentialsIfReported, firstDatabase, poolerUri, type Credentials } from "./credentials.ts";
 import { regionProblem } from "../shared/region.ts";
 
 const plan = z
@@ -24,16 +24,16 @@ const source = required(z.string(), "Cluster to copy: the `id` of a PostgresClus
 
 const inputs = z.object({
   name: computed(clusterName).describe(
-    "Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Made from the resource's name when left out. Changing it replaces the cluster.",
+    "Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.",
   ),
   organization: computed(z.string()).describe(
-    "Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster.",
+    "Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.",
   ),
   region: computed(regionCode).describe(
-    "Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster.",
+    "Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.",
   ),
   plan: computed(plan).describe(
-    "Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster.",
+    "Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.",
   ),
   diskSizeGb: computed(z.int().min(10).max(1000)).describe(
     "Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.",
@@ -41,9 +41,9 @@ const inputs = z.object({
   pgMajorVersion: computed(z.enum(["16", "17"])).describe(
     "Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.",
   ),
-  // The service never tells it: where the state knows none, it is taken for the default and not for a change.
+  // The service never returns it. If the state does not know it, it counts as the default and not as a change.
   poolMode: computed(z.enum(["session", "transaction"]).meta({ wireDefault: "session" })).describe(
-    "When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster.",
+    "When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster.",
   ),
   postgisEnabled: computed(z.boolean()).describe(
     "Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.",
@@ -55,10 +55,10 @@ const inputs = z.object({
       pitrTime: optional(time, "RFC 3339 time with offset to restore to."),
     }),
   ).describe(
-    "Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.",
+    "Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.",
   ),
   fork: computed(z.object({ cluster: source })).describe(
-    "Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.",
+    "Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.",
   ),
   deletionProtection: behaviour(z.boolean().default(true)).describe(
     "Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.",
@@ -91,7 +91,7 @@ const outputs = z.object({
 });
 
 const longestPause = 2000;
-/** What a copy takes from its source. */
+/** Inputs that a copy takes from its source. */
 const copied = [
   "organization",
   "region",
@@ -108,7 +108,7 @@ function toLive(live: Cluster, organization: string | undefined, credentials: Cr
   const { direct, pooler } = live.endpoints?.primary ?? {};
   return {
     name: live.name,
-    // What was asked for stays: "personal" may be answered under its real slug.
+    // The written value is kept: the answer may have the real slug for "personal".
     organization: organization ?? live.organization?.slug,
     region: live.region,
     plan: live.plan,
@@ -170,7 +170,7 @@ export const postgresCluster = defineResource({
     let live = await begin(call, owner, wanted);
     try {
       live = await untilReady(call, live.id, (seen) => (live = seen));
-      return toLive(live, wanted.organization, await credentialsIfTold(call, live.id));
+      return toLive(live, wanted.organization, await credentialsIfReported(call, live.id));
     } catch (error) {
       throw new PartialStateError(toLive(live, wanted.organization, undefined), error);
     }
@@ -179,17 +179,17 @@ export const postgresCluster = defineResource({
   async read({ id, state, ...call }) {
     const { data: live } = await call.api.postgres.get({ postgresClusterId: id.clusterId });
     if (isLeaving(live.status)) return undefined;
-    const told = live.status === "ready" ? await credentialsIfTold(call, live.id) : undefined;
-    return toLive(live, state?.organization, told ?? knownCredentials(state));
+    const credentials = live.status === "ready" ? await credentialsIfReported(call, live.id) : undefined;
+    return toLive(live, state?.organization, credentials ?? knownCredentials(state));
   },
 
-  // Every input but the behaviour ones replaces: this is called for what a creation left to be done.
+  // Every input but the behaviour ones replaces, so this is only called to finish a creation.
   async update({ id, old, ...call }) {
     let { data: live } = await call.api.postgres.get({ postgresClusterId: id.clusterId });
     let credentials = knownCredentials(old);
     try {
       live = await untilReady(call, live.id, (seen) => (live = seen));
-      credentials = (await credentialsIfTold(call, live.id)) ?? credentials;
+      credentials = (await credentialsIfReported(call, live.id)) ?? credentials;
       return toLive(live, old.organization, credentials);
     } catch (error) {
       throw new PartialStateError(toLive(live, old.organization, credentials), error);
@@ -200,8 +200,8 @@ export const postgresCluster = defineResource({
     const key = { postgresClusterId: id.clusterId };
     await api.postgres.delete(key);
     api.session.deleted.add(id.clusterId);
-    const look = async (): Promise<boolean | Pending> => {
-      // A 404 or a 410 ends it too: core knows what they mean.
+    const readSettled = async (): Promise<boolean | Pending> => {
+      // A 404 or a 410 ends it too: core decides what they mean.
       if ((await api.postgres.get(key)).data.status === "deleted") return true;
       return new Pending(
         `waiting for cluster ${id.clusterId} to be deleted`,
@@ -212,7 +212,7 @@ export const postgresCluster = defineResource({
           ),
       );
     };
-    await poll({ api, progress }, look, { longest: longestPause });
+    await poll({ api, progress }, readSettled, { longest: longestPause });
   },
 });
 
@@ -242,7 +242,7 @@ async function begin(call: Call, owner: string | undefined, wanted: Inputs): Pro
   });
 }
 
-/** Whether a cluster is what was asked for, in what a list tells of it. */
+/** Whether a cluster matches the wanted one, as far as its list entry shows. */
 const isAsWanted = (live: Cluster, wanted: Inputs): boolean =>
   live.name === wanted.name &&
   (wanted.region ?? live.region) === live.region &&
@@ -258,17 +258,17 @@ function post(api: Api, orgSlug: string, { name, restore, fork, ...wanted }: Inp
   return api.postgres.create({ body: { ...body, orgSlug, name } });
 }
 
-/** A cluster has one source, and takes from it what would otherwise be said. */
+/** A cluster has one source, and takes the other inputs from it. */
 function problemsOf(given: Partial<Inputs>, isMade: boolean): readonly Problem[] {
   const { restore, fork } = given;
   if (restore && fork)
-    return [{ path: ["fork"], message: "cannot go together with restore; a cluster is made from one source" }];
-  // One that is there has them already, wherever they came from.
+    return [{ path: ["fork"], message: "cannot be combined with restore; a cluster is created from one source" }];
+  // An existing cluster has them already, whatever its source was.
   if (!restore && !fork && isMade) return [];
   if (!restore && !fork)
     return (["region", "plan"] as const)
       .filter((name) => given[name] === undefined)
-      .map((name) => ({ path: [name], message: "is required, unless the cluster is made by restore or fork" }));
+      .map((name) => ({ path: [name], message: "is required, unless the cluster is created by restore or fork" }));
   const set = copied.filter((name) => given[name] !== undefined);
   const by = restore ? "restore" : "fork";
   const problems: Problem[] = set.map((name) => ({

@@ -20,7 +20,7 @@ const inputs = z.object({
     "Name, 1 to 63 letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the database.",
   ),
   allowDataLoss: behaviour(z.boolean().default(false)).describe(
-    "Lets a change that replaces the database destroy what it holds.",
+    "Lets a change that replaces the database destroy its data.",
   ),
 });
 
@@ -42,7 +42,7 @@ export const postgresDatabase = defineResource({
   namedAs: "database",
   replaceOn: ["cluster", "name"],
   uniqueBy: ["cluster", "name"],
-  losesData: "what it holds",
+  losesData: "its data",
 
   async create({ inputs: { cluster, name }, owner, ...call }) {
     await createExactlyOnce(call, {

@@ -24,10 +24,10 @@ const inputs = z.object({
   name: required(extensionParam, "Name of the extension, for example `vector`. Changing it replaces the extension."),
   schema: databaseName.default("public").describe("Schema to install it in. Changing it replaces the extension."),
   createSchema: behaviour(z.boolean().default(false)).describe(
-    "Whether the schema is made when there is none; used at creation.",
+    "Whether to create the schema if it does not exist; used at creation.",
   ),
   forceDestroy: behaviour(z.boolean().default(false)).describe(
-    "Lets the removal of the extension take along what depends on it, tables' columns included.",
+    "Lets the removal of the extension also remove everything that depends on it, tables' columns included.",
   ),
 });
 
@@ -78,9 +78,9 @@ export const postgresExtension = defineResource({
       },
       pick: (fresh) => (fresh.some((extension) => extension.name === name) ? key : undefined),
     });
-    // It is made, whatever becomes of the look at it.
-    const made = await find(call, key).catch(() => undefined);
-    return made ?? { ...key, schema };
+    // The extension exists, even if the read after its creation fails.
+    const created = await find(call, key).catch(() => undefined);
+    return created ?? { ...key, schema };
   },
 
   read: ({ id, state, ...call }) => readWithin(call, state, () => find(call, id)),
@@ -95,23 +95,23 @@ export const postgresExtension = defineResource({
   },
 });
 
-interface Key {
+interface ExtensionKey {
   readonly cluster: string;
   readonly database: string;
   readonly name: string;
 }
 
-async function installedIn({ api, ...rest }: Waiting, { cluster, database }: Key) {
+async function installedIn({ api, ...rest }: Waiting, { cluster, database }: ExtensionKey) {
   const ask = () => api.postgres.listExtensions({ postgresClusterId: cluster, database });
   return (await whenReady({ api, ...rest }, cluster, ask)).data.filter(({ installed }) => installed != null);
 }
 
-async function find(call: Waiting, { cluster, database, name }: Key) {
+async function find(call: Waiting, { cluster, database, name }: ExtensionKey) {
   const found = (await installedIn(call, { cluster, database, name })).find((one) => one.name === name);
   return found && { cluster, database, name, schema: found.installed?.schema, version: found.installed?.version };
 }
 
-/** What to do about a refusal, where it is known. */
+/** The advice after a refusal, if the cause is known. */
 function explained(error: unknown, name: string): unknown {
   if (!(error instanceof ApiError)) return error;
   if (error.status === 409 && /postgis/i.test(error.reason) && !/installed/i.test(error.reason))
@@ -121,7 +121,7 @@ function explained(error: unknown, name: string): unknown {
       { cause: error },
     );
   if (error.status === 422 && error.reason.includes("schema"))
-    return new MachinesError("refused", `${name}: ${error.message} Set createSchema: true to have it made.`, {
+    return new MachinesError("refused", `${name}: ${error.message} Set createSchema: true to have it created.`, {
       cause: error,
     });
   return error;

@@ -10,7 +10,7 @@ import { PartialStateError } from "../core/partialState.ts";
 import { fixed, pathId } from "../core/ids.ts";
 import { behaviour, defineResource, type Call } from "../core/resource.ts";
 import { equal } from "../core/values.ts";
-import { credentialsIfTold, credentialsOf } from "./credentials.ts";
+import { credentialsIfReported, credentialsOf } from "./credentials.ts";
 import { triggers } from "../shared/triggers.ts";
 import { platformUsers } from "./credentials.ts";
 
@@ -26,7 +26,7 @@ const inputs = z.object({
   ),
   role: required(
     postgresRole,
-    "What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.",
+    "Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.",
   ),
   rotationTriggers: triggers("the user gets a new password"),
   killSessions: behaviour(z.boolean().default(false)).describe(
@@ -117,13 +117,16 @@ async function find(
 ) {
   const found = (await usersOf(call, cluster)).find((user) => user.username === username);
   if (!found) return undefined;
-  // A token that only reads may refresh what is known already.
-  const told = known === undefined ? undefined : await credentialsIfTold(call, cluster, username);
-  const password = told?.password ?? known ?? (await credentialsOf(call.api, cluster, username)).password;
+  // A read-only token may refresh known values.
+  const reported = known === undefined ? undefined : await credentialsIfReported(call, cluster, username);
+  const password = reported?.password ?? known ?? (await credentialsOf(call.api, cluster, username)).password;
   return { cluster, ...found, password };
 }
 
-/** Gives the user a new password and answers it. Whether a lost answer was one, the password tells. */
+/**
+ * Gives the user a new password and returns it. If the answer is lost, the password shows whether the change was
+ * applied.
+ */
 async function rotated(
   { api }: Call,
   key: { readonly postgresClusterId: string; readonly username: string },

@@ -20,17 +20,17 @@ const inputs = z.object({
 const outputs = z.object({
   version: required(
     z.int(),
-    "Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change.",
+    "Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.",
   ),
   digests: required(
     z.record(z.string(), z.string()),
     "Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.",
     { secret: true },
   ),
-  updatedAt: optional(z.string(), "RFC 3339 time of the last change made here."),
+  updatedAt: optional(z.string(), "RFC 3339 time of the last change by this resource."),
 });
 
-/** Names a state owns: what it wrote, and what it would have written had nobody changed it. */
+/** Names that a state owns: those it wrote, and those it would have written if others had not changed them. */
 const ownedNames = (state: { values?: object | undefined; digests?: object | undefined }): string[] => [
   ...new Set([...Object.keys(state.digests ?? {}), ...Object.keys(state.values ?? {})]),
 ];
@@ -40,7 +40,7 @@ export const appSecrets = defineResource({
   summary: "Secrets of an App, by name, written together.",
   description:
     "Every change is one request, whatever it sets and unsets. Machines get new values with their next update. " +
-    "Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. " +
+    "Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. " +
     "A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.",
   inputs,
   outputs,
@@ -55,9 +55,9 @@ export const appSecrets = defineResource({
   dependsOn: { version: ["values"], digests: ["values"], updatedAt: ["values"] },
 
   async create({ inputs: { app, values }, api, warn }) {
-    const there = await secretsByName(api, app);
-    const taken = Object.keys(values).filter((name) => there.has(name));
-    if (taken.length > 0) warn(takenOver(app, taken));
+    const existing = await secretsByName(api, app);
+    const adopted = Object.keys(values).filter((name) => existing.has(name));
+    if (adopted.length > 0) warn(takenOver(app, adopted));
     return { app, ...(await writeSecrets(api, app, values)) };
   },
 
@@ -74,10 +74,10 @@ export const appSecrets = defineResource({
     const added = Object.keys(values).filter((name) => !owned.includes(name));
     const dropped = owned.filter((name) => !Object.hasOwn(values, name));
     const live = added.length + dropped.length > 0 ? await secretsByName(api, id.app) : new Map<string, never>();
-    const taken = added.filter((name) => live.has(name));
-    if (taken.length > 0) warn(takenOver(id.app, taken));
+    const adopted = added.filter((name) => live.has(name));
+    if (adopted.length > 0) warn(takenOver(id.app, adopted));
     const given = givingUp({ app: id.app, names: dropped, live, written: old }, { warn, otherClaimant });
-    // What stays as it is stays out of the request: it would only get a newer time of change.
+    // Unchanged secrets are left out of the request: they would only get a newer time of change.
     const changed = Object.entries(values).filter(([name, value]) => old.values[name] !== value);
     const { version, updatedAt } = old;
     const written =

@@ -3,13 +3,13 @@ import { z } from "zod";
 import { bytes, optional, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { keyUseInputs, keyUseNoImport, keyUseOutputs, madeWithKey, newSerial, plaintextIfStale } from "./keyUse.ts";
+import { keyUseInputs, keyUseNoImport, keyUseOutputs, computedWithKey, newSerial, plaintextIfStale } from "./keyUse.ts";
 
 const inputs = z.object({
   ...keyUseInputs,
   associatedData: optional(
     bytes(),
-    "Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.",
+    "Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.",
   ),
 });
 
@@ -33,10 +33,10 @@ export const ciphertext = defineResource({
   dependsOn: { ciphertext: "any", madeWith: "any" },
 
   async create({ inputs: { app, key, plaintext, associatedData }, api }) {
-    const made = await madeWithKey(api, { app, key }, (at) =>
+    const result = await computedWithKey(api, { app, key }, (at) =>
       api.secretKeys.encrypt({ ...at, body: { plaintext, associatedData } }),
     );
-    return { app, key, serial: newSerial(), ...made };
+    return { app, key, serial: newSerial(), ...result };
   },
 
   async read({ id, state, api }) {
@@ -45,10 +45,10 @@ export const ciphertext = defineResource({
   },
 
   async update({ id, inputs: { plaintext, associatedData }, api }) {
-    const made = await madeWithKey(api, id, (at) =>
+    const result = await computedWithKey(api, id, (at) =>
       api.secretKeys.encrypt({ ...at, body: { plaintext, associatedData } }),
     );
-    return { serial: id.serial, ...made };
+    return { serial: id.serial, ...result };
   },
 
   delete: () => Promise.resolve(),

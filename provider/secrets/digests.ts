@@ -1,4 +1,4 @@
-// What is known of secrets whose values no read can find: their digests (docs/interface.md#secrets).
+// Digests of secrets, because their values cannot be read (docs/interface.md#secrets).
 import type { AnswerOf, Api } from "../client/api.ts";
 import type { Call, Claims, GivingUp } from "../core/resource.ts";
 import { bareId } from "../../api/names.ts";
@@ -6,7 +6,7 @@ import { bareId } from "../../api/names.ts";
 /** A secret as the service shows it, without its value. */
 export type ShownSecret = AnswerOf<"secrets", "list">["secrets"][number];
 
-/** Whether a secret still has the value that was written. Where the service tells no digest, its presence has to do. */
+/** Whether a secret still has the written value. If the service returns no digest, its presence has to suffice. */
 export const isAsWritten = (digest: string | undefined, live: ShownSecret | undefined): boolean =>
   live !== undefined && (!digest || live.digest === undefined || live.digest === digest);
 
@@ -22,7 +22,7 @@ export const secretClaim = (app: string | undefined, name: string | undefined, v
 
 const claimTo = (app: string, name: string): string => `secret ${bareId(app)}/${name}`;
 
-/** What a resource knows of its own last write. */
+/** A resource's record of its own last write. */
 export interface WrittenHere {
   readonly digests: Readonly<Record<string, string | undefined>>;
   /** The values, as far as they are known here. */
@@ -41,11 +41,10 @@ interface GivenUp {
 }
 
 /**
- * R12: what to write for names that a resource gives up. Null unsets a name. A name is left out, and stays set, where another
- * resource of the program claims it, or where something has written it since. The engine checks only what it is to work on
- * (`--target`): then the time of the write is all that tells. The user is warned of each.
- *
- * A claimant whose value this resource overwrote gets it back: its own state says that it is written.
+ * R12: the values to write for names that a resource gives up. Null unsets a name. A name is left out, and stays set,
+ * if another resource of the program claims it, or if another client wrote it since. With `--target`, the engine checks
+ * only the targets, so that the time of the write decides. The user is warned of each. A claimant whose value this
+ * resource overwrote gets it back, because its own state says that it is written.
  */
 export function givingUp(
   { app, names, live, written }: GivenUp,
@@ -73,7 +72,9 @@ export function givingUp(
       warn(`${stays}${by}, and gets its value back.`);
       return [name, claimant.value];
     }
-    warn(`${stays}${by}. It may still have the value of this resource: pulumi refresh tells, and up writes it again.`);
+    warn(
+      `${stays}${by}. It may still have the value of this resource: pulumi refresh shows that, and up writes it again.`,
+    );
     return undefined;
   });
   return Object.fromEntries(writes.filter((write) => write !== undefined));
@@ -85,7 +86,7 @@ function isWrittenSince({ updatedAt, digest }: ShownSecret, written: WrittenHere
   return Date.parse(updatedAt ?? "") > Date.parse(written.updatedAt ?? "");
 }
 
-/** What a change of several secrets came to. */
+/** The result of a change of several secrets. */
 interface Written {
   readonly version: number;
   readonly digests: Record<string, string>;
@@ -116,6 +117,6 @@ const latest = (times: readonly (string | undefined)[]): string | undefined =>
     .sort((a, b) => Date.parse(a) - Date.parse(b))
     .at(-1);
 
-/** What the user is told when names are taken over that something else has set. */
+/** The warning when names are adopted that another client has set. */
 export const takenOver = (appName: string, names: readonly string[]): string =>
   `App ${appName} has ${names.join(", ")} already, with values this program did not write: overwritten. If something else sets them too, each will undo what the other wrote.`;

@@ -8,11 +8,11 @@ import { atLeast, camelObject, inApp, leastVersion } from "../shared/fields.ts";
 
 /** A secret in the answers of functions. Values are asked for nowhere. */
 export const secretDetails = z.object({
-  id: required(z.string(), "Id of the secret, `app/name`: what `pulumi import` takes."),
+  id: required(z.string(), "Id of the secret, `app/name`, as `pulumi import` takes it."),
   ...camelObject(secret).omit({ value: true }).shape,
 });
 
-/** What functions tell of a secret. */
+/** The outputs of functions about a secret. */
 export const toSecretDetails = (app: string, { value: _, ...live }: AnswerOf<"secrets", "get">) => ({
   ...live,
   id: `${app}/${live.name}`,

@@ -6,13 +6,13 @@ import type { AnswerOf } from "../client/api.ts";
 import { defineFunction } from "../core/function.ts";
 import { atLeast, camelObject, inApp, leastVersion } from "../shared/fields.ts";
 
-/** A secret key in the answers of functions. What it is made of never leaves the service. */
+/** A secret key in the answers of functions. Its key material never leaves the service. */
 export const secretKeyDetails = z.object({
-  id: required(z.string(), "Id of the key, `app/name`: what inputs and `pulumi import` take."),
+  id: required(z.string(), "Id of the key, `app/name`, as inputs and `pulumi import` take it."),
   ...camelObject(secretKey).shape,
 });
 
-/** What functions tell of a secret key. */
+/** The outputs of functions about a secret key. */
 export const toSecretKeyDetails = (app: string, live: AnswerOf<"secretKeys", "get">) => ({
   ...live,
   id: `${app}/${live.name}`,

@@ -1,11 +1,12 @@
-// What is made with a secret key and kept: ciphertexts and signatures (docs/interface.md#secret-keys).
+// Shared parts of ciphertexts and signatures, which are computed with a secret key and kept
+// (docs/interface.md#secret-keys).
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { appName } from "../../api/names.ts";
 import { bytes, optional, required } from "../../api/schema.ts";
 import type { Api } from "../client/api.ts";
 
-/** What both are made of. */
+/** Inputs of both. */
 export const keyUseInputs = {
   app: required(appName, "App that has the key: the `id` of an App. Changing it replaces this.", {
     format: "reference",
@@ -13,17 +14,17 @@ export const keyUseInputs = {
   key: required(z.string(), "The key: the `id` or the `name` of a SecretKey. Changing it replaces this.", {
     format: "reference",
   }),
-  plaintext: required(bytes(), "The data, base64. Changing it makes the output anew.", { secret: true }),
+  plaintext: required(bytes(), "The data, base64. Changing it computes the output again.", { secret: true }),
   keyUpdatedAt: optional(
     z.string(),
-    "The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.",
+    "The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.",
   ),
 };
 
-/** What is kept beside the result. */
+/** Outputs besides the result. */
 export const keyUseOutputs = {
   serial: required(z.string(), "Random end of the id."),
-  madeWith: optional(z.string(), "`updatedAt` of the key the output was made with."),
+  madeWith: optional(z.string(), "`updatedAt` of the key that the output was computed with."),
 };
 
 interface Use {
@@ -36,8 +37,11 @@ const keyOf = ({ app, key }: Use) => ({ appName: app, secretName: key });
 /** A new end of an id. */
 export const newSerial = (): string => randomBytes(6).toString("hex");
 
-/** Makes something with a key, and notes which. Asked for first, a key that changes meanwhile shows at the next refresh. */
-export async function madeWithKey<T>(
+/**
+ * Computes a result with a key, and notes the key's version. It is read first, so a concurrent change of the key shows
+ * at the next refresh.
+ */
+export async function computedWithKey<T>(
   api: Api,
   use: Use,
   make: (key: ReturnType<typeof keyOf>) => Promise<T>,
@@ -47,9 +51,11 @@ export async function madeWithKey<T>(
 }
 
 /** Why neither can be imported. */
-export const keyUseNoImport = "the service keeps nothing of it; leave the import out, and up makes a new one";
+export const keyUseNoImport = "the service does not store it; leave the import out, and up computes a new one";
 
-/** What a read tells of the plaintext: `null` when another key has the name now, so that the next up makes it anew. */
+/**
+ * The plaintext after a read: `null` if another key has the name now, so that the next up computes the output again.
+ */
 export async function plaintextIfStale(api: Api, use: Use, madeWith: string | undefined): Promise<null | undefined> {
   const { updatedAt } = await api.secretKeys.get(keyOf(use));
   return updatedAt === madeWith ? undefined : null;

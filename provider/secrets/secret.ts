@@ -24,10 +24,10 @@ const outputs = z.object({
   ),
   version: required(
     z.int(),
-    "Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.",
+    "Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.",
   ),
   createdAt: optional(z.string(), "RFC 3339 time of creation."),
-  updatedAt: optional(z.string(), "RFC 3339 time of the last change made here."),
+  updatedAt: optional(z.string(), "RFC 3339 time of the last change by this resource."),
 });
 
 const toLive = (app: string, { name, digest, createdAt, updatedAt }: ShownSecret) => ({
@@ -35,8 +35,8 @@ const toLive = (app: string, { name, digest, createdAt, updatedAt }: ShownSecret
 });
 
 async function set(api: Api, app: string, name: string, value: string) {
-  const made = await api.secrets.set({ appName: app, secretName: name, body: { value } });
-  return { ...toLive(app, made), version: made.version ?? 0 };
+  const answer = await api.secrets.set({ appName: app, secretName: name, body: { value } });
+  return { ...toLive(app, answer), version: answer.version ?? 0 };
 }
 
 export const secret = defineResource({
@@ -44,7 +44,7 @@ export const secret = defineResource({
   summary: "One secret of an App.",
   description:
     "For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. " +
-    "The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. " +
+    "The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. " +
     "A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.",
   inputs,
   outputs,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { bytes, required } from "../../api/schema.ts";
 import { pathId } from "../core/ids.ts";
 import { defineResource } from "../core/resource.ts";
-import { keyUseInputs, keyUseNoImport, keyUseOutputs, madeWithKey, newSerial, plaintextIfStale } from "./keyUse.ts";
+import { keyUseInputs, keyUseNoImport, keyUseOutputs, computedWithKey, newSerial, plaintextIfStale } from "./keyUse.ts";
 
 const inputs = z.object(keyUseInputs);
 
@@ -24,8 +24,10 @@ export const signature = defineResource({
   dependsOn: { signature: "any", madeWith: "any" },
 
   async create({ inputs: { app, key, plaintext }, api }) {
-    const made = await madeWithKey(api, { app, key }, (at) => api.secretKeys.sign({ ...at, body: { plaintext } }));
-    return { app, key, serial: newSerial(), ...made };
+    const result = await computedWithKey(api, { app, key }, (at) =>
+      api.secretKeys.sign({ ...at, body: { plaintext } }),
+    );
+    return { app, key, serial: newSerial(), ...result };
   },
 
   async read({ id, state, api }) {
@@ -34,8 +36,8 @@ export const signature = defineResource({
   },
 
   async update({ id, inputs: { plaintext }, api }) {
-    const made = await madeWithKey(api, id, (at) => api.secretKeys.sign({ ...at, body: { plaintext } }));
-    return { serial: id.serial, ...made };
+    const result = await computedWithKey(api, id, (at) => api.secretKeys.sign({ ...at, body: { plaintext } }));
+    return { serial: id.serial, ...result };
   },
 
   delete: () => Promise.resolve(),

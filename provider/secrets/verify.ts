@@ -11,7 +11,7 @@ export const verify = defineFunction({
   name: "verify",
   summary: "Verifies a signature with a secret key of an App.",
   inputs: z.object({ ...ofKey, ...camelObject(secretKeys.verify.body).shape }),
-  outputs: z.object({ valid: required(z.boolean(), "Whether the signature was made with this key for this data.") }),
+  outputs: z.object({ valid: required(z.boolean(), "Whether the signature was created with this key for this data.") }),
 
   async call({ inputs: { app, key, minVersion, ...body }, api }) {
     const one = { appName: app, secretName: key, ...atLeast(minVersion) };

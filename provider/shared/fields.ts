@@ -15,7 +15,7 @@ export const camelObject = <Shape extends z.core.$ZodShape>(wire: z.ZodObject<Sh
 const reference = { format: "reference" } as const;
 
 /** The App a function looks into. */
-export const inApp = { app: required(appName, "App to look into: the `id` of an App.", reference) };
+export const inApp = { app: required(appName, "App to read: the `id` of an App.", reference) };
 
 /** The Machine a function asks about. */
 export const ofMachine = {
@@ -54,6 +54,6 @@ export const commaSeparated = (values: readonly string[] | undefined): string | 
 /** An answer in which null stands for nothing, as programs see it. */
 export type WithoutNull<T> = { [K in keyof T]: null extends T[K] ? Exclude<T[K], null> | undefined : T[K] };
 
-/** The object without its nulls; what lies deeper stays as it is. */
+/** The object without its own nulls; nested objects stay unchanged. */
 export const withoutNull = <T extends object>(value: T): WithoutNull<T> =>
   Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== null)) as WithoutNull<T>;

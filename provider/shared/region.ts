@@ -1,4 +1,4 @@
-// Whether regions exist, have what is wanted and have room, asked of the service once per run.
+// Checks whether regions exist, suit and have room; the service is asked once per run.
 import type { z } from "zod";
 import type { Camel } from "../../api/case.ts";
 import { sizeOf, type machineConfig } from "../../api/machineConfig.ts";
@@ -34,7 +34,7 @@ export async function regionsProblem(api: Api, regions: readonly string[] = []):
 }
 
 /**
- * What a Machine of a size meets in regions that are tried in order: where there is no room now
+ * Finds the regions without room for a Machine of this size, in the order in which they are tried
  * (docs/interface.md#placements).
  */
 export async function roomWarning(
@@ -60,10 +60,10 @@ export async function roomWarning(
       warning:
         open[0] === undefined
           ? `there is no room for such a Machine in ${regions.join(", ")} now; choose another region or a smaller guest`
-          : `there is no room for such a Machine in ${first} now; it would be made in ${open[0]}`,
+          : `there is no room for such a Machine in ${first} now; it would be created in ${open[0]}`,
     };
   } catch (error) {
-    // A region that does not exist, or a guest that cannot be, is another question's to tell.
+    // Another question reports an unknown region or an impossible guest.
     if (error instanceof ApiError && error.status === 400) return undefined;
     throw error;
   }

@@ -1,8 +1,8 @@
-// Triggers: values that mean nothing to the service, and whose change makes something happen.
+// Triggers: values without a meaning to the service, whose change causes an action.
 import { z } from "zod";
 import { optional } from "../../api/schema.ts";
 
-/** The schema of triggers. `then` says what happens when one changes. */
+/** The schema of triggers. `then` describes the action. */
 export const triggers = (then: string) =>
   optional(
     z.record(z.string(), z.string()),

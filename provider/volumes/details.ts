@@ -7,7 +7,7 @@ import { camelObject, withoutNull } from "../shared/fields.ts";
 
 /** A volume in the answers of functions. */
 export const volumeDetails = z.object({
-  id: required(z.string(), "Id of the volume, `app/volumeId`: what inputs and `pulumi import` take."),
+  id: required(z.string(), "Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it."),
   app: required(z.string(), "App that owns the volume."),
   volumeId: required(z.string(), "Identifier within the App."),
   ...camelObject(volume).omit({ id: true }).shape,
@@ -15,7 +15,7 @@ export const volumeDetails = z.object({
   attachedAllocId: optional(z.string(), "Allocation that mounts the volume, if any."),
 });
 
-/** What functions tell of a volume. */
+/** The outputs of functions about a volume. */
 export const toVolumeDetails = (app: string, { id, ...live }: Volume): z.output<typeof volumeDetails> => ({
   ...withoutNull(live),
   id: `${app}/${id}`,

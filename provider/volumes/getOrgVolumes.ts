@@ -14,7 +14,7 @@ const orgVolumeDetails = volumeDetails.extend(camelObject(orgVolume).pick({ upda
 export const getOrgVolumes = defineFunction({
   name: "getOrgVolumes",
   summary: "Lists the volumes of an organization, the ones that changed longest ago first.",
-  description: "The list is a view of a moment: what was just made or deleted may be missing from it.",
+  description: "The list may be a few seconds old: volumes that were just created or deleted may be missing from it.",
   inputs: z.object({
     ...ofOrganization,
     region,
@@ -23,7 +23,7 @@ export const getOrgVolumes = defineFunction({
       "Only volumes in one of these states, for example `created`; in any when left out.",
     ),
     includeDeleted,
-    updatedAfter: optional(updatedAfter.unwrap(), "Only what changed after this RFC 3339 time."),
+    updatedAfter: optional(updatedAfter.unwrap(), "Only volumes that changed after this RFC 3339 time."),
   }),
   outputs: z.object({
     volumes: required(z.array(named("OrgVolumeDetails", orgVolumeDetails)), "The volumes."),

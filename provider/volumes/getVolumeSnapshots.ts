@@ -6,8 +6,8 @@ import { defineFunction } from "../core/function.ts";
 import { camelObject, ofVolume } from "../shared/fields.ts";
 
 const snapshotDetails = z.object({
-  id: optional(z.string(), "Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes."),
-  snapshotId: optional(z.string(), "Identifier; what a volume is restored from."),
+  id: optional(z.string(), "Id of the snapshot, `app/volumeId/snapshotId`, as `pulumi import` takes it."),
+  snapshotId: optional(z.string(), "Identifier; a volume is restored from it."),
   ...camelObject(volumeSnapshot).omit({ id: true }).shape,
 });
 

@@ -20,7 +20,7 @@ export interface VolumeKey {
 /** Milliseconds; a list that lacks a snapshot for longer is not late: the snapshot is gone. */
 const missingAtMost = 10_000;
 
-/** The snapshots of a list; one without an identifier could not be told from others. */
+/** The snapshots of a list. One without an identifier is left out, because it could not be identified. */
 export const identified = (snapshots: Readonly<AnswerOf<"volumes", "listSnapshots">>): Snapshot[] =>
   snapshots.flatMap(({ id, ...rest }) => (id === undefined ? [] : [{ ...rest, id }]));
 
@@ -35,7 +35,7 @@ export async function snapshotIn(
 ): Promise<Snapshot | undefined> {
   const known = await ask().catch(async (error: unknown) => {
     if (!isNotFound(error)) throw error;
-    // The volume is gone and so are all its snapshots, but only where the App is there to say so.
+    // The volume is deleted with all its snapshots, but only if the App still exists.
     await api.apps.get({ appName });
     return [];
   });
@@ -73,7 +73,7 @@ export function untilWritten(
   const name = `snapshot ${begun.id} of ${key.appName}/${key.volumeId}`;
   let live: Snapshot | undefined = begun;
   let [status, shownAt] = [begun.status, api.clock.now()];
-  const look = async (): Promise<Snapshot | Pending> => {
+  const readSnapshot = async (): Promise<Snapshot | Pending> => {
     const found = live ?? (await list(api, key)).find(({ id }) => id === begun.id);
     live = undefined;
     if (found) [status, shownAt] = [found.status, api.clock.now()];
@@ -86,7 +86,7 @@ export function untilWritten(
       () => new MachinesError("wait-timeout", `${name} was not written within ${api.deadline.allowed}: ${is}`),
     );
   };
-  return poll({ api, progress }, look, { first: 50 });
+  return poll({ api, progress }, readSnapshot, { first: 50 });
 }
 
 /** The volumes of an App that are not being deleted. */

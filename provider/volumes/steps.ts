@@ -1,4 +1,4 @@
-// What takes more than one request to do to a volume (docs/interface.md#volumes).
+// Changes of a volume that take more than one request (docs/interface.md#volumes).
 import type { Api } from "../client/api.ts";
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import type { Volume } from "../client/listCache.ts";
@@ -17,8 +17,8 @@ type Body = Parameters<Api["volumes"]["create"]>[0]["body"];
 const usable = ["created", "hydrating"];
 
 /**
- * Creates a volume, once the snapshot it is made from is written; a lost answer is settled by looking. ASSUMED: a copy of
- * which no size is asked for is as large as what it is made from; it grows afterwards.
+ * Creates a volume once its source snapshot is written; after a lost answer, a read decides. ASSUMED: a copy without a
+ * requested size is as large as its source; it grows afterwards.
  */
 export function begin(call: Call, owner: string | undefined, appName: string, body: Body): Promise<Volume> {
   const isCopy = body.snapshotId !== undefined || body.sourceVolumeId !== undefined;
@@ -40,13 +40,13 @@ export function begin(call: Call, owner: string | undefined, appName: string, bo
   );
 }
 
-/** The volume that is what was asked for. */
+/** The volume that matches the request. */
 function theOnly(fresh: readonly Volume[], appName: string, asked: Body): Volume | undefined {
   const isAsked = (wanted: unknown, live: unknown): boolean => wanted === undefined || wanted === live;
   const [found, ...more] = fresh.filter(
     (live) =>
       !isLeaving(live.state) &&
-      // Nobody can mount what nobody knows the id of.
+      // A volume whose id is unknown cannot be mounted.
       !live.attachedMachineId &&
       live.name === asked.name &&
       isAsked(asked.region, live.region) &&
@@ -56,12 +56,12 @@ function theOnly(fresh: readonly Volume[], appName: string, asked: Body): Volume
   if (found && more.length > 0)
     throw new MachinesError(
       "ambiguous",
-      `the answer to the creation of volume ${asked.name ?? ""} in App ${appName} was lost, and others created such volumes at the same time: ${[found, ...more].map(({ id }) => id).join(", ")}. Which of them is ours nobody can tell: delete or import the one that no program knows, then run up again.`,
+      `the answer to the creation of volume ${asked.name ?? ""} in App ${appName} was lost, and others created such volumes at the same time: ${[found, ...more].map(({ id }) => id).join(", ")}. It is unknown which of them is ours: delete or import the one that no program knows, then run up again.`,
     );
   return found;
 }
 
-/** Waits until the volume can be used and is as large as it is wanted; `grown` hears whether its Machine needs a restart. */
+/** Waits until the volume can be used and is as large as it is wanted; `grown` learns whether its Machine needs a restart. */
 export async function bringToSize(
   { api, progress }: Call,
   key: VolumeKey,
@@ -75,7 +75,7 @@ export async function bringToSize(
   return untilUsable(api, key, await api.volumes.get(key), progress);
 }
 
-/** Grows the volume; answers whether its Machine needs a restart. A lost answer is settled by looking. */
+/** Grows the volume; returns whether its Machine needs a restart. After a lost answer, a read decides. */
 const extend = (api: Api, key: VolumeKey, sizeGb: number): Promise<boolean> =>
   retryUnlessApplied(api, {
     send: async () => (await api.volumes.extend({ ...key, body: { sizeGb } })).needsRestart ?? false,
@@ -85,10 +85,10 @@ const extend = (api: Api, key: VolumeKey, sizeGb: number): Promise<boolean> =>
     },
   });
 
-/** Waits until a volume can be used. `found` is what the last request showed. */
+/** Waits until a volume can be used. `found` is the answer of the last request. */
 function untilUsable(api: Api, key: VolumeKey, found: Volume, progress: Call["progress"]): Promise<Volume> {
   let shown: Volume | undefined = found;
-  const look = async (): Promise<Volume | Pending> => {
+  const readVolume = async (): Promise<Volume | Pending> => {
     const live = shown ?? (await api.volumes.get(key));
     shown = undefined;
     const { state = "in no known state" } = live;
@@ -103,7 +103,7 @@ function untilUsable(api: Api, key: VolumeKey, found: Volume, progress: Call["pr
         ),
     );
   };
-  return poll({ api, progress }, look, { first: 50 });
+  return poll({ api, progress }, readVolume, { first: 50 });
 }
 
 /** Whether the Machine that mounts a volume has yet to see its last growth. */
@@ -113,7 +113,9 @@ export interface Growth {
   readonly startBeforeGrowth?: string | undefined;
 }
 
-/** What is left of a growth that needed a restart: nothing once the volume was let go, or its Machine was started again. */
+/**
+ * The size of a growth that still needs a restart: none once the volume was detached, or its Machine was started again.
+ */
 export async function unseenGrowth(
   live: Volume,
   known: Growth & { readonly attachedMachineId?: string | undefined },

@@ -16,14 +16,14 @@ import { liveVolumes } from "./snapshots.ts";
 import { orUndefined } from "../client/existence.ts";
 
 const ofOrigin =
-  "It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more.";
+  "It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more.";
 
 const inputs = z.object({
   app: required(appName, "App that owns the volume: the `id` of an App. Changing it replaces the volume.", {
     format: "reference",
   }),
   name: computed(volumeName).describe(
-    "Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.",
+    "Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.",
   ),
   region: computed(regionCode).describe(
     "Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.",
@@ -34,7 +34,7 @@ const inputs = z.object({
     .max(500)
     .default(3)
     .describe(
-      "Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.",
+      "Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.",
     ),
   encrypted: z.boolean().default(true).describe("Whether the volume is encrypted. Changing it replaces the volume."),
   fstype: z.enum(["ext4", "raw"]).default("ext4").describe("File system. Changing it replaces the volume."),
@@ -60,10 +60,10 @@ const inputs = z.object({
     "Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.",
   ),
   finalSnapshot: behaviour(z.boolean().default(false)).describe(
-    "Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.",
+    "Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.",
   ),
   allowDataLoss: behaviour(z.boolean().default(false)).describe(
-    "Lets a change that replaces the volume destroy what it holds.",
+    "Lets a change that replaces the volume destroy its data.",
   ),
 });
 
@@ -107,7 +107,7 @@ const toLive = (app: string, live: Volume, growth: Growth = { needsRestart: fals
 
 const replacing = ["app", "name", "region", "encrypted", "fstype", "snapshotId", "sourceVolumeId"] as const;
 
-/** Whether a change makes another volume, and the program says that it may. */
+/** Whether a change creates another volume, and the program permits it. */
 const isAllowedAnew = (old: Partial<Inputs>, next: Partial<Inputs>): boolean =>
   next.allowDataLoss === true &&
   replacing.some((name) => {
@@ -138,18 +138,23 @@ export const volume = defineResource({
   replaceOn: replacing,
   dependsOn: { currentSizeGb: ["sizeGb"], needsRestart: "any", startBeforeGrowth: "any" },
   autoname: { property: "name", maxLength: 30, separator: "_", random: false },
-  losesData: "what it holds",
+  losesData: "its data",
   keepDataBy,
   validate: ({ snapshotId, sourceVolumeId }) =>
     snapshotId !== undefined && sourceVolumeId !== undefined
-      ? [{ path: ["sourceVolumeId"], message: "cannot go together with snapshotId: a volume is made from one of them" }]
+      ? [
+          {
+            path: ["sourceVolumeId"],
+            message: "cannot be combined with snapshotId: a volume is created from one of them",
+          },
+        ]
       : [],
   minutes: { delete: 5 },
   refuse: (old, next) =>
     old.sizeGb !== undefined && next.sizeGb !== undefined && next.sizeGb < old.sizeGb && !isAllowedAnew(old, next)
       ? {
           path: ["sizeGb"],
-          message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB asked for before; a volume grows in place and never shrinks. Keep ${old.sizeGb}, or make a second, smaller volume and copy`,
+          message: `got ${next.sizeGb}, which is less than the ${old.sizeGb} GB asked for before; a volume grows in place and never shrinks. Keep ${old.sizeGb}, or create a second, smaller volume and copy`,
         }
       : undefined,
   previewChecks: [{ needs: ["region"], ask: ({ region }, api) => regionProblem(api, region) }],
@@ -159,20 +164,26 @@ export const volume = defineResource({
     owner,
     ...call
   }) {
-    const made = await begin(call, owner, app, body);
+    const created = await begin(call, owner, app, body);
     try {
       // Nothing mounts it yet that would have to be restarted.
-      const live = await bringToSize(call, { appName: app, volumeId: made.id }, made, body.sizeGb, () => undefined);
+      const live = await bringToSize(
+        call,
+        { appName: app, volumeId: created.id },
+        created,
+        body.sizeGb,
+        () => undefined,
+      );
       return toLive(app, live);
     } catch (error) {
-      throw new PartialStateError(toLive(app, made), error);
+      throw new PartialStateError(toLive(app, created), error);
     }
   },
 
   async read({ id, state, api }) {
     const live = await findVolume(api, id.app, id.volumeId);
     if (isLeaving(live.state)) return undefined;
-    // An import has no size asked for yet: it is what the volume has.
+    // An import has no requested size yet: it is the volume's present size.
     const asked = state?.sizeGb === undefined ? { sizeGb: live.sizeGb } : {};
     const { needsRestart = false, ...known } = state ?? {};
     const growth = await unseenGrowth(live, { ...known, needsRestart }, (machine) => findMachine(api, id.app, machine));
@@ -207,21 +218,22 @@ export const volume = defineResource({
   async delete({ id, state, ...call }) {
     const key = { appName: id.app, volumeId: id.volumeId };
     if (state.finalSnapshot === true) await takeFinalSnapshot(call, key);
-    // The volume is let go a moment after its Machine is gone (docs/interface.md#volumes).
-    await retryWhilePreconditionFails(call, "the volume to be let go", () => call.api.volumes.delete(key));
+    // The volume is detached a moment after its Machine is gone (docs/interface.md#volumes).
+    await retryWhilePreconditionFails(call, "the volume to be detached", () => call.api.volumes.delete(key));
   },
 });
 
 /** How to make the change and keep the data: the service forks a volume into any region, under any name, into any App. */
 function keepDataBy(input: string): string {
-  if (input === "fstype") return "to keep the data, make a second Volume with a Machine of its own and copy the files";
+  if (input === "fstype")
+    return "to keep the data, create a second Volume with a Machine of its own and copy the files";
   const isOrigin = input === "snapshotId" || input === "sourceVolumeId";
   const second = isOrigin
-    ? "make a second Volume with it"
-    : `move it: stop its Machine, make a second Volume with the new ${input} and with sourceVolumeId set to the id of this one`;
+    ? "create a second Volume with it"
+    : `move it: stop its Machine, create a second Volume with the new ${input} and with sourceVolumeId set to the id of this one`;
   // An import is like that (R7).
   const unread = isOrigin
-    ? "leave it out if the volume was made from it: nobody can read where it came from; otherwise, "
+    ? "leave it out if the volume was created from it: its source cannot be read; otherwise, "
     : "";
   return `${unread}to keep the data, ${second}, mount the second one in the Machine instead, then remove this one (docs/volumes.md)`;
 }

@@ -23,7 +23,7 @@ const inputs = z.object({
 const outputs = z.object({
   snapshotId: required(z.string(), "Identifier of the snapshot."),
   status: optional(z.string(), "`created` once it is written."),
-  createdAt: optional(z.string(), "RFC 3339 time at which it was begun."),
+  createdAt: optional(z.string(), "RFC 3339 time at which the snapshot was started."),
   size: optional(z.int(), "Bytes stored."),
   volumeSize: optional(z.int(), "Bytes of the volume."),
   digest: optional(z.string(), "Digest of the contents."),
@@ -48,7 +48,7 @@ const keyOf = (id: { app: string; volume: string }): VolumeKey => ({ appName: id
 
 export const volumeSnapshot = defineResource({
   name: "VolumeSnapshot",
-  summary: "A snapshot of a Volume, taken when the resource is made.",
+  summary: "A snapshot of a Volume, taken when the resource is created.",
   description:
     "The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.",
   inputs,
@@ -72,11 +72,11 @@ export const volumeSnapshot = defineResource({
 
   async create({ inputs: { app, volume }, owner, ...call }) {
     const key = { appName: app, volumeId: volume };
-    const begun = await takeSnapshot(call, owner, key);
+    const started = await takeSnapshot(call, owner, key);
     try {
-      return toLive(key, await untilWritten(call, key, begun));
+      return toLive(key, await untilWritten(call, key, started));
     } catch (error) {
-      throw new PartialStateError(toLive(key, begun), error);
+      throw new PartialStateError(toLive(key, started), error);
     }
   },
 
@@ -90,15 +90,15 @@ export const volumeSnapshot = defineResource({
     return state && { ...state, snapshotId: id.snapshotId, expired: true };
   },
 
-  // Every input replaces: what is left to do is to wait for one that was still being written.
+  // Every input replaces, so an update only waits for a snapshot that was still being written.
   async update({ id, old, ...call }) {
     const key = keyOf(id);
-    const begun = await snapshotIn(call.api, key, id.snapshotId, () => call.api.volumes.listSnapshots(key));
-    if (!begun) return { ...old, expired: true };
+    const started = await snapshotIn(call.api, key, id.snapshotId, () => call.api.volumes.listSnapshots(key));
+    if (!started) return { ...old, expired: true };
     try {
-      return toLive(key, await untilWritten(call, key, begun));
+      return toLive(key, await untilWritten(call, key, started));
     } catch (error) {
-      throw new PartialStateError(toLive(key, begun), error);
+      throw new PartialStateError(toLive(key, started), error);
     }
   },
 

@@ -95,7 +95,7 @@ export interface AppArgs {
      */
     forceDestroy?: pulumi.Input<boolean | undefined>;
     /**
-     * Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App.
+     * Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
      */
     name?: pulumi.Input<string | undefined>;
     /**

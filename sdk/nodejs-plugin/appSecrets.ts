@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Secrets of an App, by name, written together.
  *
- * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+ * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
  */
 export class AppSecrets extends pulumi.CustomResource {
     /**
@@ -45,7 +45,7 @@ export class AppSecrets extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly digests: pulumi.Output<{[key: string]: string}>;
     /**
-     * RFC 3339 time of the last change made here.
+     * RFC 3339 time of the last change by this resource.
      */
     declare public /*out*/ readonly updatedAt: pulumi.Output<string | undefined>;
     /**
@@ -53,7 +53,7 @@ export class AppSecrets extends pulumi.CustomResource {
      */
     declare public readonly values: pulumi.Output<{[key: string]: string}>;
     /**
-     * Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change.
+     * Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
      */
     declare public /*out*/ readonly version: pulumi.Output<number>;
 

@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Waits until the certificate of a hostname is valid.
  *
- * Creating it has the DNS checked, now and then again, until the hostname is `active`; it makes nothing on the service, and deleting it asks for nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+ * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
  */
 export class CertificateValidation extends pulumi.CustomResource {
     /**
@@ -37,7 +37,7 @@ export class CertificateValidation extends pulumi.CustomResource {
     }
 
     /**
-     * App that serves the hostname: the `id` of an App. Changing it waits anew.
+     * App that serves the hostname: the `id` of an App. Changing it waits again.
      */
     declare public readonly app: pulumi.Output<string>;
     /**
@@ -45,7 +45,7 @@ export class CertificateValidation extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly expiresAt: pulumi.Output<string | undefined>;
     /**
-     * Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
+     * Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
      */
     declare public readonly hostname: pulumi.Output<string>;
     /**
@@ -53,7 +53,7 @@ export class CertificateValidation extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly status: pulumi.Output<string | undefined>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
      */
     declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
 
@@ -100,15 +100,15 @@ export class CertificateValidation extends pulumi.CustomResource {
  */
 export interface CertificateValidationArgs {
     /**
-     * App that serves the hostname: the `id` of an App. Changing it waits anew.
+     * App that serves the hostname: the `id` of an App. Changing it waits again.
      */
     app: pulumi.Input<string>;
     /**
-     * Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
+     * Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
      */
     hostname: pulumi.Input<string>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

@@ -8,7 +8,7 @@ import * as enums from "./types/enums";
 import * as utilities from "./utilities";
 
 /**
- * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer.
+ * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
  */
 export function checkCertificate(args: CheckCertificateArgs, opts?: pulumi.InvokeOptions): Promise<CheckCertificateResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -20,7 +20,7 @@ export function checkCertificate(args: CheckCertificateArgs, opts?: pulumi.Invok
 
 export interface CheckCertificateArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
     /**
@@ -47,7 +47,7 @@ export interface CheckCertificateResult {
      */
     readonly dnsProvider?: string;
     /**
-     * What is in the DNS now.
+     * Records that the DNS has now.
      */
     readonly dnsRecords?: outputs.DnsRecords;
     /**
@@ -59,7 +59,7 @@ export interface CheckCertificateResult {
      */
     readonly hostname: string;
     /**
-     * Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+     * Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
      */
     readonly id: string;
     /**
@@ -80,7 +80,7 @@ export interface CheckCertificateResult {
     readonly validationErrors?: outputs.CertificateValidationError[];
 }
 /**
- * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer.
+ * Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
  */
 export function checkCertificateOutput(args: CheckCertificateOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<CheckCertificateResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -92,7 +92,7 @@ export function checkCertificateOutput(args: CheckCertificateOutputArgs, opts?: 
 
 export interface CheckCertificateOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
     /**

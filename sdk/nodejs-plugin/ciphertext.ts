@@ -41,7 +41,7 @@ export class Ciphertext extends pulumi.CustomResource {
      */
     declare public readonly app: pulumi.Output<string>;
     /**
-     * Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.
+     * Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
      */
     declare public readonly associatedData: pulumi.Output<string | undefined>;
     /**
@@ -53,15 +53,15 @@ export class Ciphertext extends pulumi.CustomResource {
      */
     declare public readonly key: pulumi.Output<string>;
     /**
-     * The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+     * The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
      */
     declare public readonly keyUpdatedAt: pulumi.Output<string | undefined>;
     /**
-     * `updatedAt` of the key the output was made with.
+     * `updatedAt` of the key that the output was computed with.
      */
     declare public /*out*/ readonly madeWith: pulumi.Output<string | undefined>;
     /**
-     * The data, base64. Changing it makes the output anew.
+     * The data, base64. Changing it computes the output again.
      */
     declare public readonly plaintext: pulumi.Output<string>;
     /**
@@ -127,7 +127,7 @@ export interface CiphertextArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.
+     * Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
      */
     associatedData?: pulumi.Input<string | undefined>;
     /**
@@ -135,11 +135,11 @@ export interface CiphertextArgs {
      */
     key: pulumi.Input<string>;
     /**
-     * The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+     * The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
      */
     keyUpdatedAt?: pulumi.Input<string | undefined>;
     /**
-     * The data, base64. Changing it makes the output anew.
+     * The data, base64. Changing it computes the output again.
      */
     plaintext: pulumi.Input<string>;
 }

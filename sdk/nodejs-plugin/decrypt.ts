@@ -20,7 +20,7 @@ export function decrypt(args: DecryptArgs, opts?: pulumi.InvokeOptions): Promise
 
 export interface DecryptArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
     /**
@@ -63,7 +63,7 @@ export function decryptOutput(args: DecryptOutputArgs, opts?: pulumi.InvokeOutpu
 
 export interface DecryptOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
     /**

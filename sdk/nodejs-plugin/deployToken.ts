@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * An access token that is good for one App alone.
  *
- * The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`. Once `expiresAt` is over, a refresh finds it gone, and the next up makes a new one; without a refresh (`pulumi up --refresh`) nobody notices.
+ * The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
  */
 export class DeployToken extends pulumi.CustomResource {
     /**
@@ -37,19 +37,19 @@ export class DeployToken extends pulumi.CustomResource {
     }
 
     /**
-     * App the token is good for: the `id` of an App. Changing it makes a new token.
+     * App that the token gives access to: the `id` of an App. Changing it creates a new token.
      */
     declare public readonly app: pulumi.Output<string>;
     /**
-     * RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was made with.
+     * RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with.
      */
     declare public /*out*/ readonly expiresAt: pulumi.Output<string>;
     /**
-     * Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
+     * Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
      */
     declare public readonly expiry: pulumi.Output<string>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
      */
     declare public readonly rotationTriggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
@@ -108,15 +108,15 @@ export class DeployToken extends pulumi.CustomResource {
  */
 export interface DeployTokenArgs {
     /**
-     * App the token is good for: the `id` of an App. Changing it makes a new token.
+     * App that the token gives access to: the `id` of an App. Changing it creates a new token.
      */
     app: pulumi.Input<string>;
     /**
-     * Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
+     * Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
      */
     expiry: pulumi.Input<string>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
      */
     rotationTriggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
 }

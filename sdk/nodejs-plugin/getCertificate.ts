@@ -20,7 +20,7 @@ export function getCertificate(args: GetCertificateArgs, opts?: pulumi.InvokeOpt
 
 export interface GetCertificateArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
     /**
@@ -55,7 +55,7 @@ export interface GetCertificateResult {
      */
     readonly hostname: string;
     /**
-     * Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+     * Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
      */
     readonly id: string;
     /**
@@ -88,7 +88,7 @@ export function getCertificateOutput(args: GetCertificateOutputArgs, opts?: pulu
 
 export interface GetCertificateOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
     /**

@@ -20,7 +20,7 @@ export function getCertificates(args: GetCertificatesArgs, opts?: pulumi.InvokeO
 
 export interface GetCertificatesArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
     /**
@@ -48,7 +48,7 @@ export function getCertificatesOutput(args: GetCertificatesOutputArgs, opts?: pu
 
 export interface GetCertificatesOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
     /**

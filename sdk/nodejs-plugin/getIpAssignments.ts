@@ -19,7 +19,7 @@ export function getIpAssignments(args: GetIpAssignmentsArgs, opts?: pulumi.Invok
 
 export interface GetIpAssignmentsArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
 }
@@ -42,7 +42,7 @@ export function getIpAssignmentsOutput(args: GetIpAssignmentsOutputArgs, opts?: 
 
 export interface GetIpAssignmentsOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
 }

@@ -10,7 +10,7 @@ import * as utilities from "./utilities";
 /**
  * Looks up a Machine.
  *
- * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachine(args: GetMachineArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -65,7 +65,7 @@ export interface GetMachineResult {
      */
     readonly hostStatus?: string;
     /**
-     * Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+     * Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
      */
     readonly id: string;
     /**
@@ -104,7 +104,7 @@ export interface GetMachineResult {
 /**
  * Looks up a Machine.
  *
- * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachineOutput(args: GetMachineOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});

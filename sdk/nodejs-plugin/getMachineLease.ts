@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import * as utilities from "./utilities";
 
 /**
- * Tells whether somebody holds the lease of a Machine, and who; never its nonce.
+ * Shows whether a client holds the lease of a Machine, and which one; never its nonce.
  */
 export function getMachineLease(args: GetMachineLeaseArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineLeaseResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -36,7 +36,7 @@ export interface GetMachineLeaseResult {
      */
     readonly expiresAt?: string;
     /**
-     * Whether somebody holds the lease now.
+     * Whether a client holds the lease now.
      */
     readonly held: boolean;
     /**
@@ -49,7 +49,7 @@ export interface GetMachineLeaseResult {
     readonly version?: string;
 }
 /**
- * Tells whether somebody holds the lease of a Machine, and who; never its nonce.
+ * Shows whether a client holds the lease of a Machine, and which one; never its nonce.
  */
 export function getMachineLeaseOutput(args: GetMachineLeaseOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineLeaseResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});

@@ -10,7 +10,7 @@ import * as utilities from "./utilities";
 /**
  * Lists the Machines of an App.
  *
- * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachines(args: GetMachinesArgs, opts?: pulumi.InvokeOptions): Promise<GetMachinesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -25,7 +25,7 @@ export function getMachines(args: GetMachinesArgs, opts?: pulumi.InvokeOptions):
 
 export interface GetMachinesArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
     /**
@@ -55,7 +55,7 @@ export interface GetMachinesResult {
 /**
  * Lists the Machines of an App.
  *
- * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachinesOutput(args: GetMachinesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachinesResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -70,7 +70,7 @@ export function getMachinesOutput(args: GetMachinesOutputArgs, opts?: pulumi.Inv
 
 export interface GetMachinesOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
     /**

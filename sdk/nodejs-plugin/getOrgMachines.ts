@@ -10,7 +10,7 @@ import * as utilities from "./utilities";
 /**
  * Lists the Machines of an organization, the ones that changed longest ago first.
  *
- * The list is a view of a moment: what was just made or destroyed may be missing from it.
+ * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
  */
 export function getOrgMachines(args?: GetOrgMachinesArgs, opts?: pulumi.InvokeOptions): Promise<GetOrgMachinesResult> {
     args = args || {};
@@ -42,7 +42,7 @@ export interface GetOrgMachinesArgs {
      */
     states?: enums.ListedMachineState[];
     /**
-     * Only what changed after this RFC 3339 time.
+     * Only Machines that changed after this RFC 3339 time.
      */
     updatedAfter?: string;
 }
@@ -60,7 +60,7 @@ export interface GetOrgMachinesResult {
 /**
  * Lists the Machines of an organization, the ones that changed longest ago first.
  *
- * The list is a view of a moment: what was just made or destroyed may be missing from it.
+ * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
  */
 export function getOrgMachinesOutput(args?: GetOrgMachinesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetOrgMachinesResult> {
     args = args || {};
@@ -92,7 +92,7 @@ export interface GetOrgMachinesOutputArgs {
      */
     states?: pulumi.Input<pulumi.Input<enums.ListedMachineState>[] | undefined>;
     /**
-     * Only what changed after this RFC 3339 time.
+     * Only Machines that changed after this RFC 3339 time.
      */
     updatedAfter?: pulumi.Input<string | undefined>;
 }

@@ -10,7 +10,7 @@ import * as utilities from "./utilities";
 /**
  * Lists the volumes of an organization, the ones that changed longest ago first.
  *
- * The list is a view of a moment: what was just made or deleted may be missing from it.
+ * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
  */
 export function getOrgVolumes(args?: GetOrgVolumesArgs, opts?: pulumi.InvokeOptions): Promise<GetOrgVolumesResult> {
     args = args || {};
@@ -42,7 +42,7 @@ export interface GetOrgVolumesArgs {
      */
     states?: string[];
     /**
-     * Only what changed after this RFC 3339 time.
+     * Only volumes that changed after this RFC 3339 time.
      */
     updatedAfter?: string;
 }
@@ -56,7 +56,7 @@ export interface GetOrgVolumesResult {
 /**
  * Lists the volumes of an organization, the ones that changed longest ago first.
  *
- * The list is a view of a moment: what was just made or deleted may be missing from it.
+ * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
  */
 export function getOrgVolumesOutput(args?: GetOrgVolumesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetOrgVolumesResult> {
     args = args || {};
@@ -88,7 +88,7 @@ export interface GetOrgVolumesOutputArgs {
      */
     states?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**
-     * Only what changed after this RFC 3339 time.
+     * Only volumes that changed after this RFC 3339 time.
      */
     updatedAfter?: pulumi.Input<string | undefined>;
 }

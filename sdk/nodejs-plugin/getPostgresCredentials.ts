@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import * as utilities from "./utilities";
 
 /**
- * Tells how to connect to a Postgres cluster as one of its users.
+ * Shows how to connect to a Postgres cluster as one of its users.
  */
 export function getPostgresCredentials(args: GetPostgresCredentialsArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresCredentialsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});
@@ -50,7 +50,7 @@ export interface GetPostgresCredentialsResult {
     readonly username: string;
 }
 /**
- * Tells how to connect to a Postgres cluster as one of its users.
+ * Shows how to connect to a Postgres cluster as one of its users.
  */
 export function getPostgresCredentialsOutput(args: GetPostgresCredentialsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresCredentialsResult> {
     opts = pulumi.mergeOptions(utilities.resourceOptsDefaults(), opts || {});

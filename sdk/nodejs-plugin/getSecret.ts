@@ -18,7 +18,7 @@ export function getSecret(args: GetSecretArgs, opts?: pulumi.InvokeOptions): Pro
 
 export interface GetSecretArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
     /**
@@ -41,7 +41,7 @@ export interface GetSecretResult {
      */
     readonly digest?: string;
     /**
-     * Id of the secret, `app/name`: what `pulumi import` takes.
+     * Id of the secret, `app/name`, as `pulumi import` takes it.
      */
     readonly id: string;
     /**
@@ -67,7 +67,7 @@ export function getSecretOutput(args: GetSecretOutputArgs, opts?: pulumi.InvokeO
 
 export interface GetSecretOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
     /**

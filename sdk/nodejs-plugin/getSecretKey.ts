@@ -18,7 +18,7 @@ export function getSecretKey(args: GetSecretKeyArgs, opts?: pulumi.InvokeOptions
 
 export interface GetSecretKeyArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
     /**
@@ -37,7 +37,7 @@ export interface GetSecretKeyResult {
      */
     readonly createdAt?: string;
     /**
-     * Id of the key, `app/name`: what inputs and `pulumi import` take.
+     * Id of the key, `app/name`, as inputs and `pulumi import` take it.
      */
     readonly id: string;
     /**
@@ -71,7 +71,7 @@ export function getSecretKeyOutput(args: GetSecretKeyOutputArgs, opts?: pulumi.I
 
 export interface GetSecretKeyOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
     /**

@@ -21,7 +21,7 @@ export function getSecretKeys(args: GetSecretKeysArgs, opts?: pulumi.InvokeOptio
 
 export interface GetSecretKeysArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
     /**
@@ -54,7 +54,7 @@ export function getSecretKeysOutput(args: GetSecretKeysOutputArgs, opts?: pulumi
 
 export interface GetSecretKeysOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
     /**

@@ -20,7 +20,7 @@ export function getSecrets(args: GetSecretsArgs, opts?: pulumi.InvokeOptions): P
 
 export interface GetSecretsArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
     /**
@@ -48,7 +48,7 @@ export function getSecretsOutput(args: GetSecretsOutputArgs, opts?: pulumi.Invok
 
 export interface GetSecretsOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
     /**

@@ -92,7 +92,7 @@ export interface GetVolumeResult {
      */
     readonly hostStatus?: string;
     /**
-     * Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+     * Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
      */
     readonly id: string;
     /**

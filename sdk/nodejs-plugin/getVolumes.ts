@@ -19,7 +19,7 @@ export function getVolumes(args: GetVolumesArgs, opts?: pulumi.InvokeOptions): P
 
 export interface GetVolumesArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
 }
@@ -42,7 +42,7 @@ export function getVolumesOutput(args: GetVolumesOutputArgs, opts?: pulumi.Invok
 
 export interface GetVolumesOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
 }

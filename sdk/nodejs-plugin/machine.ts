@@ -42,7 +42,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public readonly app: pulumi.Output<string>;
     /**
-     * Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+     * Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
      */
     declare public readonly config: pulumi.Output<outputs.MachineConfig>;
     /**
@@ -54,7 +54,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly createdAt: pulumi.Output<string | undefined>;
     /**
-     * Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+     * Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
      */
     declare public readonly fallbackRegions: pulumi.Output<string[] | undefined>;
     /**
@@ -74,11 +74,11 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly machineId: pulumi.Output<string>;
     /**
-     * Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+     * Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
      */
     declare public readonly memoryLimitMb: pulumi.Output<number | undefined>;
     /**
-     * Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+     * Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
      */
     declare public readonly minSecretsVersion: pulumi.Output<number | undefined>;
     /**
@@ -86,7 +86,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public readonly name: pulumi.Output<string>;
     /**
-     * What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+     * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
      */
     declare public readonly onUpdateFailure: pulumi.Output<enums.MachineOnUpdateFailure>;
     /**
@@ -98,7 +98,7 @@ export class Machine extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly privateIp: pulumi.Output<string | undefined>;
     /**
-     * Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+     * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
      */
     declare public readonly recreate: pulumi.Output<boolean>;
     /**
@@ -213,7 +213,7 @@ export interface MachineArgs {
      */
     app: pulumi.Input<string>;
     /**
-     * Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+     * Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
      */
     config: pulumi.Input<inputs.MachineConfigArgs>;
     /**
@@ -221,7 +221,7 @@ export interface MachineArgs {
      */
     cordoned?: pulumi.Input<boolean | undefined>;
     /**
-     * Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+     * Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
      */
     fallbackRegions?: pulumi.Input<pulumi.Input<string>[] | undefined>;
     /**
@@ -229,23 +229,23 @@ export interface MachineArgs {
      */
     forceDestroy?: pulumi.Input<boolean | undefined>;
     /**
-     * Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+     * Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
      */
     memoryLimitMb?: pulumi.Input<number | undefined>;
     /**
-     * Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+     * Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
      */
     minSecretsVersion?: pulumi.Input<number | undefined>;
     /**
-     * Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
+     * Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
      */
     name?: pulumi.Input<string | undefined>;
     /**
-     * What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+     * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
      */
     onUpdateFailure?: pulumi.Input<enums.MachineOnUpdateFailure | undefined>;
     /**
-     * Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+     * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
      */
     recreate?: pulumi.Input<boolean | undefined>;
     /**

@@ -41,7 +41,7 @@ export class MachineCommand extends pulumi.CustomResource {
      */
     declare public readonly app: pulumi.Output<string>;
     /**
-     * Identifier of this resource among those of the Machine, made by chance.
+     * Random identifier of this resource among those of the Machine.
      */
     declare public /*out*/ readonly commandId: pulumi.Output<string>;
     /**
@@ -69,15 +69,15 @@ export class MachineCommand extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly machineId: pulumi.Output<string>;
     /**
-     * What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
+     * What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
      */
     declare public /*out*/ readonly stderr: pulumi.Output<string | undefined>;
     /**
-     * What the commands read.
+     * Standard input of the commands.
      */
     declare public readonly stdin: pulumi.Output<string | undefined>;
     /**
-     * What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
+     * What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
      */
     declare public /*out*/ readonly stdout: pulumi.Output<string | undefined>;
     /**
@@ -174,7 +174,7 @@ export interface MachineCommandArgs {
      */
     machine: pulumi.Input<string>;
     /**
-     * What the commands read.
+     * Standard input of the commands.
      */
     stdin?: pulumi.Input<string | undefined>;
     /**

@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Metadata keys on a Machine that is managed elsewhere.
  *
- * It owns its keys alone, and makes no new version of the Machine. A Machine resource leaves the keys alone that it does not set itself.
+ * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
  */
 export class MachineMetadata extends pulumi.CustomResource {
     /**
@@ -37,7 +37,7 @@ export class MachineMetadata extends pulumi.CustomResource {
     }
 
     /**
-     * Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise.
+     * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
      */
     declare public readonly adopt: pulumi.Output<boolean>;
     /**
@@ -103,7 +103,7 @@ export class MachineMetadata extends pulumi.CustomResource {
  */
 export interface MachineMetadataArgs {
     /**
-     * Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise.
+     * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
      */
     adopt?: pulumi.Input<boolean | undefined>;
     /**

@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
  *
- * An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.
+ * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
  */
 export class PostgresAttachment extends pulumi.CustomResource {
     /**
@@ -73,7 +73,7 @@ export class PostgresAttachment extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly secretsVersion: pulumi.Output<number>;
     /**
-     * The connection URI itself; made from `user`, `password` and `database` when left out.
+     * The connection URI itself; built from `user`, `password` and `database` when left out.
      */
     declare public readonly uri: pulumi.Output<string | undefined>;
     /**
@@ -158,7 +158,7 @@ export interface PostgresAttachmentArgs {
      */
     secretName?: pulumi.Input<string | undefined>;
     /**
-     * The connection URI itself; made from `user`, `password` and `database` when left out.
+     * The connection URI itself; built from `user`, `password` and `database` when left out.
      */
     uri?: pulumi.Input<string | undefined>;
     /**

@@ -8,7 +8,7 @@ import * as enums from "./types/enums";
 import * as utilities from "./utilities";
 
 /**
- * A backup of a Postgres cluster, made when the resource is created.
+ * A backup of a Postgres cluster, taken when the resource is created.
  *
  * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
  */
@@ -44,7 +44,7 @@ export class PostgresBackup extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly backupId: pulumi.Output<string>;
     /**
-     * Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
+     * Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
      */
     declare public readonly cluster: pulumi.Output<string>;
     /**
@@ -68,11 +68,11 @@ export class PostgresBackup extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly status: pulumi.Output<string | undefined>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
      */
     declare public readonly triggers: pulumi.Output<{[key: string]: string} | undefined>;
     /**
-     * `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+     * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
      */
     declare public readonly type: pulumi.Output<enums.PostgresBackupType>;
 
@@ -124,15 +124,15 @@ export class PostgresBackup extends pulumi.CustomResource {
  */
 export interface PostgresBackupArgs {
     /**
-     * Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
+     * Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
      */
     cluster: pulumi.Input<string>;
     /**
-     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
+     * Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
      */
     triggers?: pulumi.Input<{[key: string]: pulumi.Input<string>} | undefined>;
     /**
-     * `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+     * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
      */
     type?: pulumi.Input<enums.PostgresBackupType | undefined>;
 }

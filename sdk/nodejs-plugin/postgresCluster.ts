@@ -76,7 +76,7 @@ export class PostgresCluster extends pulumi.CustomResource {
      */
     declare public readonly diskSizeGb: pulumi.Output<number | undefined>;
     /**
-     * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+     * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
      */
     declare public readonly fork: pulumi.Output<outputs.PostgresClusterFork | undefined>;
     /**
@@ -104,7 +104,7 @@ export class PostgresCluster extends pulumi.CustomResource {
      */
     declare public readonly plan: pulumi.Output<string | undefined>;
     /**
-     * When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
+     * When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
      */
     declare public readonly poolMode: pulumi.Output<enums.PostgresClusterPoolMode | undefined>;
     /**
@@ -132,7 +132,7 @@ export class PostgresCluster extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly replicas: pulumi.Output<number | undefined>;
     /**
-     * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+     * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
      */
     declare public readonly restore: pulumi.Output<outputs.PostgresClusterRestore | undefined>;
     /**
@@ -232,15 +232,15 @@ export interface PostgresClusterArgs {
      */
     diskSizeGb?: pulumi.Input<number | undefined>;
     /**
-     * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+     * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
      */
     fork?: pulumi.Input<inputs.PostgresClusterForkArgs | undefined>;
     /**
-     * Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Made from the resource's name when left out. Changing it replaces the cluster.
+     * Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
      */
     name?: pulumi.Input<string | undefined>;
     /**
-     * Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster.
+     * Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
      */
     organization?: pulumi.Input<string | undefined>;
     /**
@@ -248,11 +248,11 @@ export interface PostgresClusterArgs {
      */
     pgMajorVersion?: pulumi.Input<enums.PostgresClusterPgMajorVersion | undefined>;
     /**
-     * Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster.
+     * Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
      */
     plan?: pulumi.Input<string | undefined>;
     /**
-     * When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
+     * When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
      */
     poolMode?: pulumi.Input<enums.PostgresClusterPoolMode | undefined>;
     /**
@@ -260,11 +260,11 @@ export interface PostgresClusterArgs {
      */
     postgisEnabled?: pulumi.Input<boolean | undefined>;
     /**
-     * Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster.
+     * Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
      */
     region?: pulumi.Input<string | undefined>;
     /**
-     * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+     * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
      */
     restore?: pulumi.Input<inputs.PostgresClusterRestoreArgs | undefined>;
 }

@@ -39,7 +39,7 @@ export class PostgresExtension extends pulumi.CustomResource {
      */
     declare public readonly cluster: pulumi.Output<string>;
     /**
-     * Whether the schema is made when there is none; used at creation.
+     * Whether to create the schema if it does not exist; used at creation.
      */
     declare public readonly createSchema: pulumi.Output<boolean>;
     /**
@@ -47,7 +47,7 @@ export class PostgresExtension extends pulumi.CustomResource {
      */
     declare public readonly database: pulumi.Output<string>;
     /**
-     * Lets the removal of the extension take along what depends on it, tables' columns included.
+     * Lets the removal of the extension also remove everything that depends on it, tables' columns included.
      */
     declare public readonly forceDestroy: pulumi.Output<boolean>;
     /**
@@ -117,7 +117,7 @@ export interface PostgresExtensionArgs {
      */
     cluster: pulumi.Input<string>;
     /**
-     * Whether the schema is made when there is none; used at creation.
+     * Whether to create the schema if it does not exist; used at creation.
      */
     createSchema?: pulumi.Input<boolean | undefined>;
     /**
@@ -125,7 +125,7 @@ export interface PostgresExtensionArgs {
      */
     database: pulumi.Input<string>;
     /**
-     * Lets the removal of the extension take along what depends on it, tables' columns included.
+     * Lets the removal of the extension also remove everything that depends on it, tables' columns included.
      */
     forceDestroy?: pulumi.Input<boolean | undefined>;
     /**

@@ -50,7 +50,7 @@ export class PostgresUser extends pulumi.CustomResource {
      */
     declare public /*out*/ readonly password: pulumi.Output<string>;
     /**
-     * What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+     * Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
      */
     declare public readonly role: pulumi.Output<enums.PostgresUserRole>;
     /**
@@ -120,7 +120,7 @@ export interface PostgresUserArgs {
      */
     killSessions?: pulumi.Input<boolean | undefined>;
     /**
-     * What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+     * Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
      */
     role: pulumi.Input<enums.PostgresUserRole>;
     /**

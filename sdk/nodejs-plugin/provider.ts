@@ -53,7 +53,7 @@ export class Provider extends pulumi.ProviderResource {
  */
 export interface ProviderArgs {
     /**
-     * Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+     * Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
      */
     allowMissingApps?: pulumi.Input<boolean | undefined>;
     /**

@@ -7,7 +7,7 @@ import * as utilities from "./utilities";
 /**
  * One secret of an App.
  *
- * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+ * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
  */
 export class Secret extends pulumi.CustomResource {
     /**
@@ -53,7 +53,7 @@ export class Secret extends pulumi.CustomResource {
      */
     declare public readonly name: pulumi.Output<string>;
     /**
-     * RFC 3339 time of the last change made here.
+     * RFC 3339 time of the last change by this resource.
      */
     declare public /*out*/ readonly updatedAt: pulumi.Output<string | undefined>;
     /**
@@ -61,7 +61,7 @@ export class Secret extends pulumi.CustomResource {
      */
     declare public readonly value: pulumi.Output<string>;
     /**
-     * Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.
+     * Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
      */
     declare public /*out*/ readonly version: pulumi.Output<number>;
 

@@ -10,7 +10,7 @@ import * as utilities from "./utilities";
 /**
  * A key of an App that never leaves the service and is used by name.
  *
- * A key of the name that is there already is never overwritten: import it. An import knows all but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
+ * An existing key of the name is never overwritten: import it. An import knows everything but the value: leave `value` out of the program, and the key stays as it is. When others give the name another key, a refresh notices: a `value` in the program then shows as changed, and putting it back takes `allowDataLoss`, for it destroys the other key.
  */
 export class SecretKey extends pulumi.CustomResource {
     /**
@@ -40,7 +40,7 @@ export class SecretKey extends pulumi.CustomResource {
     }
 
     /**
-     * Lets a change that replaces the key make useless what was encrypted or signed with it.
+     * Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
      */
     declare public readonly allowDataLoss: pulumi.Output<boolean>;
     /**
@@ -126,7 +126,7 @@ export class SecretKey extends pulumi.CustomResource {
  */
 export interface SecretKeyArgs {
     /**
-     * Lets a change that replaces the key make useless what was encrypted or signed with it.
+     * Lets a change that replaces the key make all data unusable that was encrypted or signed with it.
      */
     allowDataLoss?: pulumi.Input<boolean | undefined>;
     /**

@@ -45,15 +45,15 @@ export class Signature extends pulumi.CustomResource {
      */
     declare public readonly key: pulumi.Output<string>;
     /**
-     * The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+     * The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
      */
     declare public readonly keyUpdatedAt: pulumi.Output<string | undefined>;
     /**
-     * `updatedAt` of the key the output was made with.
+     * `updatedAt` of the key that the output was computed with.
      */
     declare public /*out*/ readonly madeWith: pulumi.Output<string | undefined>;
     /**
-     * The data, base64. Changing it makes the output anew.
+     * The data, base64. Changing it computes the output again.
      */
     declare public readonly plaintext: pulumi.Output<string>;
     /**
@@ -125,11 +125,11 @@ export interface SignatureArgs {
      */
     key: pulumi.Input<string>;
     /**
-     * The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+     * The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
      */
     keyUpdatedAt?: pulumi.Input<string | undefined>;
     /**
-     * The data, base64. Changing it makes the output anew.
+     * The data, base64. Changing it computes the output again.
      */
     plaintext: pulumi.Input<string>;
 }

@@ -20,7 +20,7 @@ export function verify(args: VerifyArgs, opts?: pulumi.InvokeOptions): Promise<V
 
 export interface VerifyArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: string;
     /**
@@ -43,7 +43,7 @@ export interface VerifyArgs {
 
 export interface VerifyResult {
     /**
-     * Whether the signature was made with this key for this data.
+     * Whether the signature was created with this key for this data.
      */
     readonly valid: boolean;
 }
@@ -63,7 +63,7 @@ export function verifyOutput(args: VerifyOutputArgs, opts?: pulumi.InvokeOutputO
 
 export interface VerifyOutputArgs {
     /**
-     * App to look into: the `id` of an App.
+     * App to read: the `id` of an App.
      */
     app: pulumi.Input<string>;
     /**

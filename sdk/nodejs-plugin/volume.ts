@@ -38,7 +38,7 @@ export class Volume extends pulumi.CustomResource {
     }
 
     /**
-     * Lets a change that replaces the volume destroy what it holds.
+     * Lets a change that replaces the volume destroy its data.
      */
     declare public readonly allowDataLoss: pulumi.Output<boolean>;
     /**
@@ -74,7 +74,7 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly encrypted: pulumi.Output<boolean>;
     /**
-     * Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+     * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
      */
     declare public readonly finalSnapshot: pulumi.Output<boolean>;
     /**
@@ -102,11 +102,11 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly restartOnExtend: pulumi.Output<boolean>;
     /**
-     * Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+     * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
      */
     declare public readonly sizeGb: pulumi.Output<number>;
     /**
-     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
      */
     declare public readonly snapshotId: pulumi.Output<string | undefined>;
     /**
@@ -114,7 +114,7 @@ export class Volume extends pulumi.CustomResource {
      */
     declare public readonly snapshotRetention: pulumi.Output<number>;
     /**
-     * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+     * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
      */
     declare public readonly sourceVolumeId: pulumi.Output<string | undefined>;
     /**
@@ -212,7 +212,7 @@ export class Volume extends pulumi.CustomResource {
  */
 export interface VolumeArgs {
     /**
-     * Lets a change that replaces the volume destroy what it holds.
+     * Lets a change that replaces the volume destroy its data.
      */
     allowDataLoss?: pulumi.Input<boolean | undefined>;
     /**
@@ -236,7 +236,7 @@ export interface VolumeArgs {
      */
     encrypted?: pulumi.Input<boolean | undefined>;
     /**
-     * Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+     * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
      */
     finalSnapshot?: pulumi.Input<boolean | undefined>;
     /**
@@ -244,7 +244,7 @@ export interface VolumeArgs {
      */
     fstype?: pulumi.Input<enums.VolumeFstype | undefined>;
     /**
-     * Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
+     * Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
      */
     name?: pulumi.Input<string | undefined>;
     /**
@@ -260,11 +260,11 @@ export interface VolumeArgs {
      */
     restartOnExtend?: pulumi.Input<boolean | undefined>;
     /**
-     * Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+     * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
      */
     sizeGb?: pulumi.Input<number | undefined>;
     /**
-     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+     * Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
      */
     snapshotId?: pulumi.Input<string | undefined>;
     /**
@@ -272,7 +272,7 @@ export interface VolumeArgs {
      */
     snapshotRetention?: pulumi.Input<number | undefined>;
     /**
-     * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+     * Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
      */
     sourceVolumeId?: pulumi.Input<string | undefined>;
     /**

@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import * as utilities from "./utilities";
 
 /**
- * A snapshot of a Volume, taken when the resource is made.
+ * A snapshot of a Volume, taken when the resource is created.
  *
  * The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
  */
@@ -41,7 +41,7 @@ export class VolumeSnapshot extends pulumi.CustomResource {
      */
     declare public readonly app: pulumi.Output<string>;
     /**
-     * RFC 3339 time at which it was begun.
+     * RFC 3339 time at which the snapshot was started.
      */
     declare public /*out*/ readonly createdAt: pulumi.Output<string | undefined>;
     /**

@@ -41,7 +41,7 @@ export class App extends pulumi.CustomResource {
 
 /** What a program declares of a App. */
 export interface AppArgs {
-  /** Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App. */
+  /** Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App. */
   name?: pulumi.Input<string> | undefined;
   /** Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App. */
   organization?: pulumi.Input<string> | undefined;

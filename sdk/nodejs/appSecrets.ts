@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Secrets of an App, by name, written together.
- * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+ * Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
  */
 export class AppSecrets extends pulumi.CustomResource {
   /**
@@ -25,11 +25,11 @@ export class AppSecrets extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are. */
   declare readonly values: pulumi.Output<{ [key: string]: string }>;
-  /** Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change. */
+  /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change. */
   declare readonly version: pulumi.Output<number>;
   /** Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest. */
   declare readonly digests: pulumi.Output<{ [key: string]: string }>;
-  /** RFC 3339 time of the last change made here. */
+  /** RFC 3339 time of the last change by this resource. */
   declare readonly updatedAt: pulumi.Output<string | undefined>;
 
   /**

@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Waits until the certificate of a hostname is valid.
- * Creating it has the DNS checked, now and then again, until the hostname is `active`; it makes nothing on the service, and deleting it asks for nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+ * Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
  */
 export class CertificateValidation extends pulumi.CustomResource {
   /**
@@ -21,11 +21,11 @@ export class CertificateValidation extends pulumi.CustomResource {
     return pulumi.CustomResource.isInstance(value) && (value as { __pulumiType?: string }).__pulumiType === typeToken("CertificateValidation");
   }
 
-  /** App that serves the hostname: the `id` of an App. Changing it waits anew. */
+  /** App that serves the hostname: the `id` of an App. Changing it waits again. */
   declare readonly app: pulumi.Output<string>;
-  /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew. */
+  /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again. */
   declare readonly hostname: pulumi.Output<string>;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Status of the hostname: `active`. */
   declare readonly status: pulumi.Output<string | undefined>;
@@ -44,10 +44,10 @@ export class CertificateValidation extends pulumi.CustomResource {
 
 /** What a program declares of a CertificateValidation. */
 export interface CertificateValidationArgs {
-  /** App that serves the hostname: the `id` of an App. Changing it waits anew. */
+  /** App that serves the hostname: the `id` of an App. Changing it waits again. */
   app: pulumi.Input<string>;
-  /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew. */
+  /** Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again. */
   hostname: pulumi.Input<string>;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
 }

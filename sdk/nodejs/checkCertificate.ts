@@ -3,19 +3,19 @@ import type * as pulumi from "@pulumi/pulumi";
 import { call, callOutput } from "./runtime.ts";
 import type * as output from "./types/output.ts";
 
-/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer. */
+/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer. */
 export function checkCertificate(args: CheckCertificateArgs, opts?: pulumi.InvokeOptions): Promise<CheckCertificateResult> {
   return call("checkCertificate", args, opts);
 }
 
-/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer. */
+/** Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer. */
 export function checkCertificateOutput(args: CheckCertificateOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<CheckCertificateResult> {
   return callOutput("checkCertificate", args, opts);
 }
 
 /** Arguments of checkCertificate. */
 export interface CheckCertificateArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
   /** The hostname, or the `id` of a certificate. */
   hostname: string;
@@ -23,7 +23,7 @@ export interface CheckCertificateArgs {
 
 /** Arguments of checkCertificateOutput. */
 export interface CheckCertificateOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
   /** The hostname, or the `id` of a certificate. */
   hostname: pulumi.Input<string>;
@@ -51,8 +51,8 @@ export interface CheckCertificateResult {
   validation?: output.CertificateChallenges | undefined;
   /** What keeps the certificate from being valid. */
   validationErrors?: output.CertificateValidationError[] | undefined;
-  /** Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes. */
+  /** Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it. */
   id: string;
-  /** What is in the DNS now. */
+  /** Records that the DNS has now. */
   dnsRecords?: output.DnsRecords | undefined;
 }

@@ -25,15 +25,15 @@ export class Ciphertext extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** The key: the `id` or the `name` of a SecretKey. Changing it replaces this. */
   declare readonly key: pulumi.Output<string>;
-  /** The data, base64. Changing it makes the output anew. */
+  /** The data, base64. Changing it computes the output again. */
   declare readonly plaintext: pulumi.Output<string>;
-  /** The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
   declare readonly keyUpdatedAt: pulumi.Output<string | undefined>;
-  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew. */
+  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again. */
   declare readonly associatedData: pulumi.Output<string | undefined>;
   /** Random end of the id. */
   declare readonly serial: pulumi.Output<string>;
-  /** `updatedAt` of the key the output was made with. */
+  /** `updatedAt` of the key that the output was computed with. */
   declare readonly madeWith: pulumi.Output<string | undefined>;
   /** The ciphertext with its nonce, base64. */
   declare readonly ciphertext: pulumi.Output<string>;
@@ -54,10 +54,10 @@ export interface CiphertextArgs {
   app: pulumi.Input<string>;
   /** The key: the `id` or the `name` of a SecretKey. Changing it replaces this. */
   key: pulumi.Input<string>;
-  /** The data, base64. Changing it makes the output anew. */
+  /** The data, base64. Changing it computes the output again. */
   plaintext: pulumi.Input<string>;
-  /** The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh. */
+  /** The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh. */
   keyUpdatedAt?: pulumi.Input<string> | undefined;
-  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew. */
+  /** Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again. */
   associatedData?: pulumi.Input<string> | undefined;
 }

@@ -14,7 +14,7 @@ export function decryptOutput(args: DecryptOutputArgs, opts?: pulumi.InvokeOutpu
 
 /** Arguments of decrypt. */
 export interface DecryptArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
   /** The key: the `id` of a SecretKey, or its name. */
   key: string;
@@ -28,7 +28,7 @@ export interface DecryptArgs {
 
 /** Arguments of decryptOutput. */
 export interface DecryptOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
   /** The key: the `id` of a SecretKey, or its name. */
   key: pulumi.Input<string>;

@@ -15,7 +15,7 @@ export function getCertificateOutput(args: GetCertificateOutputArgs, opts?: pulu
 
 /** Arguments of getCertificate. */
 export interface GetCertificateArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
   /** The hostname, or the `id` of a certificate. */
   hostname: string;
@@ -23,7 +23,7 @@ export interface GetCertificateArgs {
 
 /** Arguments of getCertificateOutput. */
 export interface GetCertificateOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
   /** The hostname, or the `id` of a certificate. */
   hostname: pulumi.Input<string>;
@@ -51,6 +51,6 @@ export interface GetCertificateResult {
   validation?: output.CertificateChallenges | undefined;
   /** What keeps the certificate from being valid. */
   validationErrors?: output.CertificateValidationError[] | undefined;
-  /** Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes. */
+  /** Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it. */
   id: string;
 }

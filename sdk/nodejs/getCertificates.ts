@@ -15,7 +15,7 @@ export function getCertificatesOutput(args: GetCertificatesOutputArgs, opts?: pu
 
 /** Arguments of getCertificates. */
 export interface GetCertificatesArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
   /** Only hostnames that hold this text. */
   filter?: string | undefined;
@@ -23,7 +23,7 @@ export interface GetCertificatesArgs {
 
 /** Arguments of getCertificatesOutput. */
 export interface GetCertificatesOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
   /** Only hostnames that hold this text. */
   filter?: pulumi.Input<string> | undefined;

@@ -15,13 +15,13 @@ export function getIpAssignmentsOutput(args: GetIpAssignmentsOutputArgs, opts?: 
 
 /** Arguments of getIpAssignments. */
 export interface GetIpAssignmentsArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
 }
 
 /** Arguments of getIpAssignmentsOutput. */
 export interface GetIpAssignmentsOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
 }
 

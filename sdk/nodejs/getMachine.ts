@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * Looks up a Machine.
- * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachine(args: GetMachineArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineResult> {
   return call("getMachine", args, opts);
@@ -13,7 +13,7 @@ export function getMachine(args: GetMachineArgs, opts?: pulumi.InvokeOptions): P
 
 /**
  * Looks up a Machine.
- * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachineOutput(args: GetMachineOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineResult> {
   return callOutput("getMachine", args, opts);
@@ -37,7 +37,7 @@ export interface GetMachineOutputArgs {
 
 /** What getMachine answers. */
 export interface GetMachineResult {
-  /** Id of the Machine, `app/machineId`: what inputs and `pulumi import` take. */
+  /** Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it. */
   id: string;
   /** App the Machine belongs to. */
   app: string;

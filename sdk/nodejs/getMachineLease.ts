@@ -2,12 +2,12 @@
 import type * as pulumi from "@pulumi/pulumi";
 import { call, callOutput } from "./runtime.ts";
 
-/** Tells whether somebody holds the lease of a Machine, and who; never its nonce. */
+/** Shows whether a client holds the lease of a Machine, and which one; never its nonce. */
 export function getMachineLease(args: GetMachineLeaseArgs, opts?: pulumi.InvokeOptions): Promise<GetMachineLeaseResult> {
   return call("getMachineLease", args, opts);
 }
 
-/** Tells whether somebody holds the lease of a Machine, and who; never its nonce. */
+/** Shows whether a client holds the lease of a Machine, and which one; never its nonce. */
 export function getMachineLeaseOutput(args: GetMachineLeaseOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachineLeaseResult> {
   return callOutput("getMachineLease", args, opts);
 }
@@ -30,7 +30,7 @@ export interface GetMachineLeaseOutputArgs {
 
 /** What getMachineLease answers. */
 export interface GetMachineLeaseResult {
-  /** Whether somebody holds the lease now. */
+  /** Whether a client holds the lease now. */
   held: boolean;
   /** Who holds it. */
   owner?: string | undefined;

@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * Lists the Machines of an App.
- * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachines(args: GetMachinesArgs, opts?: pulumi.InvokeOptions): Promise<GetMachinesResult> {
   return call("getMachines", args, opts);
@@ -13,7 +13,7 @@ export function getMachines(args: GetMachinesArgs, opts?: pulumi.InvokeOptions):
 
 /**
  * Lists the Machines of an App.
- * Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+ * Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
  */
 export function getMachinesOutput(args: GetMachinesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetMachinesResult> {
   return callOutput("getMachines", args, opts);
@@ -21,7 +21,7 @@ export function getMachinesOutput(args: GetMachinesOutputArgs, opts?: pulumi.Inv
 
 /** Arguments of getMachines. */
 export interface GetMachinesArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
   /** Only Machines in this region. */
   region?: string | undefined;
@@ -35,7 +35,7 @@ export interface GetMachinesArgs {
 
 /** Arguments of getMachinesOutput. */
 export interface GetMachinesOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
   /** Only Machines in this region. */
   region?: pulumi.Input<string> | undefined;

@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * Lists the Machines of an organization, the ones that changed longest ago first.
- * The list is a view of a moment: what was just made or destroyed may be missing from it.
+ * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
  */
 export function getOrgMachines(args?: GetOrgMachinesArgs, opts?: pulumi.InvokeOptions): Promise<GetOrgMachinesResult> {
   return call("getOrgMachines", args, opts);
@@ -13,7 +13,7 @@ export function getOrgMachines(args?: GetOrgMachinesArgs, opts?: pulumi.InvokeOp
 
 /**
  * Lists the Machines of an organization, the ones that changed longest ago first.
- * The list is a view of a moment: what was just made or destroyed may be missing from it.
+ * The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
  */
 export function getOrgMachinesOutput(args?: GetOrgMachinesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetOrgMachinesResult> {
   return callOutput("getOrgMachines", args, opts);
@@ -29,7 +29,7 @@ export interface GetOrgMachinesArgs {
   states?: ("created" | "started" | "stopped" | "suspended")[] | undefined;
   /** List what is destroyed too. */
   includeDeleted?: boolean | undefined;
-  /** Only what changed after this RFC 3339 time. */
+  /** Only Machines that changed after this RFC 3339 time. */
   updatedAfter?: string | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface GetOrgMachinesOutputArgs {
   states?: pulumi.Input<pulumi.Input<"created" | "started" | "stopped" | "suspended">[]> | undefined;
   /** List what is destroyed too. */
   includeDeleted?: pulumi.Input<boolean> | undefined;
-  /** Only what changed after this RFC 3339 time. */
+  /** Only Machines that changed after this RFC 3339 time. */
   updatedAfter?: pulumi.Input<string> | undefined;
 }
 

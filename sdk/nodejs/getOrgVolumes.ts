@@ -5,7 +5,7 @@ import type * as output from "./types/output.ts";
 
 /**
  * Lists the volumes of an organization, the ones that changed longest ago first.
- * The list is a view of a moment: what was just made or deleted may be missing from it.
+ * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
  */
 export function getOrgVolumes(args?: GetOrgVolumesArgs, opts?: pulumi.InvokeOptions): Promise<GetOrgVolumesResult> {
   return call("getOrgVolumes", args, opts);
@@ -13,7 +13,7 @@ export function getOrgVolumes(args?: GetOrgVolumesArgs, opts?: pulumi.InvokeOpti
 
 /**
  * Lists the volumes of an organization, the ones that changed longest ago first.
- * The list is a view of a moment: what was just made or deleted may be missing from it.
+ * The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
  */
 export function getOrgVolumesOutput(args?: GetOrgVolumesOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetOrgVolumesResult> {
   return callOutput("getOrgVolumes", args, opts);
@@ -29,7 +29,7 @@ export interface GetOrgVolumesArgs {
   states?: string[] | undefined;
   /** List what is destroyed too. */
   includeDeleted?: boolean | undefined;
-  /** Only what changed after this RFC 3339 time. */
+  /** Only volumes that changed after this RFC 3339 time. */
   updatedAfter?: string | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface GetOrgVolumesOutputArgs {
   states?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** List what is destroyed too. */
   includeDeleted?: pulumi.Input<boolean> | undefined;
-  /** Only what changed after this RFC 3339 time. */
+  /** Only volumes that changed after this RFC 3339 time. */
   updatedAfter?: pulumi.Input<string> | undefined;
 }
 

@@ -2,12 +2,12 @@
 import type * as pulumi from "@pulumi/pulumi";
 import { call, callOutput } from "./runtime.ts";
 
-/** Tells how to connect to a Postgres cluster as one of its users. */
+/** Shows how to connect to a Postgres cluster as one of its users. */
 export function getPostgresCredentials(args: GetPostgresCredentialsArgs, opts?: pulumi.InvokeOptions): Promise<GetPostgresCredentialsResult> {
   return call("getPostgresCredentials", args, opts);
 }
 
-/** Tells how to connect to a Postgres cluster as one of its users. */
+/** Shows how to connect to a Postgres cluster as one of its users. */
 export function getPostgresCredentialsOutput(args: GetPostgresCredentialsOutputArgs, opts?: pulumi.InvokeOutputOptions): pulumi.Output<GetPostgresCredentialsResult> {
   return callOutput("getPostgresCredentials", args, opts);
 }

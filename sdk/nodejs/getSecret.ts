@@ -14,7 +14,7 @@ export function getSecretOutput(args: GetSecretOutputArgs, opts?: pulumi.InvokeO
 
 /** Arguments of getSecret. */
 export interface GetSecretArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
   /** Name of the secret, or the `id` of a Secret. */
   name: string;
@@ -24,7 +24,7 @@ export interface GetSecretArgs {
 
 /** Arguments of getSecretOutput. */
 export interface GetSecretOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
   /** Name of the secret, or the `id` of a Secret. */
   name: pulumi.Input<string>;
@@ -34,7 +34,7 @@ export interface GetSecretOutputArgs {
 
 /** What getSecret answers. */
 export interface GetSecretResult {
-  /** Id of the secret, `app/name`: what `pulumi import` takes. */
+  /** Id of the secret, `app/name`, as `pulumi import` takes it. */
   id: string;
   /** Name. */
   name: string;

@@ -14,7 +14,7 @@ export function getSecretKeyOutput(args: GetSecretKeyOutputArgs, opts?: pulumi.I
 
 /** Arguments of getSecretKey. */
 export interface GetSecretKeyArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
   /** The key: the `id` of a SecretKey, or its name. */
   key: string;
@@ -24,7 +24,7 @@ export interface GetSecretKeyArgs {
 
 /** Arguments of getSecretKeyOutput. */
 export interface GetSecretKeyOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
   /** The key: the `id` of a SecretKey, or its name. */
   key: pulumi.Input<string>;
@@ -34,7 +34,7 @@ export interface GetSecretKeyOutputArgs {
 
 /** What getSecretKey answers. */
 export interface GetSecretKeyResult {
-  /** Id of the key, `app/name`: what inputs and `pulumi import` take. */
+  /** Id of the key, `app/name`, as inputs and `pulumi import` take it. */
   id: string;
   /** Name. */
   name: string;

@@ -15,7 +15,7 @@ export function getSecretKeysOutput(args: GetSecretKeysOutputArgs, opts?: pulumi
 
 /** Arguments of getSecretKeys. */
 export interface GetSecretKeysArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
   /** Only keys of these kinds. */
   types?: ("nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box")[] | undefined;
@@ -25,7 +25,7 @@ export interface GetSecretKeysArgs {
 
 /** Arguments of getSecretKeysOutput. */
 export interface GetSecretKeysOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
   /** Only keys of these kinds. */
   types?: pulumi.Input<pulumi.Input<"nacl_auth" | "hs256" | "hs384" | "hs512" | "es256" | "nacl_sign" | "nacl_secretbox" | "xaes256gcm" | "nacl_box">[]> | undefined;

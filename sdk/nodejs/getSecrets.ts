@@ -15,7 +15,7 @@ export function getSecretsOutput(args: GetSecretsOutputArgs, opts?: pulumi.Invok
 
 /** Arguments of getSecrets. */
 export interface GetSecretsArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
   /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
   minVersion?: number | undefined;
@@ -23,7 +23,7 @@ export interface GetSecretsArgs {
 
 /** Arguments of getSecretsOutput. */
 export interface GetSecretsOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
   /** Version of the App's secrets the answer must have at least: the `version` that a change of them answered. */
   minVersion?: pulumi.Input<number> | undefined;

@@ -30,7 +30,7 @@ export interface GetVolumeOutputArgs {
 
 /** What getVolume answers. */
 export interface GetVolumeResult {
-  /** Id of the volume, `app/volumeId`: what inputs and `pulumi import` take. */
+  /** Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it. */
   id: string;
   /** App that owns the volume. */
   app: string;

@@ -15,13 +15,13 @@ export function getVolumesOutput(args: GetVolumesOutputArgs, opts?: pulumi.Invok
 
 /** Arguments of getVolumes. */
 export interface GetVolumesArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
 }
 
 /** Arguments of getVolumesOutput. */
 export interface GetVolumesOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
 }
 

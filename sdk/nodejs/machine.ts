@@ -26,17 +26,17 @@ export class Machine extends pulumi.CustomResource {
   declare readonly name: pulumi.Output<string>;
   /** Region the Machine runs in. */
   declare readonly region: pulumi.Output<string | undefined>;
-  /** Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is. */
+  /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
   declare readonly fallbackRegions: pulumi.Output<string[] | undefined>;
-  /** Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine. */
+  /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
   declare readonly config: pulumi.Output<output.MachineConfig>;
   /** State of the Machine. */
   declare readonly state: pulumi.Output<string>;
   /** Whether the platform's proxy leaves the Machine out. */
   declare readonly cordoned: pulumi.Output<boolean>;
-  /** Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it. */
+  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
   declare readonly memoryLimitMb: pulumi.Output<number | undefined>;
-  /** Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back. */
+  /** Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
   declare readonly minSecretsVersion: pulumi.Output<number | undefined>;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
   declare readonly restart: pulumi.Output<output.RestartTriggers | undefined>;
@@ -44,9 +44,9 @@ export class Machine extends pulumi.CustomResource {
   declare readonly reload: pulumi.Output<output.ReloadTriggers | undefined>;
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   declare readonly waitForChecks: pulumi.Output<boolean | undefined>;
-  /** What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way. */
+  /** What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way. */
   declare readonly onUpdateFailure: pulumi.Output<"keep" | "rollback">;
-  /** Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done. */
+  /** Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done. */
   declare readonly recreate: pulumi.Output<boolean>;
   /** Lets the deletion kill the Machine when stopping it fails. */
   declare readonly forceDestroy: pulumi.Output<boolean>;
@@ -81,13 +81,13 @@ export class Machine extends pulumi.CustomResource {
 export interface MachineArgs {
   /** App the Machine runs in: the `id` of an App. Changing it replaces the Machine. */
   app: pulumi.Input<string>;
-  /** Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine. */
+  /** Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine. */
   name?: pulumi.Input<string> | undefined;
   /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine. */
   region?: pulumi.Input<string> | undefined;
-  /** Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is. */
+  /** Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`. */
   fallbackRegions?: pulumi.Input<pulumi.Input<string>[]> | undefined;
-  /** Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine. */
+  /** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
   config: pulumi.Input<input.MachineConfig>;
   /** Power state to keep the Machine in. Left out, it is started once and its power is left alone from then on. */
   state?: pulumi.Input<"started" | "stopped" | "suspended"> | undefined;
@@ -96,9 +96,9 @@ export interface MachineArgs {
    * @default false
    */
   cordoned?: pulumi.Input<boolean> | undefined;
-  /** Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it. */
+  /** Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone. */
   memoryLimitMb?: pulumi.Input<number> | undefined;
-  /** Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back. */
+  /** Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back. */
   minSecretsVersion?: pulumi.Input<number> | undefined;
   /** Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that. */
   restart?: pulumi.Input<input.RestartTriggers> | undefined;
@@ -107,12 +107,12 @@ export interface MachineArgs {
   /** Whether creation and update wait until all checks pass; true when left out and the configuration has checks. */
   waitForChecks?: pulumi.Input<boolean> | undefined;
   /**
-   * What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+   * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
    * @default "keep"
    */
   onUpdateFailure?: pulumi.Input<"keep" | "rollback"> | undefined;
   /**
-   * Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+   * Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
    * @default false
    */
   recreate?: pulumi.Input<boolean> | undefined;

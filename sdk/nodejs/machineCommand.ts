@@ -33,7 +33,7 @@ export class MachineCommand extends pulumi.CustomResource {
   declare readonly delete: pulumi.Output<string[] | undefined>;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
-  /** What the commands read. */
+  /** Standard input of the commands. */
   declare readonly stdin: pulumi.Output<string | undefined>;
   /** Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`. */
   declare readonly timeout: pulumi.Output<string | undefined>;
@@ -41,11 +41,11 @@ export class MachineCommand extends pulumi.CustomResource {
   declare readonly container: pulumi.Output<string | undefined>;
   /** Identifier of the Machine within its App. */
   declare readonly machineId: pulumi.Output<string>;
-  /** Identifier of this resource among those of the Machine, made by chance. */
+  /** Random identifier of this resource among those of the Machine. */
   declare readonly commandId: pulumi.Output<string>;
-  /** What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell. */
+  /** What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret. */
   declare readonly stdout: pulumi.Output<string | undefined>;
-  /** What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell. */
+  /** What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret. */
   declare readonly stderr: pulumi.Output<string | undefined>;
   /** Exit code of the last command, 0. */
   declare readonly exitCode: pulumi.Output<number | undefined>;
@@ -74,7 +74,7 @@ export interface MachineCommandArgs {
   delete?: pulumi.Input<pulumi.Input<string>[]> | undefined;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
-  /** What the commands read. */
+  /** Standard input of the commands. */
   stdin?: pulumi.Input<string> | undefined;
   /** Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`. */
   timeout?: pulumi.Input<string> | undefined;

@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Metadata keys on a Machine that is managed elsewhere.
- * It owns its keys alone, and makes no new version of the Machine. A Machine resource leaves the keys alone that it does not set itself.
+ * It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
  */
 export class MachineMetadata extends pulumi.CustomResource {
   /**
@@ -27,7 +27,7 @@ export class MachineMetadata extends pulumi.CustomResource {
   declare readonly machine: pulumi.Output<string>;
   /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
   declare readonly values: pulumi.Output<{ [key: string]: string }>;
-  /** Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise. */
+  /** Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise. */
   declare readonly adopt: pulumi.Output<boolean>;
   /** Identifier of the Machine within its App. */
   declare readonly machineId: pulumi.Output<string>;
@@ -51,7 +51,7 @@ export interface MachineMetadataArgs {
   /** Values by key, none of them empty. Keys that begin with `pulumi-` or `fly_` are not to be set. Keys that are not named here are left alone. */
   values: pulumi.Input<{ [key: string]: pulumi.Input<string> }>;
   /**
-   * Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise.
+   * Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
    * @default false
    */
   adopt?: pulumi.Input<boolean> | undefined;

@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
- * An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.
+ * An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
  */
 export class PostgresAttachment extends pulumi.CustomResource {
   /**
@@ -27,7 +27,7 @@ export class PostgresAttachment extends pulumi.CustomResource {
   declare readonly app: pulumi.Output<string>;
   /** Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out. */
   declare readonly secretName: pulumi.Output<string | undefined>;
-  /** The connection URI itself; made from `user`, `password` and `database` when left out. */
+  /** The connection URI itself; built from `user`, `password` and `database` when left out. */
   declare readonly uri: pulumi.Output<string | undefined>;
   /** User to connect as: the `id` of a PostgresUser; the cluster's first user when left out. */
   declare readonly user: pulumi.Output<string | undefined>;
@@ -62,7 +62,7 @@ export interface PostgresAttachmentArgs {
   app: pulumi.Input<string>;
   /** Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out. */
   secretName?: pulumi.Input<string> | undefined;
-  /** The connection URI itself; made from `user`, `password` and `database` when left out. */
+  /** The connection URI itself; built from `user`, `password` and `database` when left out. */
   uri?: pulumi.Input<string> | undefined;
   /** User to connect as: the `id` of a PostgresUser; the cluster's first user when left out. */
   user?: pulumi.Input<string> | undefined;

@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
- * A backup of a Postgres cluster, made when the resource is created.
+ * A backup of a Postgres cluster, taken when the resource is created.
  * The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
  */
 export class PostgresBackup extends pulumi.CustomResource {
@@ -21,11 +21,11 @@ export class PostgresBackup extends pulumi.CustomResource {
     return pulumi.CustomResource.isInstance(value) && (value as { __pulumiType?: string }).__pulumiType === typeToken("PostgresBackup");
   }
 
-  /** Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup. */
+  /** Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup. */
   declare readonly cluster: pulumi.Output<string>;
-  /** `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup. */
+  /** `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup. */
   declare readonly type: pulumi.Output<"full" | "incr" | "diff">;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
   declare readonly triggers: pulumi.Output<{ [key: string]: string } | undefined>;
   /** Identifier within the cluster. */
   declare readonly backupId: pulumi.Output<string>;
@@ -52,13 +52,13 @@ export class PostgresBackup extends pulumi.CustomResource {
 
 /** What a program declares of a PostgresBackup. */
 export interface PostgresBackupArgs {
-  /** Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup. */
+  /** Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup. */
   cluster: pulumi.Input<string>;
   /**
-   * `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+   * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
    * @default "full"
    */
   type?: pulumi.Input<"full" | "incr" | "diff"> | undefined;
-  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made. */
+  /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
 }

@@ -35,13 +35,13 @@ export class PostgresCluster extends pulumi.CustomResource {
   declare readonly diskSizeGb: pulumi.Output<number | undefined>;
   /** Major version of Postgres. */
   declare readonly pgMajorVersion: pulumi.Output<string | undefined>;
-  /** When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`. */
+  /** When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`. */
   declare readonly poolMode: pulumi.Output<"session" | "transaction" | undefined>;
   /** Whether the extension PostGIS may be installed. */
   declare readonly postgisEnabled: pulumi.Output<boolean | undefined>;
-  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   declare readonly restore: pulumi.Output<output.PostgresClusterRestore | undefined>;
-  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+  /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   declare readonly fork: pulumi.Output<output.PostgresClusterFork | undefined>;
   /** Whether the cluster can be neither deleted nor replaced. To do either, set this to false first. */
   declare readonly deletionProtection: pulumi.Output<boolean>;
@@ -88,25 +88,25 @@ export class PostgresCluster extends pulumi.CustomResource {
 
 /** What a program declares of a PostgresCluster. */
 export interface PostgresClusterArgs {
-  /** Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Made from the resource's name when left out. Changing it replaces the cluster. */
+  /** Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster. */
   name?: pulumi.Input<string> | undefined;
-  /** Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster. */
+  /** Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster. */
   organization?: pulumi.Input<string> | undefined;
-  /** Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster. */
+  /** Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster. */
   region?: pulumi.Input<string> | undefined;
-  /** Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster. */
+  /** Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster. */
   plan?: pulumi.Input<string> | undefined;
   /** Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster. */
   diskSizeGb?: pulumi.Input<number> | undefined;
   /** Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster. */
   pgMajorVersion?: pulumi.Input<"16" | "17"> | undefined;
-  /** When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`. */
+  /** When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`. */
   poolMode?: pulumi.Input<"session" | "transaction"> | undefined;
   /** Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster. */
   postgisEnabled?: pulumi.Input<boolean> | undefined;
-  /** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+  /** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   restore?: pulumi.Input<input.PostgresClusterRestore> | undefined;
-  /** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+  /** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
   fork?: pulumi.Input<input.PostgresClusterFork> | undefined;
   /**
    * Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.

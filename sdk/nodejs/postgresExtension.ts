@@ -26,9 +26,9 @@ export class PostgresExtension extends pulumi.CustomResource {
   declare readonly name: pulumi.Output<string>;
   /** Schema to install it in. Changing it replaces the extension. */
   declare readonly schema: pulumi.Output<string>;
-  /** Whether the schema is made when there is none; used at creation. */
+  /** Whether to create the schema if it does not exist; used at creation. */
   declare readonly createSchema: pulumi.Output<boolean>;
-  /** Lets the removal of the extension take along what depends on it, tables' columns included. */
+  /** Lets the removal of the extension also remove everything that depends on it, tables' columns included. */
   declare readonly forceDestroy: pulumi.Output<boolean>;
   /** Version that is installed. */
   declare readonly version: pulumi.Output<string | undefined>;
@@ -57,12 +57,12 @@ export interface PostgresExtensionArgs {
    */
   schema?: pulumi.Input<string> | undefined;
   /**
-   * Whether the schema is made when there is none; used at creation.
+   * Whether to create the schema if it does not exist; used at creation.
    * @default false
    */
   createSchema?: pulumi.Input<boolean> | undefined;
   /**
-   * Lets the removal of the extension take along what depends on it, tables' columns included.
+   * Lets the removal of the extension also remove everything that depends on it, tables' columns included.
    * @default false
    */
   forceDestroy?: pulumi.Input<boolean> | undefined;

@@ -22,7 +22,7 @@ export class PostgresUser extends pulumi.CustomResource {
   declare readonly cluster: pulumi.Output<string>;
   /** Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user. */
   declare readonly username: pulumi.Output<string>;
-  /** What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`. */
+  /** Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`. */
   declare readonly role: pulumi.Output<"schema_admin" | "writer" | "reader">;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
   declare readonly rotationTriggers: pulumi.Output<{ [key: string]: string } | undefined>;
@@ -47,7 +47,7 @@ export interface PostgresUserArgs {
   cluster: pulumi.Input<string>;
   /** Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user. */
   username: pulumi.Input<string>;
-  /** What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`. */
+  /** Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`. */
   role: pulumi.Input<"schema_admin" | "writer" | "reader">;
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password. */
   rotationTriggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;

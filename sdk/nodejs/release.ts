@@ -1,15 +1,15 @@
-// What a stack runs, told to the next one: promotion from stack to stack.
+// Promotion from stack to stack: reports the release of one stack to the next one.
 import { createHash } from "node:crypto";
 import * as pulumi from "@pulumi/pulumi";
 import type { GetMachineResult } from "./getMachine.ts";
 import type { Machine } from "./machine.ts";
 import { machineReader, type MachineReader } from "./releaseSource.ts";
 
-/** What a stack runs: an output of the stack, for the next one to take over. Plain values, which travel by `StackReference`. */
+/** The release of a stack: an output for the next stack to adopt. Plain values, which travel by `StackReference`. */
 export interface ReleaseRecord {
   /** Image with its digest, `registry.example.com/shop:1.2.0@sha256:…`. */
   readonly image: string;
-  /** The digest, `sha256:` and 64 hexadecimal digits, as the service told it. */
+  /** The digest, `sha256:` and 64 hexadecimal digits, as the service reported it. */
   readonly digest: string;
   /** Configuration that travels with the image. */
   readonly settings: { readonly [name: string]: string };
@@ -19,7 +19,7 @@ export interface ReleaseRecord {
   readonly stack: string;
   /** Ids of the Machines that run it there. */
   readonly machines: readonly string[];
-  /** Who promoted it to the stack; absent where it began. */
+  /** The user who promoted it to the stack; absent in the first stack. */
   readonly promotedBy?: string | undefined;
   /** When, in RFC 3339. */
   readonly promotedAt?: string | undefined;
@@ -37,21 +37,24 @@ export interface ReleaseSource {
   readonly token: pulumi.Input<string>;
 }
 
-/** What a program declares of a Release: either `image`, where a release begins, or `from`, where it is taken over. */
+/** Arguments of a Release: either `image`, in the first stack, or `from`, in the stacks that adopt it. */
 export interface ReleaseArgs {
-  /** Image of a release that begins in this stack. Its digest is the one the service told of the Machines that run it. */
+  /**
+   * Image of a release that begins in this stack. Its digest is the one that the service reports for the Machines that
+   * run it.
+   */
   image?: pulumi.Input<string> | undefined;
   /** Configuration of a release that begins in this stack, and that is to be the same in the next ones, for example variables of the environment: texts by name. */
   settings?: pulumi.Input<{ [name: string]: pulumi.Input<string> }> | undefined;
   /**
-   * Release of the stack before: `new pulumi.StackReference(stack).requireOutput("release")`, which is what that stack runs
-   * now. A release whose Machines are not all started there, with their checks passing, on its digest, is refused: in the
-   * preview already, with the reason.
+   * Release of the previous stack: `new pulumi.StackReference(stack).requireOutput("release")`. All its Machines must
+   * be started there on its digest, with their checks passing. Otherwise it is refused, in the preview already, with
+   * the reason.
    */
   from?: pulumi.Input<ReleaseRecord> | undefined;
   /**
-   * Release this stack keeps to, whatever the stack before runs meanwhile: with it, `from` is not looked at. While its
-   * promotion is `pending` it has to be what `from` is, and to run healthy there.
+   * Release that this stack keeps, whatever the previous stack runs meanwhile: with it, `from` is not read. While its
+   * promotion is `pending`, it has to equal `from` and be healthy there.
    */
   pinned?: pulumi.Input<ReleaseRecord> | undefined;
   /** How the Machines of `from` are looked at; where this stack's own are, with its token, when left out. */
@@ -59,13 +62,13 @@ export interface ReleaseArgs {
 }
 
 /**
- * What a stack runs: an image by its digest, with the configuration that travels. It begins in one stack and is taken over by
- * the next ones, so that what runs in production is exactly what ran before it.
+ * The release of a stack: an image by its digest, with the configuration that travels. It begins in one stack, and the
+ * next stacks adopt it, so that production runs exactly what ran before it.
  */
 export class Release extends pulumi.ComponentResource {
   /** Image for the Machines: where the release begins as the program has it, in every stack after that with its digest. */
   readonly image: pulumi.Output<string>;
-  /** Digest of the image; empty in the stack where the release begins, whose Machines tell it. */
+  /** Digest of the image; empty in the stack in which the release begins, because its Machines report it. */
   readonly digest: pulumi.Output<string>;
   /** Configuration that travels with the image. */
   readonly settings: pulumi.Output<{ [name: string]: string }>;
@@ -82,12 +85,12 @@ export class Release extends pulumi.ComponentResource {
     super("machines:index:Release", name, {}, opts);
     const { image, settings, from, pinned, source } = args;
     if ((image === undefined) === (from === undefined))
-      throw this.#refuse("takes either image, where a release begins, or from, where it is taken over");
+      throw this.#refuse("takes either image, in the first stack, or from, in a stack that adopts it");
     if (from !== undefined && settings !== undefined)
-      throw this.#refuse("settings are those of the release that is taken over; set them where it begins");
+      throw this.#refuse("settings come from the adopted release; set them in the first stack");
 
     const found =
-      from === undefined ? begun(image, settings) : this.#taken(from, args, machineReader(name, this, source));
+      from === undefined ? started(image, settings) : this.#taken(from, args, machineReader(name, this, source));
     this.image = found.apply(({ image }) => image);
     this.digest = found.apply(({ digest }) => digest);
     this.settings = found.apply(({ settings }): { [name: string]: string } => ({ ...settings }));
@@ -99,9 +102,9 @@ export class Release extends pulumi.ComponentResource {
   }
 
   /**
-   * What this stack runs, for its output `release`.
+   * The release that this stack runs, for its output `release`.
    * @param machines the Machines that run the image of the release
-   * @returns the record the next stack takes over; it fails where the Machines do not all run one image
+   * @returns the record that the next stack adopts; it fails if the Machines do not all run one image
    */
   runBy(machines: readonly Pick<Machine, "id" | "imageRef">[]): pulumi.Output<ReleaseRecord> {
     if (machines.length === 0) throw this.#refuse("runBy needs the Machines that run the release");
@@ -109,12 +112,12 @@ export class Release extends pulumi.ComponentResource {
     return pulumi
       .all([this.image, this.digest, this.settings, this.hash, this.#promotion, running])
       .apply(([image, promised, settings, hash, promotion, running]) => {
-        const told = running.map(([id, ref]) => ({ id, digest: ref?.digest ?? "" }));
-        const digest = promised === "" ? (told[0]?.digest ?? "") : promised;
-        const others = told.filter((machine) => machine.digest !== digest || digest === "");
+        const digests = running.map(([id, ref]) => ({ id, digest: ref?.digest ?? "" }));
+        const digest = promised === "" ? (digests[0]?.digest ?? "") : promised;
+        const others = digests.filter((machine) => machine.digest !== digest || digest === "");
         if (others.length > 0)
           throw this.#refuse(
-            `its Machines do not run one image: ${told.map(({ id, digest }) => `${id} runs ${digest || "one without a digest"}`).join(", ")}${promised === "" ? "" : `; wanted is ${promised}`}`,
+            `its Machines do not run one image: ${digests.map(({ id, digest }) => `${id} runs ${digest || "one without a digest"}`).join(", ")}${promised === "" ? "" : `; wanted is ${promised}`}`,
           );
         return {
           image: `${image.replace(/@sha256:[0-9a-f]+$/, "")}@${digest}`,
@@ -122,13 +125,16 @@ export class Release extends pulumi.ComponentResource {
           settings,
           hash,
           stack: `${pulumi.getProject()}/${pulumi.getStack()}`,
-          machines: told.map(({ id }) => id),
+          machines: digests.map(({ id }) => id),
           ...promotion,
         };
       });
   }
 
-  /** What is taken over. What is pinned and not under way is all there is: what `from` is, or whether it is secret, does not matter then. */
+  /**
+   * The adopted release. A pinned release without a pending promotion is used alone; neither the value nor the secrecy
+   * of `from` matters then.
+   */
   #taken(
     from: pulumi.Input<ReleaseRecord>,
     { pinned, source }: ReleaseArgs,
@@ -172,15 +178,15 @@ export class Release extends pulumi.ComponentResource {
     const { image, digest, settings, hash, machines } = record;
     const problem =
       value === undefined || value === null
-        ? "is not there yet: the stack before has no release among its outputs, run `pulumi up` there first"
+        ? "does not exist yet: the previous stack has no release among its outputs, run `pulumi up` there first"
         : typeof digest !== "string" || !/^sha256:[0-9a-f]{64}$/.test(digest)
-          ? "has no digest: it must be what runBy() of a Release answered"
+          ? "has no digest: it must be the result of runBy() of a Release"
           : typeof image !== "string" || !image.endsWith(`@${digest}`)
             ? "has an image that is not of its digest"
             : !Array.isArray(machines) || machines.length === 0
               ? "names no Machines that run it"
               : hashOf(settings ?? {}) !== hash
-                ? "has settings that are not those it was made with"
+                ? "has settings that differ from its original ones"
                 : undefined;
     if (problem !== undefined) throw this.#refuse(`${input} ${problem}`);
     return record as ReleaseRecord;
@@ -209,8 +215,11 @@ export class Release extends pulumi.ComponentResource {
 
 type Begun = Pick<ReleaseRecord, "image" | "digest" | "settings">;
 
-/** What begins here; its digest is told by the Machines that run it. Settings without a value are none. */
-const begun = (image: ReleaseArgs["image"], settings: ReleaseArgs["settings"]): pulumi.Output<Begun> =>
+/**
+ * A release that begins in this stack; the Machines that run it report its digest. Settings without a value are left
+ * out.
+ */
+const started = (image: ReleaseArgs["image"], settings: ReleaseArgs["settings"]): pulumi.Output<Begun> =>
   pulumi.all([image, settings]).apply(([image = "", settings = {}]) => ({
     image,
     digest: "",

@@ -1,4 +1,4 @@
-// How a Release looks at the Machines of the stack before: with this binding, by asking with another address and token.
+// Reads the Machines of the previous stack for a Release: in this binding with another address and token.
 import * as pulumi from "@pulumi/pulumi";
 import type { GetMachineResult } from "./getMachine.ts";
 import type { ReleaseSource } from "./release.ts";

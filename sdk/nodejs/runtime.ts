@@ -1,4 +1,4 @@
-// What the generated classes share: how a resource reaches the dynamic binding, and what preview asks the service.
+// Shared parts of the generated classes: they connect a resource to the dynamic binding and ask the service at preview.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
@@ -18,8 +18,8 @@ import {
 export const typeToken = (type: string): string => `pulumi-nodejs:dynamic/machines:${type}`;
 
 /**
- * The text the engine keeps as the resource's provider. It must never change: a difference would be an update of every
- * resource. The code it names is what is installed, so refresh and destroy run the current version.
+ * The text that the engine stores as the resource's provider. It must never change, because a difference would update
+ * every resource. It names the installed code, so refresh and destroy run the current version.
  */
 const providerText = (type: string): string =>
   `exports.handler=()=>require("pulumi-machines/dynamic").provider(${JSON.stringify(type)});`;
@@ -60,7 +60,7 @@ export function propertiesFor(
   const provider = { __provider: providerText(type) };
   if (opts?.id !== undefined) return { ...unknown, ...provider };
   const given: Record<string, unknown> = { ...args };
-  // What is secret by its nature is so in the state as well, however the program came by it.
+  // Values that are always secret are secret in the state too, whatever their source.
   for (const name of secrets)
     if (given[name] !== undefined && given[name] !== null) given[name] = pulumi.secret(given[name]);
   return { ...unknown, ...given, ...provider, [contextKey]: contextFor(type, name, given, opts) };
@@ -95,7 +95,7 @@ function contextFor(
 const ownerHash = (type: string, name: string, parent: string): string =>
   ownerInProgram({ project: pulumi.getProject(), stack: pulumi.getStack(), type, parent, name });
 
-/** Preview asks the service what only it knows, each question as soon as the inputs it needs are known. */
+/** Preview asks the service questions that only it can answer, each as soon as its inputs are known. */
 function findingsFor(
   type: string,
   args: Record<string, unknown>,
@@ -114,7 +114,7 @@ function findingsFor(
   });
 }
 
-/** What lies at a path into arguments: as an output where something on the way is one, so that the rest need not be known. */
+/** The value at a path into arguments: an output if a part of the path is one, so that the rest need not be known. */
 function valueAt(args: unknown, [name, ...rest]: readonly string[]): unknown {
   if (name === undefined || args === undefined || args === null) return args;
   if (pulumi.Output.isInstance(args) || args instanceof Promise)
@@ -152,8 +152,8 @@ export async function call<Result>(
 }
 
 /**
- * Calls a function of the provider once all arguments are known and everything it depends on is there, as Pulumi's own
- * SDKs do: in a preview, a resource that is still to be made leaves the answer unknown, also where its properties are known.
+ * Calls a function of the provider once all arguments are known and all its dependencies exist, as Pulumi's own SDKs
+ * do. In a preview, a resource that does not exist yet leaves the answer unknown, even if its properties are known.
  */
 export function callOutput<Result>(
   name: string,
@@ -171,11 +171,11 @@ export function callOutput<Result>(
   }) as unknown as pulumi.Output<Result>;
 }
 
-/** Ids of resources, and of all that are in components among them: known once all of them are there. */
+/** Ids of resources, and of all resources in components among them: known once all of them exist. */
 const idsOf = async (resources: readonly pulumi.Resource[]): Promise<pulumi.Output<string[]>> =>
   pulumi.all([...(await custom(new Set(resources)))].map(({ id }) => id));
 
-/** The resources themselves and those in components, not what hangs on a custom resource. */
+/** The resources themselves and those in components, without the children of custom resources. */
 async function custom(
   resources: Iterable<pulumi.Resource>,
   seen = new Set<pulumi.Resource>(),
@@ -186,7 +186,7 @@ async function custom(
     seen.add(one);
     if (pulumi.CustomResource.isInstance(one) && (one.id as pulumi.Output<string> | undefined)) found.add(one);
     if (!pulumi.ComponentResource.isInstance(one)) continue;
-    // What the SDK itself walks along; a component has its children once it is constructed.
+    // The SDK itself waits for these; a component has its children once it is constructed.
     const { __data: constructed, __childResources: children } = one as Internals;
     await constructed;
     for (const child of await custom(children ?? [], seen)) found.add(child);

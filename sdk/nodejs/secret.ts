@@ -4,7 +4,7 @@ import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
  * One secret of an App.
- * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+ * For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
  */
 export class Secret extends pulumi.CustomResource {
   /**
@@ -29,11 +29,11 @@ export class Secret extends pulumi.CustomResource {
   declare readonly value: pulumi.Output<string>;
   /** Digest of the value. Secret: a value that is easy to guess could be found by its digest. */
   declare readonly digest: pulumi.Output<string | undefined>;
-  /** Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change. */
+  /** Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change. */
   declare readonly version: pulumi.Output<number>;
   /** RFC 3339 time of creation. */
   declare readonly createdAt: pulumi.Output<string | undefined>;
-  /** RFC 3339 time of the last change made here. */
+  /** RFC 3339 time of the last change by this resource. */
   declare readonly updatedAt: pulumi.Output<string | undefined>;
 
   /**

@@ -14,7 +14,7 @@ export function verifyOutput(args: VerifyOutputArgs, opts?: pulumi.InvokeOutputO
 
 /** Arguments of verify. */
 export interface VerifyArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: string;
   /** The key: the `id` of a SecretKey, or its name. */
   key: string;
@@ -28,7 +28,7 @@ export interface VerifyArgs {
 
 /** Arguments of verifyOutput. */
 export interface VerifyOutputArgs {
-  /** App to look into: the `id` of an App. */
+  /** App to read: the `id` of an App. */
   app: pulumi.Input<string>;
   /** The key: the `id` of a SecretKey, or its name. */
   key: pulumi.Input<string>;
@@ -42,6 +42,6 @@ export interface VerifyOutputArgs {
 
 /** What verify answers. */
 export interface VerifyResult {
-  /** Whether the signature was made with this key for this data. */
+  /** Whether the signature was created with this key for this data. */
   valid: boolean;
 }

@@ -26,7 +26,7 @@ export class Volume extends pulumi.CustomResource {
   declare readonly name: pulumi.Output<string>;
   /** Region the volume is in. */
   declare readonly region: pulumi.Output<string | undefined>;
-  /** Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so. */
+  /** Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size. */
   declare readonly sizeGb: pulumi.Output<number>;
   /** Whether the volume is encrypted. Changing it replaces the volume. */
   declare readonly encrypted: pulumi.Output<boolean>;
@@ -36,9 +36,9 @@ export class Volume extends pulumi.CustomResource {
   declare readonly snapshotRetention: pulumi.Output<number>;
   /** Whether snapshots are taken every day. */
   declare readonly autoBackupEnabled: pulumi.Output<boolean>;
-  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`. */
+  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
   declare readonly snapshotId: pulumi.Output<string | undefined>;
-  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`. */
+  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
   declare readonly sourceVolumeId: pulumi.Output<string | undefined>;
   /** Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation. */
   declare readonly requireUniqueZone: pulumi.Output<boolean>;
@@ -50,9 +50,9 @@ export class Volume extends pulumi.CustomResource {
   declare readonly computeImage: pulumi.Output<string | undefined>;
   /** Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then. */
   declare readonly restartOnExtend: pulumi.Output<boolean>;
-  /** Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`. */
+  /** Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`. */
   declare readonly finalSnapshot: pulumi.Output<boolean>;
-  /** Lets a change that replaces the volume destroy what it holds. */
+  /** Lets a change that replaces the volume destroy its data. */
   declare readonly allowDataLoss: pulumi.Output<boolean>;
   /** Identifier within the App. */
   declare readonly volumeId: pulumi.Output<string>;
@@ -83,12 +83,12 @@ export class Volume extends pulumi.CustomResource {
 export interface VolumeArgs {
   /** App that owns the volume: the `id` of an App. Changing it replaces the volume. */
   app: pulumi.Input<string>;
-  /** Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume. */
+  /** Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume. */
   name?: pulumi.Input<string> | undefined;
   /** Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume. */
   region?: pulumi.Input<string> | undefined;
   /**
-   * Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+   * Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
    * @default 3
    */
   sizeGb?: pulumi.Input<number> | undefined;
@@ -112,9 +112,9 @@ export interface VolumeArgs {
    * @default true
    */
   autoBackupEnabled?: pulumi.Input<boolean> | undefined;
-  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`. */
+  /** Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`. */
   snapshotId?: pulumi.Input<string> | undefined;
-  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`. */
+  /** Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`. */
   sourceVolumeId?: pulumi.Input<string> | undefined;
   /**
    * Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
@@ -136,12 +136,12 @@ export interface VolumeArgs {
    */
   restartOnExtend?: pulumi.Input<boolean> | undefined;
   /**
-   * Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+   * Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
    * @default false
    */
   finalSnapshot?: pulumi.Input<boolean> | undefined;
   /**
-   * Lets a change that replaces the volume destroy what it holds.
+   * Lets a change that replaces the volume destroy its data.
    * @default false
    */
   allowDataLoss?: pulumi.Input<boolean> | undefined;

@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { optionsFor, propertiesFor, typeToken } from "./runtime.ts";
 
 /**
- * A snapshot of a Volume, taken when the resource is made.
+ * A snapshot of a Volume, taken when the resource is created.
  * The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
  */
 export class VolumeSnapshot extends pulumi.CustomResource {
@@ -31,7 +31,7 @@ export class VolumeSnapshot extends pulumi.CustomResource {
   declare readonly snapshotId: pulumi.Output<string>;
   /** `created` once it is written. */
   declare readonly status: pulumi.Output<string | undefined>;
-  /** RFC 3339 time at which it was begun. */
+  /** RFC 3339 time at which the snapshot was started. */
   declare readonly createdAt: pulumi.Output<string | undefined>;
   /** Bytes stored. */
   declare readonly size: pulumi.Output<number | undefined>;

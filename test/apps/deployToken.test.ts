@@ -13,7 +13,7 @@ import { startService, type TestService } from "../support/startService.ts";
 lifecycle("DeployToken", {
   ambiguous: /It may have taken effect all the same; look before it is repeated/,
   survives: true,
-  importRefused: /a DeployToken cannot be imported or looked up: the service shows a token once/,
+  importRefused: /a DeployToken cannot be imported or looked up: the service shows a token only once/,
   given: async (service) => {
     await makeApp(service, "token-other");
     return { app: await makeApp(service, "token-life"), expiry: "1h" };

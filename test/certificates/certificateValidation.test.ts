@@ -56,7 +56,7 @@ describe("CertificateValidation", () => {
   test("what is wrong and what to do is the reason when the time is over, and nothing is made", async () => {
     await ask(service, "app", "www.example.invalid");
     await expect(wait("www.example.invalid", "2s")).rejects.toThrow(
-      /www\.example\.invalid of App app did not become active within 2s: it is pending_validation\. www\.example\.invalid does not lead to the app\. Create a CNAME record .* Nothing was made/,
+      /www\.example\.invalid of App app did not become active within 2s: it is pending_validation\. www\.example\.invalid does not lead to the app\. Create a CNAME record .* Nothing was created/,
     );
   });
 

@@ -191,7 +191,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
         madeBy: "stack",
         urn: webUrn,
         inState: [`shop/${web}`],
-        remark: `It was made for ${webUrn}, for which the state holds shop/${web}.`,
+        remark: `It was created for ${webUrn}, for which the state holds shop/${web}.`,
         look: `GET /v1/apps/shop/machines/${double}`,
         delete: `DELETE /v1/apps/shop/machines/${double}`,
       },
@@ -199,7 +199,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
         madeBy: "stack",
         urn: workerUrn,
         inState: [],
-        remark: `It was made for ${workerUrn}, whose creation was interrupted.`,
+        remark: `It was created for ${workerUrn}, whose creation was interrupted.`,
         delete: `DELETE /v1/apps/shop/machines/${begun}`,
       },
       [`shop/${foreign}`]: { madeBy: "pulumi", urn: null, delete: null },
@@ -261,8 +261,8 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
       removed: { madeBy: "perhaps", urn: null, delete: null },
     });
     expect(known["namesake"]?.remark).toMatch(/of the same name in another backend or organization/);
-    expect(known["older"]?.remark).toMatch(/which nothing tells apart\.$/);
-    expect(known["removed"]?.remark).toMatch(/^This stack made it for a resource that it has no longer/);
+    expect(known["older"]?.remark).toMatch(/which cannot be distinguished\.$/);
+    expect(known["removed"]?.remark).toMatch(/^This stack created it for a resource that it no longer has/);
     expect(Object.values(known).map((one) => one?.look)).toEqual(
       Object.values(others).map((id) => `GET /v1/apps/shop/machines/${id}`),
     );
@@ -282,7 +282,7 @@ describe.each(shapes)("a state of the %s binding", (shape) => {
     expect(code).toBe(1);
     expect(out).toMatch(/another of its name\n/);
     expect(out).not.toMatch(/DELETE|delete: /);
-    expect(out).toContain("Look at it first");
+    expect(out).toContain("Read it first");
   });
 
   test("F45: an App or a cluster in which a resource lies is no orphan, whoever made it", async () => {

@@ -1,8 +1,8 @@
 // What a promotion reads from a preview.
 import { expect, test } from "vitest";
-import { costsOf, destructive, stepsOf, usesImage, type Step } from "../../cli/promotion/plan.ts";
+import { costsOf, destructive, stepsOf, usesImage, type PreviewStep } from "../../cli/promotion/plan.ts";
 
-const step = (op: string, type: string, name: string, inputs: Step["after"] = {}): Step => ({
+const step = (op: string, type: string, name: string, inputs: PreviewStep["after"] = {}): PreviewStep => ({
   op,
   type,
   name,

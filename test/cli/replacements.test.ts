@@ -1,12 +1,12 @@
 // Undoing a replacement in a state: whatever the state, it stays one that the engine takes.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { changedBack, chosen, replacementsIn, undone, type Entry } from "../../cli/orphans/replacements.ts";
+import { changedBack, chosen, replacementsIn, undone, type DeploymentEntry } from "../../cli/orphans/replacements.ts";
 import { contextOf, type Values } from "../../provider/core/resource.ts";
 import { sealed, shapes, urnOf, type Shape } from "./exports.ts";
 
 /** Why the engine would refuse a list of resources (`VerifyIntegrity`); nothing where it takes it. */
-function problemsOf(entries: readonly Entry[]): string[] {
+function problemsOf(entries: readonly DeploymentEntry[]): string[] {
   const seen = new Set<string>();
   const own = new Set<string>();
   return entries.flatMap((entry) => {
@@ -23,7 +23,7 @@ function problemsOf(entries: readonly Entry[]): string[] {
   });
 }
 
-const namesOf = (entries: readonly Entry[]): string[] => entries.map(({ urn, id }) => `${urn}#${String(id)}`);
+const namesOf = (entries: readonly DeploymentEntry[]): string[] => entries.map(({ urn, id }) => `${urn}#${String(id)}`);
 
 const types = ["App", "Volume", "Machine", "PostgresCluster", "SecretKey"] as const;
 
@@ -52,8 +52,8 @@ const drawnLists = fc.array(
 
 const providerUrn = "urn:pulumi:dev::shop::pulumi:providers:machines::here";
 
-function entriesOf(shape: Shape, drawn: readonly Drawn[]): Entry[] {
-  const entries: Entry[] = [{ urn: providerUrn, id: "p0", type: "pulumi:providers:machines" }];
+function entriesOf(shape: Shape, drawn: readonly Drawn[]): DeploymentEntry[] {
+  const entries: DeploymentEntry[] = [{ urn: providerUrn, id: "p0", type: "pulumi:providers:machines" }];
   const own = new Set<string>();
   drawn.forEach(({ type, name, isOriginal, uses, taint, protect }, i) => {
     const urn = urnOf(shape, type, name);
@@ -135,7 +135,7 @@ describe.each(shapes)("%s", (shape) => {
         expect(back).toMatchObject([{ original: { id: one.current.id }, isGivenUp: true }]);
         const twice = undone(once, back);
         expect(problemsOf(twice)).toEqual([]);
-        const plain = (entries: readonly Entry[]) =>
+        const plain = (entries: readonly DeploymentEntry[]) =>
           entries.map(({ urn, id, delete: leaves = false }) => [urn, id, leaves]).sort();
         expect(plain(twice)).toEqual(plain(before));
         expect(
@@ -146,7 +146,7 @@ describe.each(shapes)("%s", (shape) => {
   });
 });
 
-const entry = (type: string, name: string, id: string, rest: Values = {}): Entry => ({
+const entry = (type: string, name: string, id: string, rest: Values = {}): DeploymentEntry => ({
   urn: urnOf("plugin", type, name),
   id,
   type: `machines:index:${type}`,
@@ -162,7 +162,7 @@ describe("the order, by which the engine deletes", () => {
     urnOf("plugin", "Volume", "data"),
     urnOf("plugin", "Volume", "logs"),
   ];
-  const after = (entries: readonly Entry[]) =>
+  const after = (entries: readonly DeploymentEntry[]) =>
     undone(entries, replacementsIn({ resources: entries })).map(({ id }) => id);
 
   test("an original comes before what uses its resource", () => {
@@ -177,7 +177,7 @@ describe("the order, by which the engine deletes", () => {
   });
 
   test("and after what it needs itself, its provider among that", () => {
-    const provider = (id: string): Entry => ({ urn: providerUrn, id, type: "pulumi:providers:machines" });
+    const provider = (id: string): DeploymentEntry => ({ urn: providerUrn, id, type: "pulumi:providers:machines" });
     const through = (id: string): Values => ({ provider: `${providerUrn}::${id}` });
     const entries = [
       provider("p2"),
@@ -195,7 +195,7 @@ describe("the order, by which the engine deletes", () => {
 
 describe("which replacements are undone", () => {
   const original = { delete: true, created: "2026-01-31T12:00:00.123456Z" };
-  const both = (type: string, name: string, before: string, now: string): Entry[] => [
+  const both = (type: string, name: string, before: string, now: string): DeploymentEntry[] => [
     entry(type, name, now),
     entry(type, name, before, original),
   ];

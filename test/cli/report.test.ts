@@ -91,7 +91,7 @@ describe("the examples of docs/orphans.md are what the command prints", () => {
     const state = await leftovers("dynamic");
     const { code, out } = await run(["orphans", "--state", state]);
     expect(code).toBe(1);
-    expect(out).not.toContain("take over:");
+    expect(out).not.toContain("import:");
     expect(anywhere(out)).toContain(documented("text")[1]);
     const refused = await run(["orphans", "--state", state, "--import", "import.json"]);
     expect(refused).toMatchObject({ code: 2, out: "" });
@@ -141,7 +141,7 @@ describe("the file of --import", () => {
     const again = await run(["orphans", "--state", state, "--import", "import.json"]);
     expect(again).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/import\.json .*it is there already; choose another/) as string,
+      err: expect.stringMatching(/import\.json .*it exists already; choose another/) as string,
     });
     expect(readFileSync(join(folder, "import.json"), "utf8")).toBe("mine");
     const none = await run(["orphans", "--state", state, "--only", "SecretKey", "--import", "new.json"]);
@@ -231,7 +231,7 @@ describe("what cannot work is said in a sentence, with exit code 2", () => {
       "an empty state",
       ["--state", "-"],
       empty,
-      /^Not compared: stack dev of shop holds no App and no cluster, so that there is nothing to look into: name an App with --app, or look at the whole organization with --all-apps\n$/,
+      /^Not compared: stack dev of shop holds no App and no cluster, so there is nothing to compare: name an App with --app, or compare the whole organization with --all-apps\n$/,
     ],
     [
       "a misspelt type",

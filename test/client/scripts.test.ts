@@ -172,7 +172,7 @@ describe("waitUntil", () => {
   });
 
   test("a client of somebody else's making is refused", () => {
-    expect(() => waitUntil({ ...client }, at())).toThrow(/no client that createClient made/);
+    expect(() => waitUntil({ ...client }, at())).toThrow(/not created by createClient/);
   });
 });
 

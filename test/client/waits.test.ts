@@ -69,7 +69,7 @@ describe("waits and leases", () => {
     const { version } = await api.machines.get(key);
     await send(service, "POST", path(key), { config: { ...config, env: { A: "1" } } });
     await expect(waitForMachine(within(60), key, ["stopped"], { version, progress: silent })).rejects.toThrow(
-      /was updated by somebody else/,
+      /was updated by another client/,
     );
   });
 

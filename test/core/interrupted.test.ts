@@ -202,7 +202,7 @@ describe.each(Object.entries(kinds))("an interrupted create of %s", (type, { giv
     // Of a name that is taken there is no second one; the service or the provider says so.
     const second = await made.catch(() => undefined);
     expect(said).toContainEqual(
-      expect.stringMatching(`${type} ${first.id} was made for this resource by an earlier run`),
+      expect.stringMatching(`${type} ${first.id} was created for this resource by an earlier run`),
     );
     if (second) await remove(resource, second.id, second.state, caller);
     expect(await read(resource, first.id, first.state, caller)).toBeDefined();

@@ -127,7 +127,7 @@ new machines.IpAssignment("ipAssignment", { app: app.id, type: "v6" });
   });
 
   test.runIf(!isPlugin)("dynamic resources cannot be imported: what this stack made is deleted as shown", async () => {
-    expect((await orphans()).out).toContain("dynamic ones, and those cannot be imported. To take over what was found");
+    expect((await orphans()).out).toContain("dynamic ones, and those cannot be imported. To adopt the orphans");
     const refused = await orphans("--import", "import.json");
     expect(refused).toMatchObject({ code: 2, out: "" });
     expect(refused.err).toMatch(/^pulumi-machines: --import: .* cannot be imported/);
@@ -294,7 +294,7 @@ new machines.Machine("web", { app: "${app}", name: "web-${i}", region: "ams", co
       ]);
       const text = await orphans(own, "--all-apps");
       expect(text).toContain("another of its name");
-      expect(text).not.toMatch(/DELETE|take over:|^App /m);
+      expect(text).not.toMatch(/DELETE|import:|^App /m);
     }
   });
 

@@ -113,7 +113,7 @@ describe("promotion", () => {
     const before = configuration("prod");
     const output = await refused(npm("promote", "staging", "prod", "--yes"));
     expect(output).toContain(`does not run its release healthy now: ${id} is stopped, not started`);
-    expect(output).toContain("Not promoted: the preview failed, for what it says above. Nothing has changed.");
+    expect(output).toContain("Not promoted: the preview failed, for the reason above. Nothing has changed.");
     expect(configuration("prod")).toBe(before);
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("a") });
     await power("staging", "start");
@@ -237,7 +237,9 @@ describe("promotion", () => {
       "### Environment pr-7",
     );
     rmSync(join(stack.dir, "Pulumi.pr-7.yaml"));
-    expect(await done(npm("environment", "sweep"))).toContain("Environment pr-7 is gone, with everything it made.");
+    expect(await done(npm("environment", "sweep"))).toContain(
+      "Environment pr-7 is deleted, with everything it created.",
+    );
     expect(await apps()).toBe(before);
     expect(await stack.ok("stack", "ls")).not.toContain("pr-7");
     expect(await done(npm("environment", "destroy", "pr-7"))).toContain("There is no environment pr-7.");
@@ -255,7 +257,7 @@ describe("promotion", () => {
     expect((await npm("promote", "nowhere", "prod")).output).toContain(
       "there is no stack nowhere; the project machines-promotion has dev, prod, staging",
     );
-    expect((await npm("promote", "staging", "prod")).output).toContain("there is nobody to ask: say --yes");
+    expect((await npm("promote", "staging", "prod")).output).toContain("no one can answer here: add --yes");
     await stack.ok("stack", "init", "empty");
     expect((await npm("promote", "empty", "prod")).output).toContain("stack empty runs no release");
   });

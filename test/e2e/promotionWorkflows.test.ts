@@ -116,7 +116,7 @@ describe("promotion by the workflows", () => {
     await done(run("environments.yml", "sweep", nightly));
     expect(await all.apps("dev")).toBe(2);
     expect(await done(run("environments.yml", "destroy", pullRequest("closed")))).toContain(
-      "Environment pr-7 is gone, with everything it made.",
+      "Environment pr-7 is deleted, with everything it created.",
     );
     expect(await all.apps("dev")).toBe(1);
   });

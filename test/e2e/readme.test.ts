@@ -106,7 +106,7 @@ describe("the README's first program", () => {
       expect(code).not.toBe(0);
       return output;
     };
-    expect(await refused()).toMatch(/sizeGb: got 1, .*never shrinks\. Keep 2, or make a second, smaller volume/);
+    expect(await refused()).toMatch(/sizeGb: got 1, .*never shrinks\. Keep 2, or create a second, smaller volume/);
     expect(await refused(['region: "ams", sizeGb: 1', 'region: "fra", sizeGb: 2'])).toMatch(
       /region: changing it replaces the Volume and destroys .* set allowDataLoss: true/,
     );

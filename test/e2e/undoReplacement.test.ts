@@ -104,7 +104,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
       expect(output).toContain(`  keeps    ${original}, in the state since 20`);
       expect(output).toContain(`  deletes  ${replacement}, in the state since 20`);
       const { code, output: refused } = await undo(stack);
-      expect([code, refused]).toEqual([2, expect.stringContaining("there is nobody to ask: say --yes")]);
+      expect([code, refused]).toEqual([2, expect.stringContaining("no one can answer here: add --yes")]);
       const { code: other, output: listed } = await undo(stack, "dato", "--yes");
       expect([other, listed]).toEqual([2, expect.stringContaining(`${stack.urn("Volume", "data")}#${original}`)]);
       expect(await stack.ok("stack", "export")).toBe(before);
@@ -190,7 +190,7 @@ describe.each(bindingsOr("pulumi-machines-plugin"))("undoing a replacement, %s",
   test("of an App by force, into whose replacement others have put something meanwhile", async () => {
     const stack = await begin(shop(""));
     const before = stack.state();
-    expect(await forced(stack, "App", "shop")).toMatch(/destroys what it holds|would be replaced/);
+    expect(await forced(stack, "App", "shop")).toMatch(/destroys its data|would be replaced/);
     const [app = ""] = idsOf(stack, "shop").current;
     const config = { image: "registry.example.com/other:1" };
     const machine = await makeMachine(service, app, { region: "ams", config });

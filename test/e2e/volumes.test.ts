@@ -53,7 +53,7 @@ describe("moving a volume", () => {
     stack.program(program.replace('region: "ams"', 'region: "fra"'));
     const before = service.requests.length;
     expect(await stack.fails("preview")).toMatch(
-      /region: changing it replaces the Volume and destroys what it holds; to keep the data, move it: stop its Machine, make a second Volume .*sourceVolumeId.*docs\/volumes\.md/,
+      /region: changing it replaces the Volume and destroys its data; to keep the data, move it: stop its Machine, create a second Volume .*sourceVolumeId.*docs\/volumes\.md/,
     );
     expect(service.requests.slice(before).filter(isWrite)).toEqual([]);
     stack.program(program);

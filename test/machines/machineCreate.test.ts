@@ -98,7 +98,7 @@ describe("creating a Machine exactly once", () => {
     const { id } = await made;
     service.service.faults.clear();
     expect((await machines()).map((machine) => machine.id)).toEqual([id]);
-    expect(said.join()).toMatch(/made Machine [0-9a-f]+ a second time; it is destroyed/);
+    expect(said.join()).toMatch(/created a second Machine, [0-9a-f]+; it is destroyed/);
   });
 
   test("a definite refusal leaves nothing behind", async () => {

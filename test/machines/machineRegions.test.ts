@@ -129,7 +129,7 @@ describe("what is warned of", () => {
   };
 
   test.each<[string, Properties, RegExp | undefined]>([
-    ["the first has none", given, /^Machine region: there is no room .* in ams now; it would be made in fra$/],
+    ["the first has none", given, /^Machine region: there is no room .* in ams now; it would be created in fra$/],
     [
       "none has any",
       { ...given, fallbackRegions: ["lhr"] },
@@ -192,7 +192,7 @@ describe("what is warned of", () => {
     const inputs = await machine.checked(given);
     const { id, state } = await machine.create(inputs);
     engine.logs.splice(0);
-    const says = [expect.stringMatching(/^Machine: it runs in fra, .*stays where it is/) as unknown];
+    const says = [expect.stringMatching(/^Machine: it runs in fra, .*stays there/) as unknown];
     const next = await machine.checked({ ...given, fallbackRegions: ["lhr"] }, inputs);
     const before = service.requests.length;
     await asked.previewUpdate({ id, oldInputs: inputs, state, inputs: next });

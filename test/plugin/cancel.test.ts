@@ -49,7 +49,7 @@ describe("cancel", () => {
     expect(failed).toMatchObject({
       id: `app/${(await machines())[0]?.id ?? ""}`,
       state: { config: { image, env: forEver } },
-      reasons: [expect.stringMatching(/^cancelled: nothing more is sent\. What was made is kept/)],
+      reasons: [expect.stringMatching(/^cancelled: nothing more is sent\. Objects that were created are kept/)],
     });
     // A look at what is there is all that followed; the wait that was hung up on counts as asked before.
     expect(sentSince(before).filter((sent) => !/wait|list/.test(sent))).toEqual(["machines.get 200"]);

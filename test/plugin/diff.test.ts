@@ -161,7 +161,7 @@ describe("diff", () => {
   test("a volume that the service placed is not replaced unseen (R9)", async () => {
     const made = { region: "ams" };
     const moving = between({ app: "a" }, { app: "a", region: "fra" }, { of: volume, made });
-    await expect(moving).rejects.toThrow(/^.*region: changing it replaces the Volume and destroys what it holds/);
+    await expect(moving).rejects.toThrow(/^.*region: changing it replaces the Volume and destroys its data/);
     expect(
       await between({ app: "a" }, { app: "a", region: "fra", allowDataLoss: true }, { of: volume, made }),
     ).toMatchObject({ replaces: ["region"] });

@@ -53,7 +53,7 @@ describe("replacement", () => {
       of("Volume").delete({ id, state, inputs }),
     ])
       await expect(work).rejects.toThrow(
-        /is guarded: the program still has it, and its replacement .* would destroy what it holds.*undo-replacement.*set allowDataLoss: true/,
+        /is guarded: the program still has it, and its replacement .* would destroy its data.*undo-replacement.*set allowDataLoss: true/,
       );
     expect(service.requests.length).toBe(before);
   });

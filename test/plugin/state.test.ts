@@ -123,7 +123,7 @@ describe("the state of a resource", () => {
     await again("Volume", "data").diff({ id: volume.id, state: volume.state, inputs });
     await made(again, "Machine", "web", machine);
     expect(warnings()).toEqual([
-      expect.stringContaining(`Machine ${web.id} was made for this resource by an earlier run`),
+      expect.stringContaining(`Machine ${web.id} was created for this resource by an earlier run`),
     ]);
   });
 

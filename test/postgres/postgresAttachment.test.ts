@@ -205,8 +205,8 @@ describe("PostgresAttachment", () => {
   test("what says how to connect is said once, with a secret to write it to", async () => {
     const problems = async (inputs: Record<string, unknown>) =>
       (await attachment.check({}, { cluster, app: "web", ...inputs })).failures.join("\n");
-    expect(await problems({ uri: "postgres://x" })).toMatch(/uri: says what to write to a secret; set secretName too/);
-    expect(await problems({ secretName: "URL", uri: "x", user: "anna" })).toMatch(/user: cannot go together with uri/);
+    expect(await problems({ uri: "postgres://x" })).toMatch(/uri: is a part of the secret's value; set secretName too/);
+    expect(await problems({ secretName: "URL", uri: "x", user: "anna" })).toMatch(/user: cannot be combined with uri/);
     expect(await problems({ secretName: "URL", password: "x" })).toMatch(/password: needs the user/);
     expect(await problems({ secretName: "URL", user: "c/user/NOT" })).toMatch(/user: .*name of a PostgresUser/);
     expect(await problems({ secretName: "URL", user: "c/user/anna" })).toBe("");

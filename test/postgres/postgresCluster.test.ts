@@ -170,7 +170,7 @@ describe("PostgresCluster", () => {
     expect(await problems({})).toMatch(/region: is required.*\nplan: is required/);
     expect(await problems({ region: "fra", plan: "huge" })).toMatch(/plan: got "huge"; must be basic, starter/);
     const fork = { cluster: "c" };
-    expect(await problems({ fork, restore: { cluster: "c", backupId: "b" } })).toMatch(/fork: cannot go together/);
+    expect(await problems({ fork, restore: { cluster: "c", backupId: "b" } })).toMatch(/fork: cannot be combined/);
     expect(await problems({ fork, region: "fra", diskSizeGb: 10 })).toMatch(
       /region: comes from the cluster named in fork; leave it out\ndiskSizeGb: comes from/,
     );

@@ -222,7 +222,9 @@ describe("Volume", () => {
 
   test("snapshotId and sourceVolumeId exclude each other", async () => {
     const { failures } = await volume.check({}, { app: "vols", snapshotId: "vs_1", sourceVolumeId: "vol_1" });
-    expect(failures).toEqual(["sourceVolumeId: cannot go together with snapshotId: a volume is made from one of them"]);
+    expect(failures).toEqual([
+      "sourceVolumeId: cannot be combined with snapshotId: a volume is created from one of them",
+    ]);
   });
 
   test("the import of a fork whose program says where it came from: the refusal says to leave that out", async () => {
@@ -231,7 +233,7 @@ describe("Volume", () => {
     const imported = (await volume.read(id, {})) ?? { state: {}, inputs: {} };
     const said = await volume.check(imported.inputs, inputs);
     await expect(volume.diff(id, imported.state, said.inputs)).rejects.toThrow(
-      /^sourceVolumeId: .*leave it out if the volume was made from it: nobody can read where it came from/,
+      /^sourceVolumeId: .*leave it out if the volume was created from it: its source cannot be read/,
     );
     const { sourceVolumeId: _, ...without } = inputs;
     const { inputs: next } = await volume.check(imported.inputs, without);
@@ -249,7 +251,7 @@ describe("Volume", () => {
     expect(await volume.diff(made.id, state, { ...longer.inputs, sourceVolumeId: source.id })).toBe("same");
     const other = await volume.check(made.inputs, { ...made.inputs, sourceVolumeId: "vols/vol_other" });
     expect(other.failures).toEqual([
-      expect.stringMatching(/^sourceVolumeId: .*destroys what it holds; leave it out .*; otherwise, to keep the data/),
+      expect.stringMatching(/^sourceVolumeId: .*destroys its data; leave it out .*; otherwise, to keep the data/),
     ]);
   });
 
@@ -265,10 +267,10 @@ describe("Volume", () => {
     [
       "region",
       "fra",
-      /stop its Machine, make a second Volume with the new region and with sourceVolumeId set to the id/,
+      /stop its Machine, create a second Volume with the new region and with sourceVolumeId set to the id/,
     ],
-    ["encrypted", false, /make a second Volume with the new encrypted and with sourceVolumeId/],
-    ["fstype", "raw", /make a second Volume with a Machine of its own and copy the files/],
+    ["encrypted", false, /create a second Volume with the new encrypted and with sourceVolumeId/],
+    ["fstype", "raw", /create a second Volume with a Machine of its own and copy the files/],
   ])("the refusal of another %s says how to keep the data", async (name, value, recipe) => {
     const { id, inputs, state } = await make({});
     const { failures } = await volume.check(inputs, { ...inputs, [name]: value });
@@ -347,7 +349,7 @@ describe("Volume", () => {
       await send(service, "POST", `/v1/apps/${app}/volumes`, { name: "data", region: "ams", size_gb: 2, ...other });
     open();
     const [ours, theirs] = await idsOf(app);
-    await expect(creating).rejects.toThrow(`${ours ?? ""}, ${theirs ?? ""}. Which of them is ours`);
+    await expect(creating).rejects.toThrow(`${ours ?? ""}, ${theirs ?? ""}. It is unknown which of them is ours`);
   });
 
   test("delete waits until its Machine has let it go", async () => {

@@ -78,7 +78,7 @@ func (AppState) ElementType() reflect.Type {
 type appArgs struct {
 	// Lets the deletion of the App take along Machines and volumes it still holds.
 	ForceDestroy *bool `pulumi:"forceDestroy"`
-	// Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App.
+	// Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
 	Name *string `pulumi:"name"`
 	// IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App.
 	Network *string `pulumi:"network"`
@@ -90,7 +90,7 @@ type appArgs struct {
 type AppArgs struct {
 	// Lets the deletion of the App take along Machines and volumes it still holds.
 	ForceDestroy pulumi.BoolPtrInput
-	// Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App.
+	// Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
 	Name pulumi.StringPtrInput
 	// IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App.
 	Network pulumi.StringPtrInput

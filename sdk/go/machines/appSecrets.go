@@ -14,7 +14,7 @@ import (
 
 // Secrets of an App, by name, written together.
 //
-// Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+// Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
 type AppSecrets struct {
 	pulumi.CustomResourceState
 
@@ -22,11 +22,11 @@ type AppSecrets struct {
 	App pulumi.StringOutput `pulumi:"app"`
 	// Digest of each value as it was written, by name. Secret: a value that is easy to guess could be found by its digest.
 	Digests pulumi.StringMapOutput `pulumi:"digests"`
-	// RFC 3339 time of the last change made here.
+	// RFC 3339 time of the last change by this resource.
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
 	// Values by name; a name is 1 to 255 letters, digits and `_`. Only these names are managed: one that is left out later is unset, all others of the App stay as they are.
 	Values pulumi.StringMapOutput `pulumi:"values"`
-	// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change.
+	// Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
 	Version pulumi.IntOutput `pulumi:"version"`
 }
 
@@ -198,7 +198,7 @@ func (o AppSecretsOutput) Digests() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringMapOutput { return v.Digests }).(pulumi.StringMapOutput)
 }
 
-// RFC 3339 time of the last change made here.
+// RFC 3339 time of the last change by this resource.
 func (o AppSecretsOutput) UpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }
@@ -208,7 +208,7 @@ func (o AppSecretsOutput) Values() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.StringMapOutput { return v.Values }).(pulumi.StringMapOutput)
 }
 
-// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change.
+// Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
 func (o AppSecretsOutput) Version() pulumi.IntOutput {
 	return o.ApplyT(func(v *AppSecrets) pulumi.IntOutput { return v.Version }).(pulumi.IntOutput)
 }

@@ -14,19 +14,19 @@ import (
 
 // Waits until the certificate of a hostname is valid.
 //
-// Creating it has the DNS checked, now and then again, until the hostname is `active`; it makes nothing on the service, and deleting it asks for nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+// Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
 type CertificateValidation struct {
 	pulumi.CustomResourceState
 
-	// App that serves the hostname: the `id` of an App. Changing it waits anew.
+	// App that serves the hostname: the `id` of an App. Changing it waits again.
 	App pulumi.StringOutput `pulumi:"app"`
 	// RFC 3339 time at which the certificate that serves the hostname expires.
 	ExpiresAt pulumi.StringPtrOutput `pulumi:"expiresAt"`
-	// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
+	// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
 	Hostname pulumi.StringOutput `pulumi:"hostname"`
 	// Status of the hostname: `active`.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
 	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
 }
 
@@ -82,21 +82,21 @@ func (CertificateValidationState) ElementType() reflect.Type {
 }
 
 type certificateValidationArgs struct {
-	// App that serves the hostname: the `id` of an App. Changing it waits anew.
+	// App that serves the hostname: the `id` of an App. Changing it waits again.
 	App string `pulumi:"app"`
-	// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
+	// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
 	Hostname string `pulumi:"hostname"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
 	Triggers map[string]string `pulumi:"triggers"`
 }
 
 // The set of arguments for constructing a CertificateValidation resource.
 type CertificateValidationArgs struct {
-	// App that serves the hostname: the `id` of an App. Changing it waits anew.
+	// App that serves the hostname: the `id` of an App. Changing it waits again.
 	App pulumi.StringInput
-	// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
+	// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
 	Hostname pulumi.StringInput
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
 	Triggers pulumi.StringMapInput
 }
 
@@ -187,7 +187,7 @@ func (o CertificateValidationOutput) ToCertificateValidationOutputWithContext(ct
 	return o
 }
 
-// App that serves the hostname: the `id` of an App. Changing it waits anew.
+// App that serves the hostname: the `id` of an App. Changing it waits again.
 func (o CertificateValidationOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *CertificateValidation) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
@@ -197,7 +197,7 @@ func (o CertificateValidationOutput) ExpiresAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *CertificateValidation) pulumi.StringPtrOutput { return v.ExpiresAt }).(pulumi.StringPtrOutput)
 }
 
-// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
+// Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
 func (o CertificateValidationOutput) Hostname() pulumi.StringOutput {
 	return o.ApplyT(func(v *CertificateValidation) pulumi.StringOutput { return v.Hostname }).(pulumi.StringOutput)
 }
@@ -207,7 +207,7 @@ func (o CertificateValidationOutput) Status() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *CertificateValidation) pulumi.StringPtrOutput { return v.Status }).(pulumi.StringPtrOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
 func (o CertificateValidationOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *CertificateValidation) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer.
+// Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
 func CheckCertificate(ctx *pulumi.Context, args *CheckCertificateArgs, opts ...pulumi.InvokeOption) (*CheckCertificateResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv CheckCertificateResult
@@ -23,7 +23,7 @@ func CheckCertificate(ctx *pulumi.Context, args *CheckCertificateArgs, opts ...p
 }
 
 type CheckCertificateArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 	// The hostname, or the `id` of a certificate.
 	Hostname string `pulumi:"hostname"`
@@ -38,13 +38,13 @@ type CheckCertificateResult struct {
 	Configured *bool `pulumi:"configured"`
 	// Provider of the hostname's DNS.
 	DnsProvider *string `pulumi:"dnsProvider"`
-	// What is in the DNS now.
+	// Records that the DNS has now.
 	DnsRecords *DnsRecords `pulumi:"dnsRecords"`
 	// What must be in the DNS.
 	DnsRequirements *DnsRequirements `pulumi:"dnsRequirements"`
 	// The hostname.
 	Hostname string `pulumi:"hostname"`
-	// Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+	// Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
 	Id string `pulumi:"id"`
 	// RFC 3339 time at which issuing goes on, if it is held up.
 	RateLimitedUntil *string `pulumi:"rateLimitedUntil"`
@@ -62,7 +62,7 @@ func CheckCertificateOutput(ctx *pulumi.Context, args CheckCertificateOutputArgs
 }
 
 type CheckCertificateOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// The hostname, or the `id` of a certificate.
 	Hostname pulumi.StringInput `pulumi:"hostname"`
@@ -106,7 +106,7 @@ func (o CheckCertificateResultOutput) DnsProvider() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v CheckCertificateResult) *string { return v.DnsProvider }).(pulumi.StringPtrOutput)
 }
 
-// What is in the DNS now.
+// Records that the DNS has now.
 func (o CheckCertificateResultOutput) DnsRecords() DnsRecordsPtrOutput {
 	return o.ApplyT(func(v CheckCertificateResult) *DnsRecords { return v.DnsRecords }).(DnsRecordsPtrOutput)
 }
@@ -121,7 +121,7 @@ func (o CheckCertificateResultOutput) Hostname() pulumi.StringOutput {
 	return o.ApplyT(func(v CheckCertificateResult) string { return v.Hostname }).(pulumi.StringOutput)
 }
 
-// Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+// Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
 func (o CheckCertificateResultOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v CheckCertificateResult) string { return v.Id }).(pulumi.StringOutput)
 }

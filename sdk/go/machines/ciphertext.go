@@ -20,17 +20,17 @@ type Ciphertext struct {
 
 	// App that has the key: the `id` of an App. Changing it replaces this.
 	App pulumi.StringOutput `pulumi:"app"`
-	// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.
+	// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
 	AssociatedData pulumi.StringPtrOutput `pulumi:"associatedData"`
 	// The ciphertext with its nonce, base64.
 	Ciphertext pulumi.StringOutput `pulumi:"ciphertext"`
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key pulumi.StringOutput `pulumi:"key"`
-	// The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
 	KeyUpdatedAt pulumi.StringPtrOutput `pulumi:"keyUpdatedAt"`
-	// `updatedAt` of the key the output was made with.
+	// `updatedAt` of the key that the output was computed with.
 	MadeWith pulumi.StringPtrOutput `pulumi:"madeWith"`
-	// The data, base64. Changing it makes the output anew.
+	// The data, base64. Changing it computes the output again.
 	Plaintext pulumi.StringOutput `pulumi:"plaintext"`
 	// Random end of the id.
 	Serial pulumi.StringOutput `pulumi:"serial"`
@@ -100,13 +100,13 @@ func (CiphertextState) ElementType() reflect.Type {
 type ciphertextArgs struct {
 	// App that has the key: the `id` of an App. Changing it replaces this.
 	App string `pulumi:"app"`
-	// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.
+	// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
 	AssociatedData *string `pulumi:"associatedData"`
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key string `pulumi:"key"`
-	// The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
 	KeyUpdatedAt *string `pulumi:"keyUpdatedAt"`
-	// The data, base64. Changing it makes the output anew.
+	// The data, base64. Changing it computes the output again.
 	Plaintext string `pulumi:"plaintext"`
 }
 
@@ -114,13 +114,13 @@ type ciphertextArgs struct {
 type CiphertextArgs struct {
 	// App that has the key: the `id` of an App. Changing it replaces this.
 	App pulumi.StringInput
-	// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.
+	// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
 	AssociatedData pulumi.StringPtrInput
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key pulumi.StringInput
-	// The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
 	KeyUpdatedAt pulumi.StringPtrInput
-	// The data, base64. Changing it makes the output anew.
+	// The data, base64. Changing it computes the output again.
 	Plaintext pulumi.StringInput
 }
 
@@ -216,7 +216,7 @@ func (o CiphertextOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.
+// Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
 func (o CiphertextOutput) AssociatedData() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringPtrOutput { return v.AssociatedData }).(pulumi.StringPtrOutput)
 }
@@ -231,17 +231,17 @@ func (o CiphertextOutput) Key() pulumi.StringOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringOutput { return v.Key }).(pulumi.StringOutput)
 }
 
-// The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
 func (o CiphertextOutput) KeyUpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringPtrOutput { return v.KeyUpdatedAt }).(pulumi.StringPtrOutput)
 }
 
-// `updatedAt` of the key the output was made with.
+// `updatedAt` of the key that the output was computed with.
 func (o CiphertextOutput) MadeWith() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringPtrOutput { return v.MadeWith }).(pulumi.StringPtrOutput)
 }
 
-// The data, base64. Changing it makes the output anew.
+// The data, base64. Changing it computes the output again.
 func (o CiphertextOutput) Plaintext() pulumi.StringOutput {
 	return o.ApplyT(func(v *Ciphertext) pulumi.StringOutput { return v.Plaintext }).(pulumi.StringOutput)
 }

@@ -23,7 +23,7 @@ func Decrypt(ctx *pulumi.Context, args *DecryptArgs, opts ...pulumi.InvokeOption
 }
 
 type DecryptArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 	// Data that is not in the ciphertext but must be the same for decrypting.
 	AssociatedData *string `pulumi:"associatedData"`
@@ -46,7 +46,7 @@ func DecryptOutput(ctx *pulumi.Context, args DecryptOutputArgs, opts ...pulumi.I
 }
 
 type DecryptOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// Data that is not in the ciphertext but must be the same for decrypting.
 	AssociatedData pulumi.StringPtrInput `pulumi:"associatedData"`

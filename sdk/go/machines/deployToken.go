@@ -14,17 +14,17 @@ import (
 
 // An access token that is good for one App alone.
 //
-// The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`. Once `expiresAt` is over, a refresh finds it gone, and the next up makes a new one; without a refresh (`pulumi up --refresh`) nobody notices.
+// The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
 type DeployToken struct {
 	pulumi.CustomResourceState
 
-	// App the token is good for: the `id` of an App. Changing it makes a new token.
+	// App that the token gives access to: the `id` of an App. Changing it creates a new token.
 	App pulumi.StringOutput `pulumi:"app"`
-	// RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was made with.
+	// RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with.
 	ExpiresAt pulumi.StringOutput `pulumi:"expiresAt"`
-	// Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
+	// Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
 	Expiry pulumi.StringOutput `pulumi:"expiry"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
 	RotationTriggers pulumi.StringMapOutput `pulumi:"rotationTriggers"`
 	// The token. The service shows it once, and it is kept as a secret.
 	Token pulumi.StringOutput `pulumi:"token"`
@@ -88,21 +88,21 @@ func (DeployTokenState) ElementType() reflect.Type {
 }
 
 type deployTokenArgs struct {
-	// App the token is good for: the `id` of an App. Changing it makes a new token.
+	// App that the token gives access to: the `id` of an App. Changing it creates a new token.
 	App string `pulumi:"app"`
-	// Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
+	// Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
 	Expiry string `pulumi:"expiry"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
 	RotationTriggers map[string]string `pulumi:"rotationTriggers"`
 }
 
 // The set of arguments for constructing a DeployToken resource.
 type DeployTokenArgs struct {
-	// App the token is good for: the `id` of an App. Changing it makes a new token.
+	// App that the token gives access to: the `id` of an App. Changing it creates a new token.
 	App pulumi.StringInput
-	// Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
+	// Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
 	Expiry pulumi.StringInput
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
 	RotationTriggers pulumi.StringMapInput
 }
 
@@ -193,22 +193,22 @@ func (o DeployTokenOutput) ToDeployTokenOutputWithContext(ctx context.Context) D
 	return o
 }
 
-// App the token is good for: the `id` of an App. Changing it makes a new token.
+// App that the token gives access to: the `id` of an App. Changing it creates a new token.
 func (o DeployTokenOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was made with.
+// RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with.
 func (o DeployTokenOutput) ExpiresAt() pulumi.StringOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringOutput { return v.ExpiresAt }).(pulumi.StringOutput)
 }
 
-// Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
+// Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
 func (o DeployTokenOutput) Expiry() pulumi.StringOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringOutput { return v.Expiry }).(pulumi.StringOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
 func (o DeployTokenOutput) RotationTriggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *DeployToken) pulumi.StringMapOutput { return v.RotationTriggers }).(pulumi.StringMapOutput)
 }

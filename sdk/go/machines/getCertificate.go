@@ -23,7 +23,7 @@ func GetCertificate(ctx *pulumi.Context, args *GetCertificateArgs, opts ...pulum
 }
 
 type GetCertificateArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 	// The hostname, or the `id` of a certificate.
 	Hostname string `pulumi:"hostname"`
@@ -42,7 +42,7 @@ type GetCertificateResult struct {
 	DnsRequirements *DnsRequirements `pulumi:"dnsRequirements"`
 	// The hostname.
 	Hostname string `pulumi:"hostname"`
-	// Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+	// Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
 	Id string `pulumi:"id"`
 	// RFC 3339 time at which issuing goes on, if it is held up.
 	RateLimitedUntil *string `pulumi:"rateLimitedUntil"`
@@ -60,7 +60,7 @@ func GetCertificateOutput(ctx *pulumi.Context, args GetCertificateOutputArgs, op
 }
 
 type GetCertificateOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// The hostname, or the `id` of a certificate.
 	Hostname pulumi.StringInput `pulumi:"hostname"`
@@ -114,7 +114,7 @@ func (o GetCertificateResultOutput) Hostname() pulumi.StringOutput {
 	return o.ApplyT(func(v GetCertificateResult) string { return v.Hostname }).(pulumi.StringOutput)
 }
 
-// Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+// Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
 func (o GetCertificateResultOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v GetCertificateResult) string { return v.Id }).(pulumi.StringOutput)
 }

@@ -23,7 +23,7 @@ func GetCertificates(ctx *pulumi.Context, args *GetCertificatesArgs, opts ...pul
 }
 
 type GetCertificatesArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 	// Only hostnames that hold this text.
 	Filter *string `pulumi:"filter"`
@@ -40,7 +40,7 @@ func GetCertificatesOutput(ctx *pulumi.Context, args GetCertificatesOutputArgs, 
 }
 
 type GetCertificatesOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// Only hostnames that hold this text.
 	Filter pulumi.StringPtrInput `pulumi:"filter"`

@@ -23,7 +23,7 @@ func GetIpAssignments(ctx *pulumi.Context, args *GetIpAssignmentsArgs, opts ...p
 }
 
 type GetIpAssignmentsArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 }
 
@@ -38,7 +38,7 @@ func GetIpAssignmentsOutput(ctx *pulumi.Context, args GetIpAssignmentsOutputArgs
 }
 
 type GetIpAssignmentsOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 }
 

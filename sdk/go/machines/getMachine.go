@@ -13,7 +13,7 @@ import (
 
 // Looks up a Machine.
 //
-// Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+// Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 func LookupMachine(ctx *pulumi.Context, args *LookupMachineArgs, opts ...pulumi.InvokeOption) (*LookupMachineResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv LookupMachineResult
@@ -48,7 +48,7 @@ type LookupMachineResult struct {
 	HostFeatures []string `pulumi:"hostFeatures"`
 	// `ok`, `unknown` or `unreachable`.
 	HostStatus *string `pulumi:"hostStatus"`
-	// Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+	// Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
 	Id string `pulumi:"id"`
 	// The image that runs.
 	ImageRef *ImageDetails `pulumi:"imageRef"`
@@ -138,7 +138,7 @@ func (o LookupMachineResultOutput) HostStatus() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupMachineResult) *string { return v.HostStatus }).(pulumi.StringPtrOutput)
 }
 
-// Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+// Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
 func (o LookupMachineResultOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v LookupMachineResult) string { return v.Id }).(pulumi.StringOutput)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Tells whether somebody holds the lease of a Machine, and who; never its nonce.
+// Shows whether a client holds the lease of a Machine, and which one; never its nonce.
 func GetMachineLease(ctx *pulumi.Context, args *GetMachineLeaseArgs, opts ...pulumi.InvokeOption) (*GetMachineLeaseResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv GetMachineLeaseResult
@@ -34,7 +34,7 @@ type GetMachineLeaseResult struct {
 	Description *string `pulumi:"description"`
 	// RFC 3339 time at which it ends unless it is renewed.
 	ExpiresAt *string `pulumi:"expiresAt"`
-	// Whether somebody holds the lease now.
+	// Whether a client holds the lease now.
 	Held bool `pulumi:"held"`
 	// Who holds it.
 	Owner *string `pulumi:"owner"`
@@ -82,7 +82,7 @@ func (o GetMachineLeaseResultOutput) ExpiresAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v GetMachineLeaseResult) *string { return v.ExpiresAt }).(pulumi.StringPtrOutput)
 }
 
-// Whether somebody holds the lease now.
+// Whether a client holds the lease now.
 func (o GetMachineLeaseResultOutput) Held() pulumi.BoolOutput {
 	return o.ApplyT(func(v GetMachineLeaseResult) bool { return v.Held }).(pulumi.BoolOutput)
 }

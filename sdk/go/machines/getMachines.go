@@ -13,7 +13,7 @@ import (
 
 // Lists the Machines of an App.
 //
-// Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+// Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 func GetMachines(ctx *pulumi.Context, args *GetMachinesArgs, opts ...pulumi.InvokeOption) (*GetMachinesResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv GetMachinesResult
@@ -25,7 +25,7 @@ func GetMachines(ctx *pulumi.Context, args *GetMachinesArgs, opts ...pulumi.Invo
 }
 
 type GetMachinesArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 	// Whether destroyed Machines are listed too.
 	IncludeDeleted *bool `pulumi:"includeDeleted"`
@@ -48,7 +48,7 @@ func GetMachinesOutput(ctx *pulumi.Context, args GetMachinesOutputArgs, opts ...
 }
 
 type GetMachinesOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// Whether destroyed Machines are listed too.
 	IncludeDeleted pulumi.BoolPtrInput `pulumi:"includeDeleted"`

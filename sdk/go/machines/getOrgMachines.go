@@ -13,7 +13,7 @@ import (
 
 // Lists the Machines of an organization, the ones that changed longest ago first.
 //
-// The list is a view of a moment: what was just made or destroyed may be missing from it.
+// The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
 func GetOrgMachines(ctx *pulumi.Context, args *GetOrgMachinesArgs, opts ...pulumi.InvokeOption) (*GetOrgMachinesResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv GetOrgMachinesResult
@@ -33,7 +33,7 @@ type GetOrgMachinesArgs struct {
 	Region *string `pulumi:"region"`
 	// Only Machines in one of these states; in any when left out.
 	States []ListedMachineState `pulumi:"states"`
-	// Only what changed after this RFC 3339 time.
+	// Only Machines that changed after this RFC 3339 time.
 	UpdatedAfter *string `pulumi:"updatedAfter"`
 }
 
@@ -58,7 +58,7 @@ type GetOrgMachinesOutputArgs struct {
 	Region pulumi.StringPtrInput `pulumi:"region"`
 	// Only Machines in one of these states; in any when left out.
 	States ListedMachineStateArrayInput `pulumi:"states"`
-	// Only what changed after this RFC 3339 time.
+	// Only Machines that changed after this RFC 3339 time.
 	UpdatedAfter pulumi.StringPtrInput `pulumi:"updatedAfter"`
 }
 

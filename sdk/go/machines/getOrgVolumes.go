@@ -13,7 +13,7 @@ import (
 
 // Lists the volumes of an organization, the ones that changed longest ago first.
 //
-// The list is a view of a moment: what was just made or deleted may be missing from it.
+// The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
 func GetOrgVolumes(ctx *pulumi.Context, args *GetOrgVolumesArgs, opts ...pulumi.InvokeOption) (*GetOrgVolumesResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv GetOrgVolumesResult
@@ -33,7 +33,7 @@ type GetOrgVolumesArgs struct {
 	Region *string `pulumi:"region"`
 	// Only volumes in one of these states, for example `created`; in any when left out.
 	States []string `pulumi:"states"`
-	// Only what changed after this RFC 3339 time.
+	// Only volumes that changed after this RFC 3339 time.
 	UpdatedAfter *string `pulumi:"updatedAfter"`
 }
 
@@ -56,7 +56,7 @@ type GetOrgVolumesOutputArgs struct {
 	Region pulumi.StringPtrInput `pulumi:"region"`
 	// Only volumes in one of these states, for example `created`; in any when left out.
 	States pulumi.StringArrayInput `pulumi:"states"`
-	// Only what changed after this RFC 3339 time.
+	// Only volumes that changed after this RFC 3339 time.
 	UpdatedAfter pulumi.StringPtrInput `pulumi:"updatedAfter"`
 }
 

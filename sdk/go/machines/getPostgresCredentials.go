@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Tells how to connect to a Postgres cluster as one of its users.
+// Shows how to connect to a Postgres cluster as one of its users.
 func GetPostgresCredentials(ctx *pulumi.Context, args *GetPostgresCredentialsArgs, opts ...pulumi.InvokeOption) (*GetPostgresCredentialsResult, error) {
 	opts = internal.PkgInvokeDefaultOpts(opts)
 	var rv GetPostgresCredentialsResult

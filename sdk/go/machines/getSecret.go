@@ -23,7 +23,7 @@ func LookupSecret(ctx *pulumi.Context, args *LookupSecretArgs, opts ...pulumi.In
 }
 
 type LookupSecretArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
 	MinVersion *int `pulumi:"minVersion"`
@@ -36,7 +36,7 @@ type LookupSecretResult struct {
 	CreatedAt *string `pulumi:"createdAt"`
 	// Changes with the value; the value cannot be found from it.
 	Digest *string `pulumi:"digest"`
-	// Id of the secret, `app/name`: what `pulumi import` takes.
+	// Id of the secret, `app/name`, as `pulumi import` takes it.
 	Id string `pulumi:"id"`
 	// Name.
 	Name string `pulumi:"name"`
@@ -50,7 +50,7 @@ func LookupSecretOutput(ctx *pulumi.Context, args LookupSecretOutputArgs, opts .
 }
 
 type LookupSecretOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
 	MinVersion pulumi.IntPtrInput `pulumi:"minVersion"`
@@ -86,7 +86,7 @@ func (o LookupSecretResultOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupSecretResult) *string { return v.Digest }).(pulumi.StringPtrOutput)
 }
 
-// Id of the secret, `app/name`: what `pulumi import` takes.
+// Id of the secret, `app/name`, as `pulumi import` takes it.
 func (o LookupSecretResultOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v LookupSecretResult) string { return v.Id }).(pulumi.StringOutput)
 }

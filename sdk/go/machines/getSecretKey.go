@@ -23,7 +23,7 @@ func LookupSecretKey(ctx *pulumi.Context, args *LookupSecretKeyArgs, opts ...pul
 }
 
 type LookupSecretKeyArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 	// The key: the `id` of a SecretKey, or its name.
 	Key string `pulumi:"key"`
@@ -34,7 +34,7 @@ type LookupSecretKeyArgs struct {
 type LookupSecretKeyResult struct {
 	// RFC 3339 time of creation.
 	CreatedAt *string `pulumi:"createdAt"`
-	// Id of the key, `app/name`: what inputs and `pulumi import` take.
+	// Id of the key, `app/name`, as inputs and `pulumi import` take it.
 	Id string `pulumi:"id"`
 	// Name.
 	Name string `pulumi:"name"`
@@ -52,7 +52,7 @@ func LookupSecretKeyOutput(ctx *pulumi.Context, args LookupSecretKeyOutputArgs, 
 }
 
 type LookupSecretKeyOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// The key: the `id` of a SecretKey, or its name.
 	Key pulumi.StringInput `pulumi:"key"`
@@ -83,7 +83,7 @@ func (o LookupSecretKeyResultOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupSecretKeyResult) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Id of the key, `app/name`: what inputs and `pulumi import` take.
+// Id of the key, `app/name`, as inputs and `pulumi import` take it.
 func (o LookupSecretKeyResultOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v LookupSecretKeyResult) string { return v.Id }).(pulumi.StringOutput)
 }

@@ -23,7 +23,7 @@ func GetSecretKeys(ctx *pulumi.Context, args *GetSecretKeysArgs, opts ...pulumi.
 }
 
 type GetSecretKeysArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
 	MinVersion *int `pulumi:"minVersion"`
@@ -42,7 +42,7 @@ func GetSecretKeysOutput(ctx *pulumi.Context, args GetSecretKeysOutputArgs, opts
 }
 
 type GetSecretKeysOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
 	MinVersion pulumi.IntPtrInput `pulumi:"minVersion"`

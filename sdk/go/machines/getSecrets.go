@@ -23,7 +23,7 @@ func GetSecrets(ctx *pulumi.Context, args *GetSecretsArgs, opts ...pulumi.Invoke
 }
 
 type GetSecretsArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
 	MinVersion *int `pulumi:"minVersion"`
@@ -40,7 +40,7 @@ func GetSecretsOutput(ctx *pulumi.Context, args GetSecretsOutputArgs, opts ...pu
 }
 
 type GetSecretsOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
 	MinVersion pulumi.IntPtrInput `pulumi:"minVersion"`

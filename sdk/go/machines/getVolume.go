@@ -62,7 +62,7 @@ type LookupVolumeResult struct {
 	HostFeatures []string `pulumi:"hostFeatures"`
 	// `ok`, `unknown` or `unreachable`.
 	HostStatus *string `pulumi:"hostStatus"`
-	// Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+	// Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
 	Id string `pulumi:"id"`
 	// Name; several volumes may share one.
 	Name *string `pulumi:"name"`
@@ -194,7 +194,7 @@ func (o LookupVolumeResultOutput) HostStatus() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v LookupVolumeResult) *string { return v.HostStatus }).(pulumi.StringPtrOutput)
 }
 
-// Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+// Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
 func (o LookupVolumeResultOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v LookupVolumeResult) string { return v.Id }).(pulumi.StringOutput)
 }

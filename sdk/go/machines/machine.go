@@ -18,13 +18,13 @@ type Machine struct {
 
 	// App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
 	App pulumi.StringOutput `pulumi:"app"`
-	// Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+	// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 	Config MachineConfigOutput `pulumi:"config"`
 	// Whether the platform's proxy leaves the Machine out.
 	Cordoned pulumi.BoolOutput `pulumi:"cordoned"`
 	// RFC 3339 time of creation.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
-	// Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions pulumi.StringArrayOutput `pulumi:"fallbackRegions"`
 	// Lets the deletion kill the Machine when stopping it fails.
 	ForceDestroy pulumi.BoolOutput `pulumi:"forceDestroy"`
@@ -34,19 +34,19 @@ type Machine struct {
 	ImageRef MachineImageRefPtrOutput `pulumi:"imageRef"`
 	// Identifier within the App; stable for life.
 	MachineId pulumi.StringOutput `pulumi:"machineId"`
-	// Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb pulumi.IntPtrOutput `pulumi:"memoryLimitMb"`
-	// Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+	// Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 	MinSecretsVersion pulumi.IntPtrOutput `pulumi:"minSecretsVersion"`
 	// Name of the Machine.
 	Name pulumi.StringOutput `pulumi:"name"`
-	// What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
 	OnUpdateFailure MachineOnUpdateFailureOutput `pulumi:"onUpdateFailure"`
 	// Region the Machine runs in.
 	PlacedRegion pulumi.StringPtrOutput `pulumi:"placedRegion"`
 	// IPv6 address on the private network.
 	PrivateIp pulumi.StringPtrOutput `pulumi:"privateIp"`
-	// Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
 	Recreate pulumi.BoolOutput `pulumi:"recreate"`
 	// Region the Machine runs in.
 	Region pulumi.StringPtrOutput `pulumi:"region"`
@@ -130,23 +130,23 @@ func (MachineState) ElementType() reflect.Type {
 type machineArgs struct {
 	// App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
 	App string `pulumi:"app"`
-	// Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+	// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 	Config MachineConfig `pulumi:"config"`
 	// Whether the platform's proxy leaves the Machine out.
 	Cordoned *bool `pulumi:"cordoned"`
-	// Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions []string `pulumi:"fallbackRegions"`
 	// Lets the deletion kill the Machine when stopping it fails.
 	ForceDestroy *bool `pulumi:"forceDestroy"`
-	// Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb *int `pulumi:"memoryLimitMb"`
-	// Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+	// Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 	MinSecretsVersion *int `pulumi:"minSecretsVersion"`
-	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
+	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
 	Name *string `pulumi:"name"`
-	// What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
 	OnUpdateFailure *MachineOnUpdateFailure `pulumi:"onUpdateFailure"`
-	// Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
 	Recreate *bool `pulumi:"recreate"`
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
 	Region *string `pulumi:"region"`
@@ -164,23 +164,23 @@ type machineArgs struct {
 type MachineArgs struct {
 	// App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
 	App pulumi.StringInput
-	// Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+	// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 	Config MachineConfigInput
 	// Whether the platform's proxy leaves the Machine out.
 	Cordoned pulumi.BoolPtrInput
-	// Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+	// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 	FallbackRegions pulumi.StringArrayInput
 	// Lets the deletion kill the Machine when stopping it fails.
 	ForceDestroy pulumi.BoolPtrInput
-	// Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+	// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 	MemoryLimitMb pulumi.IntPtrInput
-	// Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+	// Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 	MinSecretsVersion pulumi.IntPtrInput
-	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
+	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
 	Name pulumi.StringPtrInput
-	// What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+	// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
 	OnUpdateFailure MachineOnUpdateFailurePtrInput
-	// Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+	// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
 	Recreate pulumi.BoolPtrInput
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
 	Region pulumi.StringPtrInput
@@ -286,7 +286,7 @@ func (o MachineOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 func (o MachineOutput) Config() MachineConfigOutput {
 	return o.ApplyT(func(v *Machine) MachineConfigOutput { return v.Config }).(MachineConfigOutput)
 }
@@ -301,7 +301,7 @@ func (o MachineOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+// Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
 func (o MachineOutput) FallbackRegions() pulumi.StringArrayOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringArrayOutput { return v.FallbackRegions }).(pulumi.StringArrayOutput)
 }
@@ -326,12 +326,12 @@ func (o MachineOutput) MachineId() pulumi.StringOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringOutput { return v.MachineId }).(pulumi.StringOutput)
 }
 
-// Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+// Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
 func (o MachineOutput) MemoryLimitMb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MemoryLimitMb }).(pulumi.IntPtrOutput)
 }
 
-// Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+// Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
 func (o MachineOutput) MinSecretsVersion() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.IntPtrOutput { return v.MinSecretsVersion }).(pulumi.IntPtrOutput)
 }
@@ -341,7 +341,7 @@ func (o MachineOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringOutput { return v.Name }).(pulumi.StringOutput)
 }
 
-// What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
 func (o MachineOutput) OnUpdateFailure() MachineOnUpdateFailureOutput {
 	return o.ApplyT(func(v *Machine) MachineOnUpdateFailureOutput { return v.OnUpdateFailure }).(MachineOnUpdateFailureOutput)
 }
@@ -356,7 +356,7 @@ func (o MachineOutput) PrivateIp() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Machine) pulumi.StringPtrOutput { return v.PrivateIp }).(pulumi.StringPtrOutput)
 }
 
-// Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+// Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
 func (o MachineOutput) Recreate() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Machine) pulumi.BoolOutput { return v.Recreate }).(pulumi.BoolOutput)
 }

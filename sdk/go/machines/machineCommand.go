@@ -20,7 +20,7 @@ type MachineCommand struct {
 
 	// App of the Machine: the `id` of an App. Changing it replaces the MachineCommand.
 	App pulumi.StringOutput `pulumi:"app"`
-	// Identifier of this resource among those of the Machine, made by chance.
+	// Random identifier of this resource among those of the Machine.
 	CommandId pulumi.StringOutput `pulumi:"commandId"`
 	// Container to run them in; the Machine's main one when left out.
 	Container pulumi.StringPtrOutput `pulumi:"container"`
@@ -34,11 +34,11 @@ type MachineCommand struct {
 	Machine pulumi.StringOutput `pulumi:"machine"`
 	// Identifier of the Machine within its App.
 	MachineId pulumi.StringOutput `pulumi:"machineId"`
-	// What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
+	// What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
 	Stderr pulumi.StringPtrOutput `pulumi:"stderr"`
-	// What the commands read.
+	// Standard input of the commands.
 	Stdin pulumi.StringPtrOutput `pulumi:"stdin"`
-	// What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
+	// What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
 	Stdout pulumi.StringPtrOutput `pulumi:"stdout"`
 	// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
 	Timeout pulumi.StringPtrOutput `pulumi:"timeout"`
@@ -110,7 +110,7 @@ type machineCommandArgs struct {
 	Delete []string `pulumi:"delete"`
 	// The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
 	Machine string `pulumi:"machine"`
-	// What the commands read.
+	// Standard input of the commands.
 	Stdin *string `pulumi:"stdin"`
 	// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
 	Timeout *string `pulumi:"timeout"`
@@ -132,7 +132,7 @@ type MachineCommandArgs struct {
 	Delete pulumi.StringArrayInput
 	// The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
 	Machine pulumi.StringInput
-	// What the commands read.
+	// Standard input of the commands.
 	Stdin pulumi.StringPtrInput
 	// Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
 	Timeout pulumi.StringPtrInput
@@ -234,7 +234,7 @@ func (o MachineCommandOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// Identifier of this resource among those of the Machine, made by chance.
+// Random identifier of this resource among those of the Machine.
 func (o MachineCommandOutput) CommandId() pulumi.StringOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringOutput { return v.CommandId }).(pulumi.StringOutput)
 }
@@ -269,17 +269,17 @@ func (o MachineCommandOutput) MachineId() pulumi.StringOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringOutput { return v.MachineId }).(pulumi.StringOutput)
 }
 
-// What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
+// What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
 func (o MachineCommandOutput) Stderr() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Stderr }).(pulumi.StringPtrOutput)
 }
 
-// What the commands read.
+// Standard input of the commands.
 func (o MachineCommandOutput) Stdin() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Stdin }).(pulumi.StringPtrOutput)
 }
 
-// What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
+// What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
 func (o MachineCommandOutput) Stdout() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *MachineCommand) pulumi.StringPtrOutput { return v.Stdout }).(pulumi.StringPtrOutput)
 }

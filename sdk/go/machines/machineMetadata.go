@@ -14,11 +14,11 @@ import (
 
 // Metadata keys on a Machine that is managed elsewhere.
 //
-// It owns its keys alone, and makes no new version of the Machine. A Machine resource leaves the keys alone that it does not set itself.
+// It owns only its keys, and creates no new version of the Machine. A Machine resource leaves keys alone that it does not set itself.
 type MachineMetadata struct {
 	pulumi.CustomResourceState
 
-	// Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise.
+	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
 	Adopt pulumi.BoolOutput `pulumi:"adopt"`
 	// App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
 	App pulumi.StringOutput `pulumi:"app"`
@@ -88,7 +88,7 @@ func (MachineMetadataState) ElementType() reflect.Type {
 }
 
 type machineMetadataArgs struct {
-	// Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise.
+	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
 	Adopt *bool `pulumi:"adopt"`
 	// App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
 	App string `pulumi:"app"`
@@ -100,7 +100,7 @@ type machineMetadataArgs struct {
 
 // The set of arguments for constructing a MachineMetadata resource.
 type MachineMetadataArgs struct {
-	// Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise.
+	// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
 	Adopt pulumi.BoolPtrInput
 	// App of the Machine: the `id` of an App. Changing it replaces the MachineMetadata.
 	App pulumi.StringInput
@@ -197,7 +197,7 @@ func (o MachineMetadataOutput) ToMachineMetadataOutputWithContext(ctx context.Co
 	return o
 }
 
-// Whether a key that the Machine has already, with another value, is taken over; it is refused otherwise.
+// Whether to adopt a key that the Machine already has with another value; such a key is refused otherwise.
 func (o MachineMetadataOutput) Adopt() pulumi.BoolOutput {
 	return o.ApplyT(func(v *MachineMetadata) pulumi.BoolOutput { return v.Adopt }).(pulumi.BoolOutput)
 }

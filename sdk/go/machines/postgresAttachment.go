@@ -14,7 +14,7 @@ import (
 
 // Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 //
-// An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.
+// An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
 type PostgresAttachment struct {
 	pulumi.CustomResourceState
 
@@ -36,7 +36,7 @@ type PostgresAttachment struct {
 	SecretUpdatedAt pulumi.StringPtrOutput `pulumi:"secretUpdatedAt"`
 	// Version of the App's secrets since the secret was set; 0 when none was. A Machine whose `minSecretsVersion` it is gets it.
 	SecretsVersion pulumi.IntOutput `pulumi:"secretsVersion"`
-	// The connection URI itself; made from `user`, `password` and `database` when left out.
+	// The connection URI itself; built from `user`, `password` and `database` when left out.
 	Uri pulumi.StringPtrOutput `pulumi:"uri"`
 	// User to connect as: the `id` of a PostgresUser; the cluster's first user when left out.
 	User pulumi.StringPtrOutput `pulumi:"user"`
@@ -115,7 +115,7 @@ type postgresAttachmentArgs struct {
 	Password *string `pulumi:"password"`
 	// Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
 	SecretName *string `pulumi:"secretName"`
-	// The connection URI itself; made from `user`, `password` and `database` when left out.
+	// The connection URI itself; built from `user`, `password` and `database` when left out.
 	Uri *string `pulumi:"uri"`
 	// User to connect as: the `id` of a PostgresUser; the cluster's first user when left out.
 	User *string `pulumi:"user"`
@@ -133,7 +133,7 @@ type PostgresAttachmentArgs struct {
 	Password pulumi.StringPtrInput
 	// Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
 	SecretName pulumi.StringPtrInput
-	// The connection URI itself; made from `user`, `password` and `database` when left out.
+	// The connection URI itself; built from `user`, `password` and `database` when left out.
 	Uri pulumi.StringPtrInput
 	// User to connect as: the `id` of a PostgresUser; the cluster's first user when left out.
 	User pulumi.StringPtrInput
@@ -271,7 +271,7 @@ func (o PostgresAttachmentOutput) SecretsVersion() pulumi.IntOutput {
 	return o.ApplyT(func(v *PostgresAttachment) pulumi.IntOutput { return v.SecretsVersion }).(pulumi.IntOutput)
 }
 
-// The connection URI itself; made from `user`, `password` and `database` when left out.
+// The connection URI itself; built from `user`, `password` and `database` when left out.
 func (o PostgresAttachmentOutput) Uri() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresAttachment) pulumi.StringPtrOutput { return v.Uri }).(pulumi.StringPtrOutput)
 }

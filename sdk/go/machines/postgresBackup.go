@@ -12,7 +12,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// A backup of a Postgres cluster, made when the resource is created.
+// A backup of a Postgres cluster, taken when the resource is created.
 //
 // The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
 type PostgresBackup struct {
@@ -20,7 +20,7 @@ type PostgresBackup struct {
 
 	// Identifier within the cluster.
 	BackupId pulumi.StringOutput `pulumi:"backupId"`
-	// Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
+	// Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
 	Cluster pulumi.StringOutput `pulumi:"cluster"`
 	// True once the service lists it no longer: it cannot be restored any more.
 	Expired pulumi.BoolPtrOutput `pulumi:"expired"`
@@ -32,9 +32,9 @@ type PostgresBackup struct {
 	StartedAt pulumi.StringPtrOutput `pulumi:"startedAt"`
 	// `running`, `completed` or `failed`.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
 	Triggers pulumi.StringMapOutput `pulumi:"triggers"`
-	// `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
 	Type PostgresBackupTypeOutput `pulumi:"type"`
 }
 
@@ -90,21 +90,21 @@ func (PostgresBackupState) ElementType() reflect.Type {
 }
 
 type postgresBackupArgs struct {
-	// Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
+	// Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
 	Cluster string `pulumi:"cluster"`
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
 	Triggers map[string]string `pulumi:"triggers"`
-	// `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
 	Type *PostgresBackupType `pulumi:"type"`
 }
 
 // The set of arguments for constructing a PostgresBackup resource.
 type PostgresBackupArgs struct {
-	// Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
+	// Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
 	Cluster pulumi.StringInput
-	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
+	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
 	Triggers pulumi.StringMapInput
-	// `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+	// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
 	Type PostgresBackupTypePtrInput
 }
 
@@ -200,7 +200,7 @@ func (o PostgresBackupOutput) BackupId() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.StringOutput { return v.BackupId }).(pulumi.StringOutput)
 }
 
-// Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
+// Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
 func (o PostgresBackupOutput) Cluster() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.StringOutput { return v.Cluster }).(pulumi.StringOutput)
 }
@@ -230,12 +230,12 @@ func (o PostgresBackupOutput) Status() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.StringPtrOutput { return v.Status }).(pulumi.StringPtrOutput)
 }
 
-// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
+// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
 func (o PostgresBackupOutput) Triggers() pulumi.StringMapOutput {
 	return o.ApplyT(func(v *PostgresBackup) pulumi.StringMapOutput { return v.Triggers }).(pulumi.StringMapOutput)
 }
 
-// `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
 func (o PostgresBackupOutput) Type() PostgresBackupTypeOutput {
 	return o.ApplyT(func(v *PostgresBackup) PostgresBackupTypeOutput { return v.Type }).(PostgresBackupTypeOutput)
 }

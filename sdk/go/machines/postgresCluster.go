@@ -35,7 +35,7 @@ type PostgresCluster struct {
 	DirectUri pulumi.StringPtrOutput `pulumi:"directUri"`
 	// Disk in GB.
 	DiskSizeGb pulumi.IntPtrOutput `pulumi:"diskSizeGb"`
-	// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+	// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 	Fork PostgresClusterForkPtrOutput `pulumi:"fork"`
 	// Memory in MB.
 	MemoryMb pulumi.IntPtrOutput `pulumi:"memoryMb"`
@@ -49,7 +49,7 @@ type PostgresCluster struct {
 	PgMajorVersion pulumi.StringPtrOutput `pulumi:"pgMajorVersion"`
 	// Size of the cluster.
 	Plan pulumi.StringPtrOutput `pulumi:"plan"`
-	// When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
+	// When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
 	PoolMode PostgresClusterPoolModePtrOutput `pulumi:"poolMode"`
 	// Host name of the connection pool.
 	PoolerHost pulumi.StringPtrOutput `pulumi:"poolerHost"`
@@ -63,7 +63,7 @@ type PostgresCluster struct {
 	Region pulumi.StringPtrOutput `pulumi:"region"`
 	// Copies of the data beside the primary.
 	Replicas pulumi.IntPtrOutput `pulumi:"replicas"`
-	// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+	// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 	Restore PostgresClusterRestorePtrOutput `pulumi:"restore"`
 	// `creating`, `initializing`, `ready` or `failed`.
 	Status pulumi.StringPtrOutput `pulumi:"status"`
@@ -130,23 +130,23 @@ type postgresClusterArgs struct {
 	DeletionProtection *bool `pulumi:"deletionProtection"`
 	// Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
 	DiskSizeGb *int `pulumi:"diskSizeGb"`
-	// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+	// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 	Fork *PostgresClusterFork `pulumi:"fork"`
-	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Made from the resource's name when left out. Changing it replaces the cluster.
+	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
 	Name *string `pulumi:"name"`
-	// Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster.
+	// Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
 	Organization *string `pulumi:"organization"`
 	// Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
 	PgMajorVersion *PostgresClusterPgMajorVersion `pulumi:"pgMajorVersion"`
-	// Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster.
+	// Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
 	Plan *string `pulumi:"plan"`
-	// When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
+	// When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
 	PoolMode *PostgresClusterPoolMode `pulumi:"poolMode"`
 	// Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
 	PostgisEnabled *bool `pulumi:"postgisEnabled"`
-	// Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster.
+	// Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
 	Region *string `pulumi:"region"`
-	// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+	// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 	Restore *PostgresClusterRestore `pulumi:"restore"`
 }
 
@@ -156,23 +156,23 @@ type PostgresClusterArgs struct {
 	DeletionProtection pulumi.BoolPtrInput
 	// Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
 	DiskSizeGb pulumi.IntPtrInput
-	// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+	// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 	Fork PostgresClusterForkPtrInput
-	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Made from the resource's name when left out. Changing it replaces the cluster.
+	// Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
 	Name pulumi.StringPtrInput
-	// Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster.
+	// Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
 	Organization pulumi.StringPtrInput
 	// Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
 	PgMajorVersion PostgresClusterPgMajorVersionPtrInput
-	// Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster.
+	// Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
 	Plan pulumi.StringPtrInput
-	// When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
+	// When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
 	PoolMode PostgresClusterPoolModePtrInput
 	// Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
 	PostgisEnabled pulumi.BoolPtrInput
-	// Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster.
+	// Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
 	Region pulumi.StringPtrInput
-	// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+	// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 	Restore PostgresClusterRestorePtrInput
 }
 
@@ -308,7 +308,7 @@ func (o PostgresClusterOutput) DiskSizeGb() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) pulumi.IntPtrOutput { return v.DiskSizeGb }).(pulumi.IntPtrOutput)
 }
 
-// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 func (o PostgresClusterOutput) Fork() PostgresClusterForkPtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) PostgresClusterForkPtrOutput { return v.Fork }).(PostgresClusterForkPtrOutput)
 }
@@ -343,7 +343,7 @@ func (o PostgresClusterOutput) Plan() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) pulumi.StringPtrOutput { return v.Plan }).(pulumi.StringPtrOutput)
 }
 
-// When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
+// When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
 func (o PostgresClusterOutput) PoolMode() PostgresClusterPoolModePtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) PostgresClusterPoolModePtrOutput { return v.PoolMode }).(PostgresClusterPoolModePtrOutput)
 }
@@ -378,7 +378,7 @@ func (o PostgresClusterOutput) Replicas() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) pulumi.IntPtrOutput { return v.Replicas }).(pulumi.IntPtrOutput)
 }
 
-// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 func (o PostgresClusterOutput) Restore() PostgresClusterRestorePtrOutput {
 	return o.ApplyT(func(v *PostgresCluster) PostgresClusterRestorePtrOutput { return v.Restore }).(PostgresClusterRestorePtrOutput)
 }

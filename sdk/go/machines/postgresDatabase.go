@@ -16,7 +16,7 @@ import (
 type PostgresDatabase struct {
 	pulumi.CustomResourceState
 
-	// Lets a change that replaces the database destroy what it holds.
+	// Lets a change that replaces the database destroy its data.
 	AllowDataLoss pulumi.BoolOutput `pulumi:"allowDataLoss"`
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the database.
 	Cluster pulumi.StringOutput `pulumi:"cluster"`
@@ -79,7 +79,7 @@ func (PostgresDatabaseState) ElementType() reflect.Type {
 }
 
 type postgresDatabaseArgs struct {
-	// Lets a change that replaces the database destroy what it holds.
+	// Lets a change that replaces the database destroy its data.
 	AllowDataLoss *bool `pulumi:"allowDataLoss"`
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the database.
 	Cluster string `pulumi:"cluster"`
@@ -89,7 +89,7 @@ type postgresDatabaseArgs struct {
 
 // The set of arguments for constructing a PostgresDatabase resource.
 type PostgresDatabaseArgs struct {
-	// Lets a change that replaces the database destroy what it holds.
+	// Lets a change that replaces the database destroy its data.
 	AllowDataLoss pulumi.BoolPtrInput
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the database.
 	Cluster pulumi.StringInput
@@ -184,7 +184,7 @@ func (o PostgresDatabaseOutput) ToPostgresDatabaseOutputWithContext(ctx context.
 	return o
 }
 
-// Lets a change that replaces the database destroy what it holds.
+// Lets a change that replaces the database destroy its data.
 func (o PostgresDatabaseOutput) AllowDataLoss() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresDatabase) pulumi.BoolOutput { return v.AllowDataLoss }).(pulumi.BoolOutput)
 }

@@ -18,11 +18,11 @@ type PostgresExtension struct {
 
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
 	Cluster pulumi.StringOutput `pulumi:"cluster"`
-	// Whether the schema is made when there is none; used at creation.
+	// Whether to create the schema if it does not exist; used at creation.
 	CreateSchema pulumi.BoolOutput `pulumi:"createSchema"`
 	// Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
 	Database pulumi.StringOutput `pulumi:"database"`
-	// Lets the removal of the extension take along what depends on it, tables' columns included.
+	// Lets the removal of the extension also remove everything that depends on it, tables' columns included.
 	ForceDestroy pulumi.BoolOutput `pulumi:"forceDestroy"`
 	// Name of the extension, for example `vector`. Changing it replaces the extension.
 	Name pulumi.StringOutput `pulumi:"name"`
@@ -98,11 +98,11 @@ func (PostgresExtensionState) ElementType() reflect.Type {
 type postgresExtensionArgs struct {
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
 	Cluster string `pulumi:"cluster"`
-	// Whether the schema is made when there is none; used at creation.
+	// Whether to create the schema if it does not exist; used at creation.
 	CreateSchema *bool `pulumi:"createSchema"`
 	// Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
 	Database string `pulumi:"database"`
-	// Lets the removal of the extension take along what depends on it, tables' columns included.
+	// Lets the removal of the extension also remove everything that depends on it, tables' columns included.
 	ForceDestroy *bool `pulumi:"forceDestroy"`
 	// Name of the extension, for example `vector`. Changing it replaces the extension.
 	Name string `pulumi:"name"`
@@ -114,11 +114,11 @@ type postgresExtensionArgs struct {
 type PostgresExtensionArgs struct {
 	// Cluster the database is in: the `id` of a PostgresCluster. Changing it replaces the extension.
 	Cluster pulumi.StringInput
-	// Whether the schema is made when there is none; used at creation.
+	// Whether to create the schema if it does not exist; used at creation.
 	CreateSchema pulumi.BoolPtrInput
 	// Database to install the extension in: the `id` of a PostgresDatabase, or a name. Changing it replaces the extension.
 	Database pulumi.StringInput
-	// Lets the removal of the extension take along what depends on it, tables' columns included.
+	// Lets the removal of the extension also remove everything that depends on it, tables' columns included.
 	ForceDestroy pulumi.BoolPtrInput
 	// Name of the extension, for example `vector`. Changing it replaces the extension.
 	Name pulumi.StringInput
@@ -218,7 +218,7 @@ func (o PostgresExtensionOutput) Cluster() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.StringOutput { return v.Cluster }).(pulumi.StringOutput)
 }
 
-// Whether the schema is made when there is none; used at creation.
+// Whether to create the schema if it does not exist; used at creation.
 func (o PostgresExtensionOutput) CreateSchema() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.BoolOutput { return v.CreateSchema }).(pulumi.BoolOutput)
 }
@@ -228,7 +228,7 @@ func (o PostgresExtensionOutput) Database() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.StringOutput { return v.Database }).(pulumi.StringOutput)
 }
 
-// Lets the removal of the extension take along what depends on it, tables' columns included.
+// Lets the removal of the extension also remove everything that depends on it, tables' columns included.
 func (o PostgresExtensionOutput) ForceDestroy() pulumi.BoolOutput {
 	return o.ApplyT(func(v *PostgresExtension) pulumi.BoolOutput { return v.ForceDestroy }).(pulumi.BoolOutput)
 }

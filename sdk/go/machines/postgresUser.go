@@ -22,7 +22,7 @@ type PostgresUser struct {
 	KillSessions pulumi.BoolOutput `pulumi:"killSessions"`
 	// The password, drawn by the service.
 	Password pulumi.StringOutput `pulumi:"password"`
-	// What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+	// Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
 	Role PostgresUserRoleOutput `pulumi:"role"`
 	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
 	RotationTriggers pulumi.StringMapOutput `pulumi:"rotationTriggers"`
@@ -96,7 +96,7 @@ type postgresUserArgs struct {
 	Cluster string `pulumi:"cluster"`
 	// Whether a new password ends the sessions the user has open.
 	KillSessions *bool `pulumi:"killSessions"`
-	// What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+	// Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
 	Role PostgresUserRole `pulumi:"role"`
 	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
 	RotationTriggers map[string]string `pulumi:"rotationTriggers"`
@@ -110,7 +110,7 @@ type PostgresUserArgs struct {
 	Cluster pulumi.StringInput
 	// Whether a new password ends the sessions the user has open.
 	KillSessions pulumi.BoolPtrInput
-	// What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+	// Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
 	Role PostgresUserRoleInput
 	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
 	RotationTriggers pulumi.StringMapInput
@@ -220,7 +220,7 @@ func (o PostgresUserOutput) Password() pulumi.StringOutput {
 	return o.ApplyT(func(v *PostgresUser) pulumi.StringOutput { return v.Password }).(pulumi.StringOutput)
 }
 
-// What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+// Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
 func (o PostgresUserOutput) Role() PostgresUserRoleOutput {
 	return o.ApplyT(func(v *PostgresUser) PostgresUserRoleOutput { return v.Role }).(PostgresUserRoleOutput)
 }

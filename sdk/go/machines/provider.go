@@ -36,7 +36,7 @@ func NewProvider(ctx *pulumi.Context,
 }
 
 type providerArgs struct {
-	// Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+	// Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
 	AllowMissingApps *bool `pulumi:"allowMissingApps"`
 	// Base URL of the Machines Control Service, or `local` for the embedded one. Environment: `MACHINES_ENDPOINT`.
 	Endpoint *string `pulumi:"endpoint"`
@@ -54,7 +54,7 @@ type providerArgs struct {
 
 // The set of arguments for constructing a Provider resource.
 type ProviderArgs struct {
-	// Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+	// Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
 	AllowMissingApps pulumi.BoolPtrInput
 	// Base URL of the Machines Control Service, or `local` for the embedded one. Environment: `MACHINES_ENDPOINT`.
 	Endpoint pulumi.StringPtrInput

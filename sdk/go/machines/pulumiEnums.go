@@ -2855,7 +2855,7 @@ func (in *machineGuestPersistRootfsPtr) ToMachineGuestPersistRootfsPtrOutputWith
 	return pulumi.ToOutputWithContext(ctx, in).(MachineGuestPersistRootfsPtrOutput)
 }
 
-// What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+// What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
 type MachineOnUpdateFailure string
 
 const (
@@ -5297,7 +5297,7 @@ func (in *machineVolumeTempDirStorageTypePtr) ToMachineVolumeTempDirStorageTypeP
 	return pulumi.ToOutputWithContext(ctx, in).(MachineVolumeTempDirStorageTypePtrOutput)
 }
 
-// `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+// `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
 type PostgresBackupType string
 
 const (
@@ -5631,7 +5631,7 @@ func (in *postgresClusterPgMajorVersionPtr) ToPostgresClusterPgMajorVersionPtrOu
 	return pulumi.ToOutputWithContext(ctx, in).(PostgresClusterPgMajorVersionPtrOutput)
 }
 
-// When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster.
+// When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster.
 type PostgresClusterPoolMode string
 
 const (
@@ -5797,7 +5797,7 @@ func (in *postgresClusterPoolModePtr) ToPostgresClusterPoolModePtrOutputWithCont
 	return pulumi.ToOutputWithContext(ctx, in).(PostgresClusterPoolModePtrOutput)
 }
 
-// What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+// Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
 type PostgresUserRole string
 
 const (
@@ -6155,7 +6155,7 @@ func (in *reloadTriggersSignalPtr) ToReloadTriggersSignalPtrOutputWithContext(ct
 	return pulumi.ToOutputWithContext(ctx, in).(ReloadTriggersSignalPtrOutput)
 }
 
-// Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+// Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
 type RestartTriggersSignal string
 
 const (

@@ -396,7 +396,7 @@ type CertificateSummary struct {
 	HasFlyCertificate *bool `pulumi:"hasFlyCertificate"`
 	// The hostname.
 	Hostname string `pulumi:"hostname"`
-	// Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+	// Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
 	Id string `pulumi:"id"`
 	// Whether the ownership record is there.
 	OwnershipTxtConfigured *bool `pulumi:"ownershipTxtConfigured"`
@@ -471,7 +471,7 @@ func (o CertificateSummaryOutput) Hostname() pulumi.StringOutput {
 	return o.ApplyT(func(v CertificateSummary) string { return v.Hostname }).(pulumi.StringOutput)
 }
 
-// Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+// Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
 func (o CertificateSummaryOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v CertificateSummary) string { return v.Id }).(pulumi.StringOutput)
 }
@@ -758,7 +758,7 @@ func (o DnsRecordArrayOutput) Index(i pulumi.IntInput) DnsRecordOutput {
 	}).(DnsRecordOutput)
 }
 
-// What is in the DNS now.
+// Records that the DNS has now.
 type DnsRecords struct {
 	// A records.
 	A []string `pulumi:"a"`
@@ -776,7 +776,7 @@ type DnsRecords struct {
 	Soa *string `pulumi:"soa"`
 }
 
-// What is in the DNS now.
+// Records that the DNS has now.
 type DnsRecordsOutput struct{ *pulumi.OutputState }
 
 func (DnsRecordsOutput) ElementType() reflect.Type {
@@ -1680,7 +1680,7 @@ type IpAssignmentDetails struct {
 	CreatedAt *string `pulumi:"createdAt"`
 	// Whether it is for connections the App opens.
 	Egress *bool `pulumi:"egress"`
-	// Id of the address, `app/ip`: what `pulumi import` takes.
+	// Id of the address, `app/ip`, as `pulumi import` takes it.
 	Id string `pulumi:"id"`
 	// The address.
 	Ip string `pulumi:"ip"`
@@ -1719,7 +1719,7 @@ func (o IpAssignmentDetailsOutput) Egress() pulumi.BoolPtrOutput {
 	return o.ApplyT(func(v IpAssignmentDetails) *bool { return v.Egress }).(pulumi.BoolPtrOutput)
 }
 
-// Id of the address, `app/ip`: what `pulumi import` takes.
+// Id of the address, `app/ip`, as `pulumi import` takes it.
 func (o IpAssignmentDetailsOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v IpAssignmentDetails) string { return v.Id }).(pulumi.StringOutput)
 }
@@ -2185,7 +2185,7 @@ func (o MachineCheckMapOutput) MapIndex(k pulumi.StringInput) MachineCheckOutput
 	}).(MachineCheckOutput)
 }
 
-// Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 type MachineConfig struct {
 	// Whether the Machine destroys itself once its main process has ended. Default: `false`.
 	AutoDestroy *bool `pulumi:"autoDestroy"`
@@ -2256,7 +2256,7 @@ type MachineConfigInput interface {
 	ToMachineConfigOutputWithContext(context.Context) MachineConfigOutput
 }
 
-// Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 type MachineConfigArgs struct {
 	// Whether the Machine destroys itself once its main process has ended. Default: `false`.
 	AutoDestroy pulumi.BoolPtrInput `pulumi:"autoDestroy"`
@@ -2328,7 +2328,7 @@ func (i MachineConfigArgs) ToMachineConfigOutputWithContext(ctx context.Context)
 	return pulumi.ToOutputWithContext(ctx, i).(MachineConfigOutput)
 }
 
-// Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+// Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 type MachineConfigOutput struct{ *pulumi.OutputState }
 
 func (MachineConfigOutput) ElementType() reflect.Type {
@@ -3951,7 +3951,7 @@ type MachineDetails struct {
 	HostFeatures []string `pulumi:"hostFeatures"`
 	// `ok`, `unknown` or `unreachable`.
 	HostStatus *string `pulumi:"hostStatus"`
-	// Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+	// Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
 	Id string `pulumi:"id"`
 	// The image that runs.
 	ImageRef *ImageDetails `pulumi:"imageRef"`
@@ -4026,7 +4026,7 @@ func (o MachineDetailsOutput) HostStatus() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v MachineDetails) *string { return v.HostStatus }).(pulumi.StringPtrOutput)
 }
 
-// Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+// Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
 func (o MachineDetailsOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v MachineDetails) string { return v.Id }).(pulumi.StringOutput)
 }
@@ -8630,7 +8630,7 @@ type OrgMachineDetails struct {
 	CreatedAt *string `pulumi:"createdAt"`
 	// Size.
 	Guest *MachineGuest `pulumi:"guest"`
-	// Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+	// Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
 	Id string `pulumi:"id"`
 	// Image.
 	Image *string `pulumi:"image"`
@@ -8682,7 +8682,7 @@ func (o OrgMachineDetailsOutput) Guest() MachineGuestPtrOutput {
 	return o.ApplyT(func(v OrgMachineDetails) *MachineGuest { return v.Guest }).(MachineGuestPtrOutput)
 }
 
-// Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+// Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
 func (o OrgMachineDetailsOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v OrgMachineDetails) string { return v.Id }).(pulumi.StringOutput)
 }
@@ -8786,7 +8786,7 @@ type OrgVolumeDetails struct {
 	HostFeatures []string `pulumi:"hostFeatures"`
 	// `ok`, `unknown` or `unreachable`.
 	HostStatus *string `pulumi:"hostStatus"`
-	// Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+	// Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
 	Id string `pulumi:"id"`
 	// Name; several volumes may share one.
 	Name *string `pulumi:"name"`
@@ -8905,7 +8905,7 @@ func (o OrgVolumeDetailsOutput) HostStatus() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v OrgVolumeDetails) *string { return v.HostStatus }).(pulumi.StringPtrOutput)
 }
 
-// Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+// Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
 func (o OrgVolumeDetailsOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v OrgVolumeDetails) string { return v.Id }).(pulumi.StringOutput)
 }
@@ -9202,7 +9202,7 @@ func (o PostgresBackupDetailsArrayOutput) Index(i pulumi.IntInput) PostgresBacku
 	}).(PostgresBackupDetailsOutput)
 }
 
-// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 type PostgresClusterFork struct {
 	// Cluster to copy: the `id` of a PostgresCluster.
 	Cluster string `pulumi:"cluster"`
@@ -9219,7 +9219,7 @@ type PostgresClusterForkInput interface {
 	ToPostgresClusterForkOutputWithContext(context.Context) PostgresClusterForkOutput
 }
 
-// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 type PostgresClusterForkArgs struct {
 	// Cluster to copy: the `id` of a PostgresCluster.
 	Cluster pulumi.StringInput `pulumi:"cluster"`
@@ -9278,7 +9278,7 @@ func (i *postgresClusterForkPtrType) ToPostgresClusterForkPtrOutputWithContext(c
 	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterForkPtrOutput)
 }
 
-// Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+// Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 type PostgresClusterForkOutput struct{ *pulumi.OutputState }
 
 func (PostgresClusterForkOutput) ElementType() reflect.Type {
@@ -9342,7 +9342,7 @@ func (o PostgresClusterForkPtrOutput) Cluster() pulumi.StringPtrOutput {
 	}).(pulumi.StringPtrOutput)
 }
 
-// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 type PostgresClusterRestore struct {
 	// Backup to restore: the `id` of a PostgresBackup.
 	BackupId *string `pulumi:"backupId"`
@@ -9363,7 +9363,7 @@ type PostgresClusterRestoreInput interface {
 	ToPostgresClusterRestoreOutputWithContext(context.Context) PostgresClusterRestoreOutput
 }
 
-// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 type PostgresClusterRestoreArgs struct {
 	// Backup to restore: the `id` of a PostgresBackup.
 	BackupId pulumi.StringPtrInput `pulumi:"backupId"`
@@ -9426,7 +9426,7 @@ func (i *postgresClusterRestorePtrType) ToPostgresClusterRestorePtrOutputWithCon
 	return pulumi.ToOutputWithContext(ctx, i).(PostgresClusterRestorePtrOutput)
 }
 
-// Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+// Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 type PostgresClusterRestoreOutput struct{ *pulumi.OutputState }
 
 func (PostgresClusterRestoreOutput) ElementType() reflect.Type {
@@ -10350,9 +10350,9 @@ func (o ReloadTriggersPtrOutput) Triggers() pulumi.StringMapOutput {
 
 // Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
 type RestartTriggers struct {
-	// Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+	// Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
 	Signal *RestartTriggersSignal `pulumi:"signal"`
-	// Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+	// Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
 	Timeout *string `pulumi:"timeout"`
 	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
 	Triggers map[string]string `pulumi:"triggers"`
@@ -10371,9 +10371,9 @@ type RestartTriggersInput interface {
 
 // Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
 type RestartTriggersArgs struct {
-	// Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+	// Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
 	Signal RestartTriggersSignalPtrInput `pulumi:"signal"`
-	// Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+	// Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
 	Timeout pulumi.StringPtrInput `pulumi:"timeout"`
 	// Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
 	Triggers pulumi.StringMapInput `pulumi:"triggers"`
@@ -10457,12 +10457,12 @@ func (o RestartTriggersOutput) ToRestartTriggersPtrOutputWithContext(ctx context
 	}).(RestartTriggersPtrOutput)
 }
 
-// Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+// Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
 func (o RestartTriggersOutput) Signal() RestartTriggersSignalPtrOutput {
 	return o.ApplyT(func(v RestartTriggers) *RestartTriggersSignal { return v.Signal }).(RestartTriggersSignalPtrOutput)
 }
 
-// Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+// Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
 func (o RestartTriggersOutput) Timeout() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v RestartTriggers) *string { return v.Timeout }).(pulumi.StringPtrOutput)
 }
@@ -10496,7 +10496,7 @@ func (o RestartTriggersPtrOutput) Elem() RestartTriggersOutput {
 	}).(RestartTriggersOutput)
 }
 
-// Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+// Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
 func (o RestartTriggersPtrOutput) Signal() RestartTriggersSignalPtrOutput {
 	return o.ApplyT(func(v *RestartTriggers) *RestartTriggersSignal {
 		if v == nil {
@@ -10506,7 +10506,7 @@ func (o RestartTriggersPtrOutput) Signal() RestartTriggersSignalPtrOutput {
 	}).(RestartTriggersSignalPtrOutput)
 }
 
-// Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+// Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
 func (o RestartTriggersPtrOutput) Timeout() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *RestartTriggers) *string {
 		if v == nil {
@@ -10532,7 +10532,7 @@ type SecretDetails struct {
 	CreatedAt *string `pulumi:"createdAt"`
 	// Changes with the value; the value cannot be found from it.
 	Digest *string `pulumi:"digest"`
-	// Id of the secret, `app/name`: what `pulumi import` takes.
+	// Id of the secret, `app/name`, as `pulumi import` takes it.
 	Id string `pulumi:"id"`
 	// Name.
 	Name string `pulumi:"name"`
@@ -10565,7 +10565,7 @@ func (o SecretDetailsOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v SecretDetails) *string { return v.Digest }).(pulumi.StringPtrOutput)
 }
 
-// Id of the secret, `app/name`: what `pulumi import` takes.
+// Id of the secret, `app/name`, as `pulumi import` takes it.
 func (o SecretDetailsOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v SecretDetails) string { return v.Id }).(pulumi.StringOutput)
 }
@@ -10604,7 +10604,7 @@ func (o SecretDetailsArrayOutput) Index(i pulumi.IntInput) SecretDetailsOutput {
 type SecretKeyDetails struct {
 	// RFC 3339 time of creation.
 	CreatedAt *string `pulumi:"createdAt"`
-	// Id of the key, `app/name`: what inputs and `pulumi import` take.
+	// Id of the key, `app/name`, as inputs and `pulumi import` take it.
 	Id string `pulumi:"id"`
 	// Name.
 	Name string `pulumi:"name"`
@@ -10636,7 +10636,7 @@ func (o SecretKeyDetailsOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v SecretKeyDetails) *string { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }
 
-// Id of the key, `app/name`: what inputs and `pulumi import` take.
+// Id of the key, `app/name`, as inputs and `pulumi import` take it.
 func (o SecretKeyDetailsOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v SecretKeyDetails) string { return v.Id }).(pulumi.StringOutput)
 }
@@ -10715,7 +10715,7 @@ type VolumeDetails struct {
 	HostFeatures []string `pulumi:"hostFeatures"`
 	// `ok`, `unknown` or `unreachable`.
 	HostStatus *string `pulumi:"hostStatus"`
-	// Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+	// Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
 	Id string `pulumi:"id"`
 	// Name; several volumes may share one.
 	Name *string `pulumi:"name"`
@@ -10832,7 +10832,7 @@ func (o VolumeDetailsOutput) HostStatus() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v VolumeDetails) *string { return v.HostStatus }).(pulumi.StringPtrOutput)
 }
 
-// Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+// Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
 func (o VolumeDetailsOutput) Id() pulumi.StringOutput {
 	return o.ApplyT(func(v VolumeDetails) string { return v.Id }).(pulumi.StringOutput)
 }
@@ -10908,13 +10908,13 @@ type VolumeSnapshotDetails struct {
 	CreatedAt *string `pulumi:"createdAt"`
 	// Digest of the contents.
 	Digest *string `pulumi:"digest"`
-	// Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes.
+	// Id of the snapshot, `app/volumeId/snapshotId`, as `pulumi import` takes it.
 	Id *string `pulumi:"id"`
 	// Days the snapshot is kept.
 	RetentionDays *int `pulumi:"retentionDays"`
 	// Stored bytes.
 	Size *int `pulumi:"size"`
-	// Identifier; what a volume is restored from.
+	// Identifier; a volume is restored from it.
 	SnapshotId *string `pulumi:"snapshotId"`
 	// `pending` while it is written, then `created`.
 	Status *string `pulumi:"status"`
@@ -10947,7 +10947,7 @@ func (o VolumeSnapshotDetailsOutput) Digest() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v VolumeSnapshotDetails) *string { return v.Digest }).(pulumi.StringPtrOutput)
 }
 
-// Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes.
+// Id of the snapshot, `app/volumeId/snapshotId`, as `pulumi import` takes it.
 func (o VolumeSnapshotDetailsOutput) Id() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v VolumeSnapshotDetails) *string { return v.Id }).(pulumi.StringPtrOutput)
 }
@@ -10962,7 +10962,7 @@ func (o VolumeSnapshotDetailsOutput) Size() pulumi.IntPtrOutput {
 	return o.ApplyT(func(v VolumeSnapshotDetails) *int { return v.Size }).(pulumi.IntPtrOutput)
 }
 
-// Identifier; what a volume is restored from.
+// Identifier; a volume is restored from it.
 func (o VolumeSnapshotDetailsOutput) SnapshotId() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v VolumeSnapshotDetails) *string { return v.SnapshotId }).(pulumi.StringPtrOutput)
 }

@@ -14,7 +14,7 @@ import (
 
 // One secret of an App.
 //
-// For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+// For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
 type Secret struct {
 	pulumi.CustomResourceState
 
@@ -26,11 +26,11 @@ type Secret struct {
 	Digest pulumi.StringPtrOutput `pulumi:"digest"`
 	// Name, 1 to 255 letters, digits and `_`. Changing it replaces the secret.
 	Name pulumi.StringOutput `pulumi:"name"`
-	// RFC 3339 time of the last change made here.
+	// RFC 3339 time of the last change by this resource.
 	UpdatedAt pulumi.StringPtrOutput `pulumi:"updatedAt"`
 	// The value; it may be empty.
 	Value pulumi.StringOutput `pulumi:"value"`
-	// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.
+	// Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
 	Version pulumi.IntOutput `pulumi:"version"`
 }
 
@@ -222,7 +222,7 @@ func (o SecretOutput) Name() pulumi.StringOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringOutput { return v.Name }).(pulumi.StringOutput)
 }
 
-// RFC 3339 time of the last change made here.
+// RFC 3339 time of the last change by this resource.
 func (o SecretOutput) UpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringPtrOutput { return v.UpdatedAt }).(pulumi.StringPtrOutput)
 }
@@ -232,7 +232,7 @@ func (o SecretOutput) Value() pulumi.StringOutput {
 	return o.ApplyT(func(v *Secret) pulumi.StringOutput { return v.Value }).(pulumi.StringOutput)
 }
 
-// Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.
+// Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
 func (o SecretOutput) Version() pulumi.IntOutput {
 	return o.ApplyT(func(v *Secret) pulumi.IntOutput { return v.Version }).(pulumi.IntOutput)
 }

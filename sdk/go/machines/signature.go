@@ -22,11 +22,11 @@ type Signature struct {
 	App pulumi.StringOutput `pulumi:"app"`
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key pulumi.StringOutput `pulumi:"key"`
-	// The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
 	KeyUpdatedAt pulumi.StringPtrOutput `pulumi:"keyUpdatedAt"`
-	// `updatedAt` of the key the output was made with.
+	// `updatedAt` of the key that the output was computed with.
 	MadeWith pulumi.StringPtrOutput `pulumi:"madeWith"`
-	// The data, base64. Changing it makes the output anew.
+	// The data, base64. Changing it computes the output again.
 	Plaintext pulumi.StringOutput `pulumi:"plaintext"`
 	// Random end of the id.
 	Serial pulumi.StringOutput `pulumi:"serial"`
@@ -100,9 +100,9 @@ type signatureArgs struct {
 	App string `pulumi:"app"`
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key string `pulumi:"key"`
-	// The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
 	KeyUpdatedAt *string `pulumi:"keyUpdatedAt"`
-	// The data, base64. Changing it makes the output anew.
+	// The data, base64. Changing it computes the output again.
 	Plaintext string `pulumi:"plaintext"`
 }
 
@@ -112,9 +112,9 @@ type SignatureArgs struct {
 	App pulumi.StringInput
 	// The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
 	Key pulumi.StringInput
-	// The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+	// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
 	KeyUpdatedAt pulumi.StringPtrInput
-	// The data, base64. Changing it makes the output anew.
+	// The data, base64. Changing it computes the output again.
 	Plaintext pulumi.StringInput
 }
 
@@ -215,17 +215,17 @@ func (o SignatureOutput) Key() pulumi.StringOutput {
 	return o.ApplyT(func(v *Signature) pulumi.StringOutput { return v.Key }).(pulumi.StringOutput)
 }
 
-// The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+// The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
 func (o SignatureOutput) KeyUpdatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Signature) pulumi.StringPtrOutput { return v.KeyUpdatedAt }).(pulumi.StringPtrOutput)
 }
 
-// `updatedAt` of the key the output was made with.
+// `updatedAt` of the key that the output was computed with.
 func (o SignatureOutput) MadeWith() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Signature) pulumi.StringPtrOutput { return v.MadeWith }).(pulumi.StringPtrOutput)
 }
 
-// The data, base64. Changing it makes the output anew.
+// The data, base64. Changing it computes the output again.
 func (o SignatureOutput) Plaintext() pulumi.StringOutput {
 	return o.ApplyT(func(v *Signature) pulumi.StringOutput { return v.Plaintext }).(pulumi.StringOutput)
 }

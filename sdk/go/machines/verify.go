@@ -23,7 +23,7 @@ func Verify(ctx *pulumi.Context, args *VerifyArgs, opts ...pulumi.InvokeOption) 
 }
 
 type VerifyArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App string `pulumi:"app"`
 	// The key: the `id` of a SecretKey, or its name.
 	Key string `pulumi:"key"`
@@ -36,7 +36,7 @@ type VerifyArgs struct {
 }
 
 type VerifyResult struct {
-	// Whether the signature was made with this key for this data.
+	// Whether the signature was created with this key for this data.
 	Valid bool `pulumi:"valid"`
 }
 
@@ -46,7 +46,7 @@ func VerifyOutput(ctx *pulumi.Context, args VerifyOutputArgs, opts ...pulumi.Inv
 }
 
 type VerifyOutputArgs struct {
-	// App to look into: the `id` of an App.
+	// App to read: the `id` of an App.
 	App pulumi.StringInput `pulumi:"app"`
 	// The key: the `id` of a SecretKey, or its name.
 	Key pulumi.StringInput `pulumi:"key"`
@@ -76,7 +76,7 @@ func (o VerifyResultOutput) ToVerifyResultOutputWithContext(ctx context.Context)
 	return o
 }
 
-// Whether the signature was made with this key for this data.
+// Whether the signature was created with this key for this data.
 func (o VerifyResultOutput) Valid() pulumi.BoolOutput {
 	return o.ApplyT(func(v VerifyResult) bool { return v.Valid }).(pulumi.BoolOutput)
 }

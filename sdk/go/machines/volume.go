@@ -16,7 +16,7 @@ import (
 type Volume struct {
 	pulumi.CustomResourceState
 
-	// Lets a change that replaces the volume destroy what it holds.
+	// Lets a change that replaces the volume destroy its data.
 	AllowDataLoss pulumi.BoolOutput `pulumi:"allowDataLoss"`
 	// App that owns the volume: the `id` of an App. Changing it replaces the volume.
 	App pulumi.StringOutput `pulumi:"app"`
@@ -34,7 +34,7 @@ type Volume struct {
 	CurrentSizeGb pulumi.IntPtrOutput `pulumi:"currentSizeGb"`
 	// Whether the volume is encrypted. Changing it replaces the volume.
 	Encrypted pulumi.BoolOutput `pulumi:"encrypted"`
-	// Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
 	FinalSnapshot pulumi.BoolOutput `pulumi:"finalSnapshot"`
 	// File system. Changing it replaces the volume.
 	Fstype VolumeFstypeOutput `pulumi:"fstype"`
@@ -48,13 +48,13 @@ type Volume struct {
 	RequireUniqueZone pulumi.BoolOutput `pulumi:"requireUniqueZone"`
 	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
 	RestartOnExtend pulumi.BoolOutput `pulumi:"restartOnExtend"`
-	// Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
 	SizeGb pulumi.IntOutput `pulumi:"sizeGb"`
-	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
 	SnapshotId pulumi.StringPtrOutput `pulumi:"snapshotId"`
 	// Days a snapshot is kept, 1 to 60.
 	SnapshotRetention pulumi.IntOutput `pulumi:"snapshotRetention"`
-	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
 	SourceVolumeId pulumi.StringPtrOutput `pulumi:"sourceVolumeId"`
 	// While `needsRestart` is true: the last start of that Machine before the growth, by the id of the event.
 	StartBeforeGrowth pulumi.StringPtrOutput `pulumi:"startBeforeGrowth"`
@@ -145,7 +145,7 @@ func (VolumeState) ElementType() reflect.Type {
 }
 
 type volumeArgs struct {
-	// Lets a change that replaces the volume destroy what it holds.
+	// Lets a change that replaces the volume destroy its data.
 	AllowDataLoss *bool `pulumi:"allowDataLoss"`
 	// App that owns the volume: the `id` of an App. Changing it replaces the volume.
 	App string `pulumi:"app"`
@@ -157,11 +157,11 @@ type volumeArgs struct {
 	ComputeImage *string `pulumi:"computeImage"`
 	// Whether the volume is encrypted. Changing it replaces the volume.
 	Encrypted *bool `pulumi:"encrypted"`
-	// Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
 	FinalSnapshot *bool `pulumi:"finalSnapshot"`
 	// File system. Changing it replaces the volume.
 	Fstype *VolumeFstype `pulumi:"fstype"`
-	// Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
+	// Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
 	Name *string `pulumi:"name"`
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
 	Region *string `pulumi:"region"`
@@ -169,13 +169,13 @@ type volumeArgs struct {
 	RequireUniqueZone *bool `pulumi:"requireUniqueZone"`
 	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
 	RestartOnExtend *bool `pulumi:"restartOnExtend"`
-	// Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
 	SizeGb *int `pulumi:"sizeGb"`
-	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
 	SnapshotId *string `pulumi:"snapshotId"`
 	// Days a snapshot is kept, 1 to 60.
 	SnapshotRetention *int `pulumi:"snapshotRetention"`
-	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
 	SourceVolumeId *string `pulumi:"sourceVolumeId"`
 	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
 	UniqueZoneAppWide *bool `pulumi:"uniqueZoneAppWide"`
@@ -183,7 +183,7 @@ type volumeArgs struct {
 
 // The set of arguments for constructing a Volume resource.
 type VolumeArgs struct {
-	// Lets a change that replaces the volume destroy what it holds.
+	// Lets a change that replaces the volume destroy its data.
 	AllowDataLoss pulumi.BoolPtrInput
 	// App that owns the volume: the `id` of an App. Changing it replaces the volume.
 	App pulumi.StringInput
@@ -195,11 +195,11 @@ type VolumeArgs struct {
 	ComputeImage pulumi.StringPtrInput
 	// Whether the volume is encrypted. Changing it replaces the volume.
 	Encrypted pulumi.BoolPtrInput
-	// Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+	// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
 	FinalSnapshot pulumi.BoolPtrInput
 	// File system. Changing it replaces the volume.
 	Fstype VolumeFstypePtrInput
-	// Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
+	// Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
 	Name pulumi.StringPtrInput
 	// Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
 	Region pulumi.StringPtrInput
@@ -207,13 +207,13 @@ type VolumeArgs struct {
 	RequireUniqueZone pulumi.BoolPtrInput
 	// Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
 	RestartOnExtend pulumi.BoolPtrInput
-	// Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+	// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
 	SizeGb pulumi.IntPtrInput
-	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+	// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
 	SnapshotId pulumi.StringPtrInput
 	// Days a snapshot is kept, 1 to 60.
 	SnapshotRetention pulumi.IntPtrInput
-	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+	// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
 	SourceVolumeId pulumi.StringPtrInput
 	// Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
 	UniqueZoneAppWide pulumi.BoolPtrInput
@@ -306,7 +306,7 @@ func (o VolumeOutput) ToVolumeOutputWithContext(ctx context.Context) VolumeOutpu
 	return o
 }
 
-// Lets a change that replaces the volume destroy what it holds.
+// Lets a change that replaces the volume destroy its data.
 func (o VolumeOutput) AllowDataLoss() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.AllowDataLoss }).(pulumi.BoolOutput)
 }
@@ -351,7 +351,7 @@ func (o VolumeOutput) Encrypted() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.Encrypted }).(pulumi.BoolOutput)
 }
 
-// Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+// Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
 func (o VolumeOutput) FinalSnapshot() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.FinalSnapshot }).(pulumi.BoolOutput)
 }
@@ -386,12 +386,12 @@ func (o VolumeOutput) RestartOnExtend() pulumi.BoolOutput {
 	return o.ApplyT(func(v *Volume) pulumi.BoolOutput { return v.RestartOnExtend }).(pulumi.BoolOutput)
 }
 
-// Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+// Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
 func (o VolumeOutput) SizeGb() pulumi.IntOutput {
 	return o.ApplyT(func(v *Volume) pulumi.IntOutput { return v.SizeGb }).(pulumi.IntOutput)
 }
 
-// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+// Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
 func (o VolumeOutput) SnapshotId() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.SnapshotId }).(pulumi.StringPtrOutput)
 }
@@ -401,7 +401,7 @@ func (o VolumeOutput) SnapshotRetention() pulumi.IntOutput {
 	return o.ApplyT(func(v *Volume) pulumi.IntOutput { return v.SnapshotRetention }).(pulumi.IntOutput)
 }
 
-// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+// Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
 func (o VolumeOutput) SourceVolumeId() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *Volume) pulumi.StringPtrOutput { return v.SourceVolumeId }).(pulumi.StringPtrOutput)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// A snapshot of a Volume, taken when the resource is made.
+// A snapshot of a Volume, taken when the resource is created.
 //
 // The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
 type VolumeSnapshot struct {
@@ -20,7 +20,7 @@ type VolumeSnapshot struct {
 
 	// App of the volume: the `id` of an App. Changing it takes a new snapshot.
 	App pulumi.StringOutput `pulumi:"app"`
-	// RFC 3339 time at which it was begun.
+	// RFC 3339 time at which the snapshot was started.
 	CreatedAt pulumi.StringPtrOutput `pulumi:"createdAt"`
 	// Digest of the contents.
 	Digest pulumi.StringPtrOutput `pulumi:"digest"`
@@ -204,7 +204,7 @@ func (o VolumeSnapshotOutput) App() pulumi.StringOutput {
 	return o.ApplyT(func(v *VolumeSnapshot) pulumi.StringOutput { return v.App }).(pulumi.StringOutput)
 }
 
-// RFC 3339 time at which it was begun.
+// RFC 3339 time at which the snapshot was started.
 func (o VolumeSnapshotOutput) CreatedAt() pulumi.StringPtrOutput {
 	return o.ApplyT(func(v *VolumeSnapshot) pulumi.StringPtrOutput { return v.CreatedAt }).(pulumi.StringPtrOutput)
 }

@@ -8,7 +8,7 @@ declare var exports: any;
 const __config = new pulumi.Config("machines");
 
 /**
- * Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right.
+ * Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.
  */
 export declare const allowMissingApps: boolean;
 Object.defineProperty(exports, "allowMissingApps", {

@@ -99,7 +99,7 @@ export interface MachineCheckArgs {
 }
 
 /**
- * Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+ * Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
  */
 export interface MachineConfigArgs {
     /**
@@ -1087,7 +1087,7 @@ export interface MachineVolumeTempDirArgs {
 }
 
 /**
- * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+ * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
  */
 export interface PostgresClusterForkArgs {
     /**
@@ -1097,7 +1097,7 @@ export interface PostgresClusterForkArgs {
 }
 
 /**
- * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+ * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
  */
 export interface PostgresClusterRestoreArgs {
     /**
@@ -1147,11 +1147,11 @@ export interface ReloadTriggersArgs {
  */
 export interface RestartTriggersArgs {
     /**
-     * Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+     * Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
      */
     signal?: pulumi.Input<enums.RestartTriggersSignal | undefined>;
     /**
-     * Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+     * Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
      */
     timeout?: pulumi.Input<string | undefined>;
     /**

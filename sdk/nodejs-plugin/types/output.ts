@@ -167,7 +167,7 @@ export interface CertificateSummary {
      */
     hostname: string;
     /**
-     * Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+     * Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
      */
     id: string;
     /**
@@ -261,7 +261,7 @@ export interface DnsRecord {
 }
 
 /**
- * What is in the DNS now.
+ * Records that the DNS has now.
  */
 export interface DnsRecords {
     /**
@@ -465,7 +465,7 @@ export interface IpAssignmentDetails {
      */
     egress?: boolean;
     /**
-     * Id of the address, `app/ip`: what `pulumi import` takes.
+     * Id of the address, `app/ip`, as `pulumi import` takes it.
      */
     id: string;
     /**
@@ -569,7 +569,7 @@ export interface MachineCheck {
 }
 
 /**
- * Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+ * Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
  */
 export interface MachineConfig {
     /**
@@ -917,7 +917,7 @@ export interface MachineDetails {
      */
     hostStatus?: string;
     /**
-     * Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+     * Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
      */
     id: string;
     /**
@@ -1665,7 +1665,7 @@ export interface OrgMachineDetails {
      */
     guest?: outputs.MachineGuest;
     /**
-     * Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+     * Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
      */
     id: string;
     /**
@@ -1775,7 +1775,7 @@ export interface OrgVolumeDetails {
      */
     hostStatus?: string;
     /**
-     * Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+     * Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
      */
     id: string;
     /**
@@ -1899,7 +1899,7 @@ export interface PostgresBackupDetails {
 }
 
 /**
- * Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+ * Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
  */
 export interface PostgresClusterFork {
     /**
@@ -1909,7 +1909,7 @@ export interface PostgresClusterFork {
 }
 
 /**
- * Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+ * Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
  */
 export interface PostgresClusterRestore {
     /**
@@ -2135,11 +2135,11 @@ export interface ReloadTriggers {
  */
 export interface RestartTriggers {
     /**
-     * Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+     * Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
      */
     signal?: enums.RestartTriggersSignal;
     /**
-     * Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+     * Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
      */
     timeout?: string;
     /**
@@ -2161,7 +2161,7 @@ export interface SecretDetails {
      */
     digest?: string;
     /**
-     * Id of the secret, `app/name`: what `pulumi import` takes.
+     * Id of the secret, `app/name`, as `pulumi import` takes it.
      */
     id: string;
     /**
@@ -2183,7 +2183,7 @@ export interface SecretKeyDetails {
      */
     createdAt?: string;
     /**
-     * Id of the key, `app/name`: what inputs and `pulumi import` take.
+     * Id of the key, `app/name`, as inputs and `pulumi import` take it.
      */
     id: string;
     /**
@@ -2273,7 +2273,7 @@ export interface VolumeDetails {
      */
     hostStatus?: string;
     /**
-     * Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+     * Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
      */
     id: string;
     /**
@@ -2327,7 +2327,7 @@ export interface VolumeSnapshotDetails {
      */
     digest?: string;
     /**
-     * Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes.
+     * Id of the snapshot, `app/volumeId/snapshotId`, as `pulumi import` takes it.
      */
     id?: string;
     /**
@@ -2339,7 +2339,7 @@ export interface VolumeSnapshotDetails {
      */
     size?: number;
     /**
-     * Identifier; what a volume is restored from.
+     * Identifier; a volume is restored from it.
      */
     snapshotId?: string;
     /**

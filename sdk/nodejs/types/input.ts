@@ -91,7 +91,7 @@ export interface CertificateSummary {
   createdAt?: pulumi.Input<string> | undefined;
   /** RFC 3339 time of the last change. */
   updatedAt?: pulumi.Input<string> | undefined;
-  /** Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes. */
+  /** Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it. */
   id: pulumi.Input<string>;
 }
 
@@ -137,7 +137,7 @@ export interface DnsRecord {
   value: pulumi.Input<string>;
 }
 
-/** What is in the DNS now. */
+/** Records that the DNS has now. */
 export interface DnsRecords {
   /** A records. */
   a?: pulumi.Input<pulumi.Input<string>[]> | undefined;
@@ -243,7 +243,7 @@ export interface ImageDetails {
 
 /** One of `getIpAssignments.ips`. The addresses, oldest first. */
 export interface IpAssignmentDetails {
-  /** Id of the address, `app/ip`: what `pulumi import` takes. */
+  /** Id of the address, `app/ip`, as `pulumi import` takes it. */
   id: pulumi.Input<string>;
   /** The address. */
   ip: pulumi.Input<string>;
@@ -303,7 +303,7 @@ export interface MachineCheck {
   kind?: pulumi.Input<"informational" | "readiness"> | undefined;
 }
 
-/** Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine. */
+/** Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine. */
 export interface MachineConfig {
   /** Image reference in a registry. */
   image: pulumi.Input<string>;
@@ -473,7 +473,7 @@ export interface MachineContainerMount {
 
 /** One of `getMachines.machines`. The Machines. */
 export interface MachineDetails {
-  /** Id of the Machine, `app/machineId`: what inputs and `pulumi import` take. */
+  /** Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it. */
   id: pulumi.Input<string>;
   /** App the Machine belongs to. */
   app: pulumi.Input<string>;
@@ -888,7 +888,7 @@ export interface MachineVolumeTempDir {
 
 /** One of `getOrgMachines.machines`. The Machines. */
 export interface OrgMachineDetails {
-  /** Id of the Machine, `app/machineId`: what inputs and `pulumi import` take. */
+  /** Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it. */
   id: pulumi.Input<string>;
   /** App the Machine belongs to. */
   app: pulumi.Input<string>;
@@ -918,7 +918,7 @@ export interface OrgMachineDetails {
 
 /** One of `getOrgVolumes.volumes`. The volumes. */
 export interface OrgVolumeDetails {
-  /** Id of the volume, `app/volumeId`: what inputs and `pulumi import` take. */
+  /** Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it. */
   id: pulumi.Input<string>;
   /** App that owns the volume. */
   app: pulumi.Input<string>;
@@ -1016,13 +1016,13 @@ export interface PostgresBackupDetails {
   finishedAt?: pulumi.Input<string> | undefined;
 }
 
-/** Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+/** Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
 export interface PostgresClusterFork {
   /** Cluster to copy: the `id` of a PostgresCluster. */
   cluster: pulumi.Input<string>;
 }
 
-/** Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster. */
+/** Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster. */
 export interface PostgresClusterRestore {
   /** Cluster to copy: the `id` of a PostgresCluster. */
   cluster: pulumi.Input<string>;
@@ -1148,15 +1148,15 @@ export interface ReloadTriggers {
 export interface RestartTriggers {
   /** Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing. */
   triggers?: pulumi.Input<{ [key: string]: pulumi.Input<string> }> | undefined;
-  /** Signal that asks the Machine to stop; what `config.stopConfig` says when left out. */
+  /** Signal that asks the Machine to stop; that of `config.stopConfig` when left out. */
   signal?: pulumi.Input<"SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGKILL" | "SIGUSR1" | "SIGUSR2" | "SIGTERM"> | undefined;
-  /** Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out. */
+  /** Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out. */
   timeout?: pulumi.Input<string> | undefined;
 }
 
 /** One of `getSecrets.secrets`. The secrets, by name. */
 export interface SecretDetails {
-  /** Id of the secret, `app/name`: what `pulumi import` takes. */
+  /** Id of the secret, `app/name`, as `pulumi import` takes it. */
   id: pulumi.Input<string>;
   /** Name. */
   name: pulumi.Input<string>;
@@ -1170,7 +1170,7 @@ export interface SecretDetails {
 
 /** One of `getSecretKeys.keys`. The keys, by name. */
 export interface SecretKeyDetails {
-  /** Id of the key, `app/name`: what inputs and `pulumi import` take. */
+  /** Id of the key, `app/name`, as inputs and `pulumi import` take it. */
   id: pulumi.Input<string>;
   /** Name. */
   name: pulumi.Input<string>;
@@ -1186,7 +1186,7 @@ export interface SecretKeyDetails {
 
 /** One of `getVolumes.volumes`. The volumes. */
 export interface VolumeDetails {
-  /** Id of the volume, `app/volumeId`: what inputs and `pulumi import` take. */
+  /** Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it. */
   id: pulumi.Input<string>;
   /** App that owns the volume. */
   app: pulumi.Input<string>;
@@ -1242,9 +1242,9 @@ export interface VolumeDetails {
 
 /** One of `getVolumeSnapshots.snapshots`. The snapshots. */
 export interface VolumeSnapshotDetails {
-  /** Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes. */
+  /** Id of the snapshot, `app/volumeId/snapshotId`, as `pulumi import` takes it. */
   id?: pulumi.Input<string> | undefined;
-  /** Identifier; what a volume is restored from. */
+  /** Identifier; a volume is restored from it. */
   snapshotId?: pulumi.Input<string> | undefined;
   /** `pending` while it is written, then `created`. */
   status?: pulumi.Input<string> | undefined;

@@ -222,7 +222,7 @@ class MachineGuestPersistRootfs(_builtins.str, Enum):
 @pulumi.type_token("machines:index:MachineOnUpdateFailure")
 class MachineOnUpdateFailure(_builtins.str, Enum):
     """
-    What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+    What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
     """
     KEEP = "keep"
     ROLLBACK = "rollback"
@@ -362,7 +362,7 @@ class MachineVolumeTempDirStorageType(_builtins.str, Enum):
 @pulumi.type_token("machines:index:PostgresBackupType")
 class PostgresBackupType(_builtins.str, Enum):
     """
-    `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+    `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
     """
     FULL = "full"
     INCR = "incr"
@@ -381,7 +381,7 @@ class PostgresClusterPgMajorVersion(_builtins.str, Enum):
 @pulumi.type_token("machines:index:PostgresClusterPoolMode")
 class PostgresClusterPoolMode(_builtins.str, Enum):
     """
-    When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster.
+    When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster.
     """
     SESSION = "session"
     TRANSACTION = "transaction"
@@ -390,7 +390,7 @@ class PostgresClusterPoolMode(_builtins.str, Enum):
 @pulumi.type_token("machines:index:PostgresUserRole")
 class PostgresUserRole(_builtins.str, Enum):
     """
-    What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+    Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
     """
     SCHEMA_ADMIN = "schema_admin"
     WRITER = "writer"
@@ -421,7 +421,7 @@ class ReloadTriggersSignal(_builtins.str, Enum):
 @pulumi.type_token("machines:index:RestartTriggersSignal")
 class RestartTriggersSignal(_builtins.str, Enum):
     """
-    Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+    Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
     """
     SIGHUP = "SIGHUP"
     SIGINT = "SIGINT"

@@ -498,7 +498,7 @@ class MachineCheckArgs:
 
 class MachineConfigArgsDict(TypedDict):
     """
-    Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+    Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
     """
     image: pulumi.Input[_builtins.str]
     """
@@ -635,7 +635,7 @@ class MachineConfigArgs:
                  stop_config: pulumi.Input[Optional['MachineStopConfigArgs']] = None,
                  volumes: pulumi.Input[Optional[Sequence[pulumi.Input['MachineVolumeArgs']]]] = None):
         """
-        Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+        Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 
         :param pulumi.Input[_builtins.str] image: Image reference in a registry.
         :param pulumi.Input[_builtins.bool] auto_destroy: Whether the Machine destroys itself once its main process has ended. Default: `false`.
@@ -4853,7 +4853,7 @@ class MachineVolumeTempDirArgs:
 
 class PostgresClusterForkArgsDict(TypedDict):
     """
-    Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+    Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
     """
     cluster: pulumi.Input[_builtins.str]
     """
@@ -4865,7 +4865,7 @@ class PostgresClusterForkArgs:
     def __init__(__self__, *,
                  cluster: pulumi.Input[_builtins.str]):
         """
-        Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+        Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 
         :param pulumi.Input[_builtins.str] cluster: Cluster to copy: the `id` of a PostgresCluster.
         """
@@ -4886,7 +4886,7 @@ class PostgresClusterForkArgs:
 
 class PostgresClusterRestoreArgsDict(TypedDict):
     """
-    Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+    Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
     """
     cluster: pulumi.Input[_builtins.str]
     """
@@ -4908,7 +4908,7 @@ class PostgresClusterRestoreArgs:
                  backup_id: pulumi.Input[Optional[_builtins.str]] = None,
                  pitr_time: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 
         :param pulumi.Input[_builtins.str] cluster: Cluster to copy: the `id` of a PostgresCluster.
         :param pulumi.Input[_builtins.str] backup_id: Backup to restore: the `id` of a PostgresBackup.
@@ -5070,11 +5070,11 @@ class RestartTriggersArgsDict(TypedDict):
     """
     signal: NotRequired[pulumi.Input[Optional[Union[_builtins.str, 'RestartTriggersSignal']]]]
     """
-    Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+    Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
     """
     timeout: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+    Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
     """
     triggers: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
@@ -5090,8 +5090,8 @@ class RestartTriggersArgs:
         """
         Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
 
-        :param pulumi.Input[Union[_builtins.str, 'RestartTriggersSignal']] signal: Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
-        :param pulumi.Input[_builtins.str] timeout: Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+        :param pulumi.Input[Union[_builtins.str, 'RestartTriggersSignal']] signal: Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
+        :param pulumi.Input[_builtins.str] timeout: Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
         """
         if signal is not None:
@@ -5105,7 +5105,7 @@ class RestartTriggersArgs:
     @pulumi.getter
     def signal(self) -> pulumi.Input[Optional[Union[_builtins.str, 'RestartTriggersSignal']]]:
         """
-        Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+        Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
         """
         return pulumi.get(self, "signal")
 
@@ -5117,7 +5117,7 @@ class RestartTriggersArgs:
     @pulumi.getter
     def timeout(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+        Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
         """
         return pulumi.get(self, "timeout")
 

@@ -27,7 +27,7 @@ class AppArgs:
         The set of arguments for constructing a App resource.
 
         :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion of the App take along Machines and volumes it still holds.
-        :param pulumi.Input[_builtins.str] name: Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App.
+        :param pulumi.Input[_builtins.str] name: Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
         :param pulumi.Input[_builtins.str] network: IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App.
         """
@@ -58,7 +58,7 @@ class AppArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App.
+        Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
         """
         return pulumi.get(self, "name")
 
@@ -108,7 +108,7 @@ class App(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion of the App take along Machines and volumes it still holds.
-        :param pulumi.Input[_builtins.str] name: Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Made from the resource's name when left out. Changing it replaces the App.
+        :param pulumi.Input[_builtins.str] name: Name, 1 to 62 of `a-z`, `0-9` and `-`, unique on the whole platform. Generated from the resource's name when left out. Changing it replaces the App.
         :param pulumi.Input[_builtins.str] network: IPv6 private network the App is on; the organization's default network when left out. Changing it replaces the App.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the App; the provider's `organization` when left out. Changing it replaces the App.
         """

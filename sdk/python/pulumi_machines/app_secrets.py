@@ -68,7 +68,7 @@ class AppSecrets(pulumi.CustomResource):
         """
         Secrets of an App, by name, written together.
 
-        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
@@ -84,7 +84,7 @@ class AppSecrets(pulumi.CustomResource):
         """
         Secrets of an App, by name, written together.
 
-        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service: a refresh tells by their digests which were changed or unset by others, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
+        Every change is one request, whatever it sets and unsets. Machines get new values with their next update. Values never come back from the service. A refresh compares digests to find secrets that others changed or unset, and the next up writes exactly these again. A name that exists already is overwritten, with a warning. A name that this resource no longer lists stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back. An import knows the App alone: the next up writes all values.
 
         :param str resource_name: The name of the resource.
         :param AppSecretsArgs args: The arguments to use to populate this resource's properties.
@@ -172,7 +172,7 @@ class AppSecrets(pulumi.CustomResource):
     @pulumi.getter(name="updatedAt")
     def updated_at(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        RFC 3339 time of the last change made here.
+        RFC 3339 time of the last change by this resource.
         """
         return pulumi.get(self, "updated_at")
 
@@ -188,7 +188,7 @@ class AppSecrets(pulumi.CustomResource):
     @pulumi.getter
     def version(self) -> pulumi.Output[_builtins.int]:
         """
-        Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets these values. 0 after an import, until the first change.
+        Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets these values. 0 after an import, until the first change.
         """
         return pulumi.get(self, "version")
 

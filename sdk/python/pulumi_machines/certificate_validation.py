@@ -25,9 +25,9 @@ class CertificateValidationArgs:
         """
         The set of arguments for constructing a CertificateValidation resource.
 
-        :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it waits anew.
-        :param pulumi.Input[_builtins.str] hostname: Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+        :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it waits again.
+        :param pulumi.Input[_builtins.str] hostname: Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "hostname", hostname)
@@ -38,7 +38,7 @@ class CertificateValidationArgs:
     @pulumi.getter
     def app(self) -> pulumi.Input[_builtins.str]:
         """
-        App that serves the hostname: the `id` of an App. Changing it waits anew.
+        App that serves the hostname: the `id` of an App. Changing it waits again.
         """
         return pulumi.get(self, "app")
 
@@ -50,7 +50,7 @@ class CertificateValidationArgs:
     @pulumi.getter
     def hostname(self) -> pulumi.Input[_builtins.str]:
         """
-        Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
+        Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
         """
         return pulumi.get(self, "hostname")
 
@@ -62,7 +62,7 @@ class CertificateValidationArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
         """
         return pulumi.get(self, "triggers")
 
@@ -84,13 +84,13 @@ class CertificateValidation(pulumi.CustomResource):
         """
         Waits until the certificate of a hostname is valid.
 
-        Creating it has the DNS checked, now and then again, until the hostname is `active`; it makes nothing on the service, and deleting it asks for nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+        Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it waits anew.
-        :param pulumi.Input[_builtins.str] hostname: Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+        :param pulumi.Input[_builtins.str] app: App that serves the hostname: the `id` of an App. Changing it waits again.
+        :param pulumi.Input[_builtins.str] hostname: Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
         """
         ...
     @overload
@@ -101,7 +101,7 @@ class CertificateValidation(pulumi.CustomResource):
         """
         Waits until the certificate of a hostname is valid.
 
-        Creating it has the DNS checked, now and then again, until the hostname is `active`; it makes nothing on the service, and deleting it asks for nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
+        Its creation has the DNS checked at intervals until the hostname is `active`. It creates nothing on the service, and deleting it sends nothing. It waits 30 minutes unless `customTimeouts` says otherwise. When a refresh finds the hostname no longer active, the validation is gone, and the next up waits again.
 
         :param str resource_name: The name of the resource.
         :param CertificateValidationArgs args: The arguments to use to populate this resource's properties.
@@ -174,7 +174,7 @@ class CertificateValidation(pulumi.CustomResource):
     @pulumi.getter
     def app(self) -> pulumi.Output[_builtins.str]:
         """
-        App that serves the hostname: the `id` of an App. Changing it waits anew.
+        App that serves the hostname: the `id` of an App. Changing it waits again.
         """
         return pulumi.get(self, "app")
 
@@ -190,7 +190,7 @@ class CertificateValidation(pulumi.CustomResource):
     @pulumi.getter
     def hostname(self) -> pulumi.Output[_builtins.str]:
         """
-        Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits anew.
+        Hostname to wait for: the `id` or the `hostname` of its certificate. Changing it waits again.
         """
         return pulumi.get(self, "hostname")
 
@@ -206,7 +206,7 @@ class CertificateValidation(pulumi.CustomResource):
     @pulumi.getter
     def triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for anew; the `uploadedAt` of a CustomCertificate is one.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the certificate is waited for again; use the `uploadedAt` of a CustomCertificate, for example.
         """
         return pulumi.get(self, "triggers")
 

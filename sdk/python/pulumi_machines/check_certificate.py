@@ -98,7 +98,7 @@ class CheckCertificateResult:
     @pulumi.getter(name="dnsRecords")
     def dns_records(self) -> Optional['outputs.DnsRecords']:
         """
-        What is in the DNS now.
+        Records that the DNS has now.
         """
         return pulumi.get(self, "dns_records")
 
@@ -122,7 +122,7 @@ class CheckCertificateResult:
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+        Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
         """
         return pulumi.get(self, "id")
 
@@ -183,9 +183,9 @@ def check_certificate(app: Optional[_builtins.str] = None,
                       hostname: Optional[_builtins.str] = None,
                       opts: Optional[pulumi.InvokeOptions] = None) -> AwaitableCheckCertificateResult:
     """
-    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer.
+    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str hostname: The hostname, or the `id` of a certificate.
     """
     __args__ = dict()
@@ -211,9 +211,9 @@ def check_certificate_output(app: pulumi.Input[Optional[_builtins.str]] = None,
                              hostname: pulumi.Input[Optional[_builtins.str]] = None,
                              opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[CheckCertificateResult]:
     """
-    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or what is known already where the engine takes no unknown answer.
+    Checks the DNS of a hostname and validates its certificates again. In a preview it does nothing: its answer is unknown, or the last known one if the engine takes no unknown answer.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str hostname: The hostname, or the `id` of a certificate.
     """
     __args__ = dict()

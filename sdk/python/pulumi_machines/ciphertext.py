@@ -29,9 +29,9 @@ class CiphertextArgs:
 
         :param pulumi.Input[_builtins.str] app: App that has the key: the `id` of an App. Changing it replaces this.
         :param pulumi.Input[_builtins.str] key: The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
-        :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it makes the output anew.
-        :param pulumi.Input[_builtins.str] associated_data: Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.
-        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+        :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it computes the output again.
+        :param pulumi.Input[_builtins.str] associated_data: Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
+        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "key", key)
@@ -69,7 +69,7 @@ class CiphertextArgs:
     @pulumi.getter
     def plaintext(self) -> pulumi.Input[_builtins.str]:
         """
-        The data, base64. Changing it makes the output anew.
+        The data, base64. Changing it computes the output again.
         """
         return pulumi.get(self, "plaintext")
 
@@ -81,7 +81,7 @@ class CiphertextArgs:
     @pulumi.getter(name="associatedData")
     def associated_data(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.
+        Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
         """
         return pulumi.get(self, "associated_data")
 
@@ -93,7 +93,7 @@ class CiphertextArgs:
     @pulumi.getter(name="keyUpdatedAt")
     def key_updated_at(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+        The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
         """
         return pulumi.get(self, "key_updated_at")
 
@@ -122,10 +122,10 @@ class Ciphertext(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that has the key: the `id` of an App. Changing it replaces this.
-        :param pulumi.Input[_builtins.str] associated_data: Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.
+        :param pulumi.Input[_builtins.str] associated_data: Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
         :param pulumi.Input[_builtins.str] key: The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
-        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
-        :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it makes the output anew.
+        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+        :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it computes the output again.
         """
         ...
     @overload
@@ -229,7 +229,7 @@ class Ciphertext(pulumi.CustomResource):
     @pulumi.getter(name="associatedData")
     def associated_data(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it makes the output anew.
+        Data, base64, that is not in the ciphertext but must be the same for decrypting. Changing it computes the output again.
         """
         return pulumi.get(self, "associated_data")
 
@@ -253,7 +253,7 @@ class Ciphertext(pulumi.CustomResource):
     @pulumi.getter(name="keyUpdatedAt")
     def key_updated_at(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+        The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
         """
         return pulumi.get(self, "key_updated_at")
 
@@ -261,7 +261,7 @@ class Ciphertext(pulumi.CustomResource):
     @pulumi.getter(name="madeWith")
     def made_with(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        `updatedAt` of the key the output was made with.
+        `updatedAt` of the key that the output was computed with.
         """
         return pulumi.get(self, "made_with")
 
@@ -269,7 +269,7 @@ class Ciphertext(pulumi.CustomResource):
     @pulumi.getter
     def plaintext(self) -> pulumi.Output[_builtins.str]:
         """
-        The data, base64. Changing it makes the output anew.
+        The data, base64. Changing it computes the output again.
         """
         return pulumi.get(self, "plaintext")
 

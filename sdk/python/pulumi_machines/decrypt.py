@@ -55,7 +55,7 @@ def decrypt(app: Optional[_builtins.str] = None,
     """
     Decrypts with a secret key of an App. The answer is a secret.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str associated_data: Data that is not in the ciphertext but must be the same for decrypting.
     :param _builtins.str ciphertext: What encrypt answered, base64.
     :param _builtins.str key: The key: the `id` of a SecretKey, or its name.
@@ -81,7 +81,7 @@ def decrypt_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Decrypts with a secret key of an App. The answer is a secret.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str associated_data: Data that is not in the ciphertext but must be the same for decrypting.
     :param _builtins.str ciphertext: What encrypt answered, base64.
     :param _builtins.str key: The key: the `id` of a SecretKey, or its name.

@@ -25,9 +25,9 @@ class DeployTokenArgs:
         """
         The set of arguments for constructing a DeployToken resource.
 
-        :param pulumi.Input[_builtins.str] app: App the token is good for: the `id` of an App. Changing it makes a new token.
-        :param pulumi.Input[_builtins.str] expiry: Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
+        :param pulumi.Input[_builtins.str] app: App that the token gives access to: the `id` of an App. Changing it creates a new token.
+        :param pulumi.Input[_builtins.str] expiry: Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "expiry", expiry)
@@ -38,7 +38,7 @@ class DeployTokenArgs:
     @pulumi.getter
     def app(self) -> pulumi.Input[_builtins.str]:
         """
-        App the token is good for: the `id` of an App. Changing it makes a new token.
+        App that the token gives access to: the `id` of an App. Changing it creates a new token.
         """
         return pulumi.get(self, "app")
 
@@ -50,7 +50,7 @@ class DeployTokenArgs:
     @pulumi.getter
     def expiry(self) -> pulumi.Input[_builtins.str]:
         """
-        Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
+        Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
         """
         return pulumi.get(self, "expiry")
 
@@ -62,7 +62,7 @@ class DeployTokenArgs:
     @pulumi.getter(name="rotationTriggers")
     def rotation_triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
         """
         return pulumi.get(self, "rotation_triggers")
 
@@ -84,13 +84,13 @@ class DeployToken(pulumi.CustomResource):
         """
         An access token that is good for one App alone.
 
-        The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`. Once `expiresAt` is over, a refresh finds it gone, and the next up makes a new one; without a refresh (`pulumi up --refresh`) nobody notices.
+        The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.str] app: App the token is good for: the `id` of an App. Changing it makes a new token.
-        :param pulumi.Input[_builtins.str] expiry: Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
+        :param pulumi.Input[_builtins.str] app: App that the token gives access to: the `id` of an App. Changing it creates a new token.
+        :param pulumi.Input[_builtins.str] expiry: Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
         """
         ...
     @overload
@@ -101,7 +101,7 @@ class DeployToken(pulumi.CustomResource):
         """
         An access token that is good for one App alone.
 
-        The service has no operation that shows, lists or revokes a token. It is made anew when an input changes; the old one, also one whose resource is deleted, goes on working until it expires: choose a short `expiry`. Once `expiresAt` is over, a refresh finds it gone, and the next up makes a new one; without a refresh (`pulumi up --refresh`) nobody notices.
+        The service has no operation that shows, lists or revokes a token. It is created again when an input changes; an old one, also one whose resource is deleted, works until it expires: choose a short `expiry`. After `expiresAt`, a refresh reports it as gone, and the next up creates a new one; without a refresh (`pulumi up --refresh`) the expiry goes unnoticed.
 
         :param str resource_name: The name of the resource.
         :param DeployTokenArgs args: The arguments to use to populate this resource's properties.
@@ -178,7 +178,7 @@ class DeployToken(pulumi.CustomResource):
     @pulumi.getter
     def app(self) -> pulumi.Output[_builtins.str]:
         """
-        App the token is good for: the `id` of an App. Changing it makes a new token.
+        App that the token gives access to: the `id` of an App. Changing it creates a new token.
         """
         return pulumi.get(self, "app")
 
@@ -186,7 +186,7 @@ class DeployToken(pulumi.CustomResource):
     @pulumi.getter(name="expiresAt")
     def expires_at(self) -> pulumi.Output[_builtins.str]:
         """
-        RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was made with.
+        RFC 3339 time at which the token expires at the latest. Approximate: counted by this computer's clock from the creation, and no token outlives the one it was created with.
         """
         return pulumi.get(self, "expires_at")
 
@@ -194,7 +194,7 @@ class DeployToken(pulumi.CustomResource):
     @pulumi.getter
     def expiry(self) -> pulumi.Output[_builtins.str]:
         """
-        Time the token is good for, for example `"720h"`; at most `"876000h"`. Changing it makes a new token.
+        Time for which the token is valid, for example `"720h"`; at most `"876000h"`. Changing it creates a new token.
         """
         return pulumi.get(self, "expiry")
 
@@ -202,7 +202,7 @@ class DeployToken(pulumi.CustomResource):
     @pulumi.getter(name="rotationTriggers")
     def rotation_triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is made.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, a new token is created.
         """
         return pulumi.get(self, "rotation_triggers")
 

@@ -111,7 +111,7 @@ class GetCertificateResult:
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+        Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
         """
         return pulumi.get(self, "id")
 
@@ -173,7 +173,7 @@ def get_certificate(app: Optional[_builtins.str] = None,
     """
     Looks up a hostname of an App and its certificates.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str hostname: The hostname, or the `id` of a certificate.
     """
     __args__ = dict()
@@ -200,7 +200,7 @@ def get_certificate_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Looks up a hostname of an App and its certificates.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str hostname: The hostname, or the `id` of a certificate.
     """
     __args__ = dict()

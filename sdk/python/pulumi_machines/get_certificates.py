@@ -53,7 +53,7 @@ def get_certificates(app: Optional[_builtins.str] = None,
     """
     Lists the hostnames of an App that have certificates or ask for them.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str filter: Only hostnames that hold this text.
     """
     __args__ = dict()
@@ -70,7 +70,7 @@ def get_certificates_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Lists the hostnames of an App that have certificates or ask for them.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str filter: Only hostnames that hold this text.
     """
     __args__ = dict()

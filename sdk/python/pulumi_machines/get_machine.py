@@ -146,7 +146,7 @@ class GetMachineResult:
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+        Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
         """
         return pulumi.get(self, "id")
 
@@ -246,7 +246,7 @@ def get_machine(app: Optional[_builtins.str] = None,
     """
     Looks up a Machine.
 
-    Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+    Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.
@@ -281,7 +281,7 @@ def get_machine_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Looks up a Machine.
 
-    Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+    Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.

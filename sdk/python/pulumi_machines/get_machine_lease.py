@@ -60,7 +60,7 @@ class GetMachineLeaseResult:
     @pulumi.getter
     def held(self) -> _builtins.bool:
         """
-        Whether somebody holds the lease now.
+        Whether a client holds the lease now.
         """
         return pulumi.get(self, "held")
 
@@ -98,7 +98,7 @@ def get_machine_lease(app: Optional[_builtins.str] = None,
                       machine: Optional[_builtins.str] = None,
                       opts: Optional[pulumi.InvokeOptions] = None) -> AwaitableGetMachineLeaseResult:
     """
-    Tells whether somebody holds the lease of a Machine, and who; never its nonce.
+    Shows whether a client holds the lease of a Machine, and which one; never its nonce.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.
@@ -119,7 +119,7 @@ def get_machine_lease_output(app: pulumi.Input[Optional[_builtins.str]] = None,
                              machine: pulumi.Input[Optional[_builtins.str]] = None,
                              opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[GetMachineLeaseResult]:
     """
-    Tells whether somebody holds the lease of a Machine, and who; never its nonce.
+    Shows whether a client holds the lease of a Machine, and which one; never its nonce.
 
     :param _builtins.str app: App of the Machine: the `id` of an App.
     :param _builtins.str machine: The Machine: the `id` of a Machine.

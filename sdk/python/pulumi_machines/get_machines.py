@@ -57,9 +57,9 @@ def get_machines(app: Optional[_builtins.str] = None,
     """
     Lists the Machines of an App.
 
-    Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+    Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.bool include_deleted: Whether destroyed Machines are listed too.
     :param Mapping[str, _builtins.str] metadata: Only Machines with these metadata values.
     :param _builtins.str region: Only Machines in this region.
@@ -85,9 +85,9 @@ def get_machines_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Lists the Machines of an App.
 
-    Values of `env`, of files and of headers are what the service tells: nothing in them is marked as a secret. Where they are, take the answer through `pulumi.secret(…)`.
+    Values of `env`, of files and of headers are returned as the service has them, and none is marked as a secret. If they are secret, pass the answer through `pulumi.secret(…)`.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.bool include_deleted: Whether destroyed Machines are listed too.
     :param Mapping[str, _builtins.str] metadata: Only Machines with these metadata values.
     :param _builtins.str region: Only Machines in this region.

@@ -69,13 +69,13 @@ def get_org_machines(include_deleted: Optional[_builtins.bool] = None,
     """
     Lists the Machines of an organization, the ones that changed longest ago first.
 
-    The list is a view of a moment: what was just made or destroyed may be missing from it.
+    The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
 
     :param _builtins.bool include_deleted: List what is destroyed too.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
     :param _builtins.str region: Only of this region.
     :param Sequence['ListedMachineState'] states: Only Machines in one of these states; in any when left out.
-    :param _builtins.str updated_after: Only what changed after this RFC 3339 time.
+    :param _builtins.str updated_after: Only Machines that changed after this RFC 3339 time.
     """
     __args__ = dict()
     __args__['includeDeleted'] = include_deleted
@@ -98,13 +98,13 @@ def get_org_machines_output(include_deleted: pulumi.Input[Optional[Optional[_bui
     """
     Lists the Machines of an organization, the ones that changed longest ago first.
 
-    The list is a view of a moment: what was just made or destroyed may be missing from it.
+    The list may be a few seconds old: Machines that were just created or destroyed may be missing from it.
 
     :param _builtins.bool include_deleted: List what is destroyed too.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
     :param _builtins.str region: Only of this region.
     :param Sequence['ListedMachineState'] states: Only Machines in one of these states; in any when left out.
-    :param _builtins.str updated_after: Only what changed after this RFC 3339 time.
+    :param _builtins.str updated_after: Only Machines that changed after this RFC 3339 time.
     """
     __args__ = dict()
     __args__['includeDeleted'] = include_deleted

@@ -56,13 +56,13 @@ def get_org_volumes(include_deleted: Optional[_builtins.bool] = None,
     """
     Lists the volumes of an organization, the ones that changed longest ago first.
 
-    The list is a view of a moment: what was just made or deleted may be missing from it.
+    The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
 
     :param _builtins.bool include_deleted: List what is destroyed too.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
     :param _builtins.str region: Only of this region.
     :param Sequence[_builtins.str] states: Only volumes in one of these states, for example `created`; in any when left out.
-    :param _builtins.str updated_after: Only what changed after this RFC 3339 time.
+    :param _builtins.str updated_after: Only volumes that changed after this RFC 3339 time.
     """
     __args__ = dict()
     __args__['includeDeleted'] = include_deleted
@@ -84,13 +84,13 @@ def get_org_volumes_output(include_deleted: pulumi.Input[Optional[Optional[_buil
     """
     Lists the volumes of an organization, the ones that changed longest ago first.
 
-    The list is a view of a moment: what was just made or deleted may be missing from it.
+    The list may be a few seconds old: volumes that were just created or deleted may be missing from it.
 
     :param _builtins.bool include_deleted: List what is destroyed too.
     :param _builtins.str organization: Slug of the organization; the provider's `organization` when left out.
     :param _builtins.str region: Only of this region.
     :param Sequence[_builtins.str] states: Only volumes in one of these states, for example `created`; in any when left out.
-    :param _builtins.str updated_after: Only what changed after this RFC 3339 time.
+    :param _builtins.str updated_after: Only volumes that changed after this RFC 3339 time.
     """
     __args__ = dict()
     __args__['includeDeleted'] = include_deleted

@@ -87,7 +87,7 @@ def get_postgres_credentials(cluster: Optional[_builtins.str] = None,
                              user: Optional[_builtins.str] = None,
                              opts: Optional[pulumi.InvokeOptions] = None) -> AwaitableGetPostgresCredentialsResult:
     """
-    Tells how to connect to a Postgres cluster as one of its users.
+    Shows how to connect to a Postgres cluster as one of its users.
 
     :param _builtins.str cluster: The cluster: the `id` of a PostgresCluster.
     :param _builtins.str database: Database the URIs name: the `id` of a PostgresDatabase, or a name; the cluster's first database when left out.
@@ -110,7 +110,7 @@ def get_postgres_credentials_output(cluster: pulumi.Input[Optional[_builtins.str
                                     user: pulumi.Input[Optional[Optional[_builtins.str]]] = None,
                                     opts: Optional[Union[pulumi.InvokeOptions, pulumi.InvokeOutputOptions]] = None) -> pulumi.Output[GetPostgresCredentialsResult]:
     """
-    Tells how to connect to a Postgres cluster as one of its users.
+    Shows how to connect to a Postgres cluster as one of its users.
 
     :param _builtins.str cluster: The cluster: the `id` of a PostgresCluster.
     :param _builtins.str database: Database the URIs name: the `id` of a PostgresDatabase, or a name; the cluster's first database when left out.

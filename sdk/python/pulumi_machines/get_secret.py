@@ -60,7 +60,7 @@ class GetSecretResult:
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the secret, `app/name`: what `pulumi import` takes.
+        Id of the secret, `app/name`, as `pulumi import` takes it.
         """
         return pulumi.get(self, "id")
 
@@ -101,7 +101,7 @@ def get_secret(app: Optional[_builtins.str] = None,
     """
     Looks up a secret of an App: its digest and times, never its value.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
     :param _builtins.str name: Name of the secret, or the `id` of a Secret.
     """
@@ -125,7 +125,7 @@ def get_secret_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Looks up a secret of an App: its digest and times, never its value.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
     :param _builtins.str name: Name of the secret, or the `id` of a Secret.
     """

@@ -55,7 +55,7 @@ class GetSecretKeyResult:
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the key, `app/name`: what inputs and `pulumi import` take.
+        Id of the key, `app/name`, as inputs and `pulumi import` take it.
         """
         return pulumi.get(self, "id")
 
@@ -113,7 +113,7 @@ def get_secret_key(app: Optional[_builtins.str] = None,
     """
     Looks up a secret key of an App; its value never leaves the service.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str key: The key: the `id` of a SecretKey, or its name.
     :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
     """
@@ -138,7 +138,7 @@ def get_secret_key_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Looks up a secret key of an App; its value never leaves the service.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str key: The key: the `id` of a SecretKey, or its name.
     :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
     """

@@ -55,7 +55,7 @@ def get_secret_keys(app: Optional[_builtins.str] = None,
     """
     Lists the secret keys of an App; their values never leave the service.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
     :param Sequence['ListedSecretKeyType'] types: Only keys of these kinds.
     """
@@ -75,7 +75,7 @@ def get_secret_keys_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Lists the secret keys of an App; their values never leave the service.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
     :param Sequence['ListedSecretKeyType'] types: Only keys of these kinds.
     """

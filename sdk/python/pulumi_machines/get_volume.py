@@ -235,7 +235,7 @@ class GetVolumeResult:
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+        Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
         """
         return pulumi.get(self, "id")
 

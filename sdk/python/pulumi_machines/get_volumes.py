@@ -52,7 +52,7 @@ def get_volumes(app: Optional[_builtins.str] = None,
     """
     Lists the volumes of an App.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     """
     __args__ = dict()
     __args__['app'] = app
@@ -66,7 +66,7 @@ def get_volumes_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Lists the volumes of an App.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     """
     __args__ = dict()
     __args__['app'] = app

@@ -41,15 +41,15 @@ class MachineArgs:
         The set of arguments for constructing a Machine resource.
 
         :param pulumi.Input[_builtins.str] app: App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
-        :param pulumi.Input['MachineConfigArgs'] config: Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+        :param pulumi.Input['MachineConfigArgs'] config: Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
         :param pulumi.Input[_builtins.bool] cordoned: Whether the platform's proxy leaves the Machine out.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
         :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails.
-        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
-        :param pulumi.Input[_builtins.int] min_secrets_version: Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
-        :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
-        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
-        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+        :param pulumi.Input[_builtins.int] min_secrets_version: Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+        :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
+        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
         :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
         :param pulumi.Input['ReloadTriggersArgs'] reload: Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
         :param pulumi.Input['RestartTriggersArgs'] restart: Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
@@ -109,7 +109,7 @@ class MachineArgs:
     @pulumi.getter
     def config(self) -> pulumi.Input['MachineConfigArgs']:
         """
-        Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+        Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
         """
         return pulumi.get(self, "config")
 
@@ -133,7 +133,7 @@ class MachineArgs:
     @pulumi.getter(name="fallbackRegions")
     def fallback_regions(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+        Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
         """
         return pulumi.get(self, "fallback_regions")
 
@@ -157,7 +157,7 @@ class MachineArgs:
     @pulumi.getter(name="memoryLimitMb")
     def memory_limit_mb(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+        Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
         """
         return pulumi.get(self, "memory_limit_mb")
 
@@ -169,7 +169,7 @@ class MachineArgs:
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+        Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
         """
         return pulumi.get(self, "min_secrets_version")
 
@@ -181,7 +181,7 @@ class MachineArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
+        Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
         """
         return pulumi.get(self, "name")
 
@@ -193,7 +193,7 @@ class MachineArgs:
     @pulumi.getter(name="onUpdateFailure")
     def on_update_failure(self) -> pulumi.Input[Optional[Union[_builtins.str, 'MachineOnUpdateFailure']]]:
         """
-        What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+        What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
         """
         return pulumi.get(self, "on_update_failure")
 
@@ -205,7 +205,7 @@ class MachineArgs:
     @pulumi.getter
     def recreate(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+        Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
         """
         return pulumi.get(self, "recreate")
 
@@ -302,15 +302,15 @@ class Machine(pulumi.CustomResource):
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App the Machine runs in: the `id` of an App. Changing it replaces the Machine.
-        :param pulumi.Input[Union['MachineConfigArgs', 'MachineConfigArgsDict']] config: Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+        :param pulumi.Input[Union['MachineConfigArgs', 'MachineConfigArgsDict']] config: Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
         :param pulumi.Input[_builtins.bool] cordoned: Whether the platform's proxy leaves the Machine out.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] fallback_regions: Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
         :param pulumi.Input[_builtins.bool] force_destroy: Lets the deletion kill the Machine when stopping it fails.
-        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
-        :param pulumi.Input[_builtins.int] min_secrets_version: Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
-        :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Made from the resource's name when left out. Changing it replaces the Machine.
-        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
-        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+        :param pulumi.Input[_builtins.int] memory_limit_mb: Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
+        :param pulumi.Input[_builtins.int] min_secrets_version: Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
+        :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique among the App's Machines. Generated from the resource's name when left out. Changing it replaces the Machine.
+        :param pulumi.Input[Union[_builtins.str, 'MachineOnUpdateFailure']] on_update_failure: What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
+        :param pulumi.Input[_builtins.bool] recreate: Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
         :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the Machine.
         :param pulumi.Input[Union['ReloadTriggersArgs', 'ReloadTriggersArgsDict']] reload: Sends the Machine's main process a signal when `triggers` change, without a new version. A Machine that does not run is left alone, and one that was restarted or gets a new version needs none.
         :param pulumi.Input[Union['RestartTriggersArgs', 'RestartTriggersArgsDict']] restart: Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
@@ -461,7 +461,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter
     def config(self) -> pulumi.Output['outputs.MachineConfig']:
         """
-        Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+        Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
         """
         return pulumi.get(self, "config")
 
@@ -485,7 +485,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="fallbackRegions")
     def fallback_regions(self) -> pulumi.Output[Optional[Sequence[_builtins.str]]]:
         """
-        Regions to try in this order when `region` has no room for the Machine. A Machine stays where it was made, and `placedRegion` tells where that is.
+        Regions to try in this order when `region` has no room for the Machine. A Machine stays in the region in which it was created, which is `placedRegion`.
         """
         return pulumi.get(self, "fallback_regions")
 
@@ -525,7 +525,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="memoryLimitMb")
     def memory_limit_mb(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Memory limit in MiB, up to what `config.guest` gives the Machine; it is changed while the Machine runs, without a new version. Left out, there is no opinion on it.
+        Memory limit in MiB, up to the memory of `config.guest`. It is changed while the Machine runs, without a new version. When left out, the limit is left alone.
         """
         return pulumi.get(self, "memory_limit_mb")
 
@@ -533,7 +533,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="minSecretsVersion")
     def min_secrets_version(self) -> pulumi.Output[Optional[_builtins.int]]:
         """
-        Version of the App's secrets the Machine must see at least: the `version` of AppSecrets. A change makes a new version of the Machine, so that what was rotated reaches it. It cannot be read back.
+        Version of the App's secrets that the Machine must see at least: the `version` of AppSecrets. A change creates a new version of the Machine, so that rotated secrets reach it. It cannot be read back.
         """
         return pulumi.get(self, "min_secrets_version")
 
@@ -549,7 +549,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter(name="onUpdateFailure")
     def on_update_failure(self) -> pulumi.Output[_builtins.str]:
         """
-        What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+        What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
         """
         return pulumi.get(self, "on_update_failure")
 
@@ -573,7 +573,7 @@ class Machine(pulumi.CustomResource):
     @pulumi.getter
     def recreate(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a Machine with `config.autoDestroy` that has ended and is gone is made again by the next update; otherwise its work is done.
+        Whether a Machine with `config.autoDestroy` that has ended and was destroyed is created again by the next update; otherwise its work is done.
         """
         return pulumi.get(self, "recreate")
 

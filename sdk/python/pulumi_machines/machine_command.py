@@ -36,7 +36,7 @@ class MachineCommandArgs:
         :param pulumi.Input[_builtins.str] container: Container to run them in; the Machine's main one when left out.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] create: Command and arguments to run when this is created; nothing is run when left out.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
-        :param pulumi.Input[_builtins.str] stdin: What the commands read.
+        :param pulumi.Input[_builtins.str] stdin: Standard input of the commands.
         :param pulumi.Input[_builtins.str] timeout: Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] update: Command and arguments to run when any input but `delete` changes; those of `create` when left out.
@@ -122,7 +122,7 @@ class MachineCommandArgs:
     @pulumi.getter
     def stdin(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What the commands read.
+        Standard input of the commands.
         """
         return pulumi.get(self, "stdin")
 
@@ -195,7 +195,7 @@ class MachineCommand(pulumi.CustomResource):
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] create: Command and arguments to run when this is created; nothing is run when left out.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] delete: Command and arguments to run when this is deleted, with success, or it is not deleted; nothing is run when left out.
         :param pulumi.Input[_builtins.str] machine: The Machine, which must run: the `id` of a Machine. Changing it replaces the MachineCommand.
-        :param pulumi.Input[_builtins.str] stdin: What the commands read.
+        :param pulumi.Input[_builtins.str] stdin: Standard input of the commands.
         :param pulumi.Input[_builtins.str] timeout: Time a command may take, for example `"30s"`; 60 s, which is also the most. Default: `"60s"`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the command of `update` is run.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] update: Command and arguments to run when any input but `delete` changes; those of `create` when left out.
@@ -314,7 +314,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter(name="commandId")
     def command_id(self) -> pulumi.Output[_builtins.str]:
         """
-        Identifier of this resource among those of the Machine, made by chance.
+        Random identifier of this resource among those of the Machine.
         """
         return pulumi.get(self, "command_id")
 
@@ -370,7 +370,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def stderr(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        What the last command wrote as errors. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
+        What the last command wrote as errors. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
         """
         return pulumi.get(self, "stderr")
 
@@ -378,7 +378,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def stdin(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        What the commands read.
+        Standard input of the commands.
         """
         return pulumi.get(self, "stdin")
 
@@ -386,7 +386,7 @@ class MachineCommand(pulumi.CustomResource):
     @pulumi.getter
     def stdout(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        What the last command wrote. It is secret where an input is; as a dynamic resource (`pulumi-machines`) always, because its host cannot tell.
+        What the last command wrote. It is secret if an input is; as a dynamic resource (`pulumi-machines`) always, because its host does not report which inputs are secret.
         """
         return pulumi.get(self, "stdout")
 

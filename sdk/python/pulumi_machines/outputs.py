@@ -446,7 +446,7 @@ class CertificateSummary(dict):
         One of `getCertificates.certificates`. The hostnames.
 
         :param _builtins.str hostname: The hostname.
-        :param _builtins.str id: Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+        :param _builtins.str id: Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
         :param _builtins.bool acme_alpn_configured: Whether the TLS-ALPN challenge can pass.
         :param _builtins.bool acme_dns_configured: Whether the DNS challenge can pass.
         :param _builtins.bool acme_http_configured: Whether the HTTP challenge can pass.
@@ -499,7 +499,7 @@ class CertificateSummary(dict):
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the hostname's certificates, `app/hostname`: what `pulumi import` takes.
+        Id of the hostname's certificates, `app/hostname`, as `pulumi import` takes it.
         """
         return pulumi.get(self, "id")
 
@@ -804,7 +804,7 @@ class DnsRecord(dict):
 @pulumi.output_type
 class DnsRecords(dict):
     """
-    What is in the DNS now.
+    Records that the DNS has now.
     """
     def __init__(__self__, *,
                  a: Optional[Sequence[_builtins.str]] = None,
@@ -815,7 +815,7 @@ class DnsRecords(dict):
                  resolved_addresses: Optional[Sequence[_builtins.str]] = None,
                  soa: Optional[_builtins.str] = None):
         """
-        What is in the DNS now.
+        Records that the DNS has now.
 
         :param Sequence[_builtins.str] a: A records.
         :param Sequence[_builtins.str] aaaa: AAAA records.
@@ -1360,7 +1360,7 @@ class IpAssignmentDetails(dict):
         """
         One of `getIpAssignments.ips`. The addresses, oldest first.
 
-        :param _builtins.str id: Id of the address, `app/ip`: what `pulumi import` takes.
+        :param _builtins.str id: Id of the address, `app/ip`, as `pulumi import` takes it.
         :param _builtins.str ip: The address.
         :param _builtins.str created_at: RFC 3339 time of the assignment.
         :param _builtins.bool egress: Whether it is for connections the App opens.
@@ -1388,7 +1388,7 @@ class IpAssignmentDetails(dict):
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the address, `app/ip`: what `pulumi import` takes.
+        Id of the address, `app/ip`, as `pulumi import` takes it.
         """
         return pulumi.get(self, "id")
 
@@ -1706,7 +1706,7 @@ class MachineCheck(dict):
 @pulumi.output_type
 class MachineConfig(dict):
     """
-    Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+    Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -1759,7 +1759,7 @@ class MachineConfig(dict):
                  stop_config: Optional['outputs.MachineStopConfig'] = None,
                  volumes: Optional[Sequence['outputs.MachineVolume']] = None):
         """
-        Configuration. It is owned whole: what the program does not say is at its documented default, anything else is drift. Changing it makes a new version of the Machine.
+        Configuration. It is owned whole: a field that the program does not set is at its documented default, and anything else is drift. Changing it creates a new version of the Machine.
 
         :param _builtins.str image: Image reference in a registry.
         :param _builtins.bool auto_destroy: Whether the Machine destroys itself once its main process has ended. Default: `false`.
@@ -2687,7 +2687,7 @@ class MachineDetails(dict):
         One of `getMachines.machines`. The Machines.
 
         :param _builtins.str app: App the Machine belongs to.
-        :param _builtins.str id: Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+        :param _builtins.str id: Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
         :param _builtins.str machine_id: Identifier within the App; stable for life.
         :param _builtins.str state: State.
         :param Sequence['CheckResult'] checks: Results of the checks.
@@ -2747,7 +2747,7 @@ class MachineDetails(dict):
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+        Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
         """
         return pulumi.get(self, "id")
 
@@ -5201,7 +5201,7 @@ class OrgMachineDetails(dict):
         One of `getOrgMachines.machines`. The Machines.
 
         :param _builtins.str app: App the Machine belongs to.
-        :param _builtins.str id: Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+        :param _builtins.str id: Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
         :param _builtins.str machine_id: Identifier within the App; stable for life.
         :param _builtins.str created_at: RFC 3339 time of creation.
         :param 'MachineGuest' guest: Size.
@@ -5250,7 +5250,7 @@ class OrgMachineDetails(dict):
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the Machine, `app/machineId`: what inputs and `pulumi import` take.
+        Id of the Machine, `app/machineId`, as inputs and `pulumi import` take it.
         """
         return pulumi.get(self, "id")
 
@@ -5380,7 +5380,7 @@ class OrgVolumeDetails(dict):
         One of `getOrgVolumes.volumes`. The volumes.
 
         :param _builtins.str app: App that owns the volume.
-        :param _builtins.str id: Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+        :param _builtins.str id: Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
         :param _builtins.str volume_id: Identifier within the App.
         :param _builtins.str attached_alloc_id: Allocation that mounts the volume, if any.
         :param _builtins.str attached_machine_id: Machine that mounts the volume, if any.
@@ -5471,7 +5471,7 @@ class OrgVolumeDetails(dict):
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+        Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
         """
         return pulumi.get(self, "id")
 
@@ -5889,12 +5889,12 @@ class PostgresBackupDetails(dict):
 @pulumi.output_type
 class PostgresClusterFork(dict):
     """
-    Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+    Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
     """
     def __init__(__self__, *,
                  cluster: _builtins.str):
         """
-        Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+        Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 
         :param _builtins.str cluster: Cluster to copy: the `id` of a PostgresCluster.
         """
@@ -5912,7 +5912,7 @@ class PostgresClusterFork(dict):
 @pulumi.output_type
 class PostgresClusterRestore(dict):
     """
-    Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+    Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
     """
     @staticmethod
     def __key_warning(key: str):
@@ -5938,7 +5938,7 @@ class PostgresClusterRestore(dict):
                  backup_id: Optional[_builtins.str] = None,
                  pitr_time: Optional[_builtins.str] = None):
         """
-        Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
 
         :param _builtins.str cluster: Cluster to copy: the `id` of a PostgresCluster.
         :param _builtins.str backup_id: Backup to restore: the `id` of a PostgresBackup.
@@ -6544,8 +6544,8 @@ class RestartTriggers(dict):
         """
         Restarts the Machine when `triggers` change, without a new version, and waits until it runs and its checks pass. A Machine that does not run is left alone, and one that gets a new version has been restarted by that.
 
-        :param Union[_builtins.str, 'RestartTriggersSignal'] signal: Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
-        :param _builtins.str timeout: Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+        :param Union[_builtins.str, 'RestartTriggersSignal'] signal: Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
+        :param _builtins.str timeout: Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
         :param Mapping[str, _builtins.str] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the Machine is restarted; creating it or removing all of them does nothing.
         """
         if signal is not None:
@@ -6559,7 +6559,7 @@ class RestartTriggers(dict):
     @pulumi.getter
     def signal(self) -> Optional[_builtins.str]:
         """
-        Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+        Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
         """
         return pulumi.get(self, "signal")
 
@@ -6567,7 +6567,7 @@ class RestartTriggers(dict):
     @pulumi.getter
     def timeout(self) -> Optional[_builtins.str]:
         """
-        Time until it is killed, for example `"30s"`; what `config.stopConfig` says when left out.
+        Time until it is killed, for example `"30s"`; that of `config.stopConfig` when left out.
         """
         return pulumi.get(self, "timeout")
 
@@ -6594,7 +6594,7 @@ class SecretDetails(dict):
         """
         One of `getSecrets.secrets`. The secrets, by name.
 
-        :param _builtins.str id: Id of the secret, `app/name`: what `pulumi import` takes.
+        :param _builtins.str id: Id of the secret, `app/name`, as `pulumi import` takes it.
         :param _builtins.str name: Name.
         :param _builtins.str created_at: RFC 3339 time of creation.
         :param _builtins.str digest: Changes with the value; the value cannot be found from it.
@@ -6613,7 +6613,7 @@ class SecretDetails(dict):
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the secret, `app/name`: what `pulumi import` takes.
+        Id of the secret, `app/name`, as `pulumi import` takes it.
         """
         return pulumi.get(self, "id")
 
@@ -6665,7 +6665,7 @@ class SecretKeyDetails(dict):
         """
         One of `getSecretKeys.keys`. The keys, by name.
 
-        :param _builtins.str id: Id of the key, `app/name`: what inputs and `pulumi import` take.
+        :param _builtins.str id: Id of the key, `app/name`, as inputs and `pulumi import` take it.
         :param _builtins.str name: Name.
         :param _builtins.str created_at: RFC 3339 time of creation.
         :param _builtins.str public_key: Public half, of the kinds that have one (`es256`, `nacl_box`, `nacl_sign`).
@@ -6687,7 +6687,7 @@ class SecretKeyDetails(dict):
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the key, `app/name`: what inputs and `pulumi import` take.
+        Id of the key, `app/name`, as inputs and `pulumi import` take it.
         """
         return pulumi.get(self, "id")
 
@@ -6768,7 +6768,7 @@ class VolumeDetails(dict):
         One of `getVolumes.volumes`. The volumes.
 
         :param _builtins.str app: App that owns the volume.
-        :param _builtins.str id: Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+        :param _builtins.str id: Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
         :param _builtins.str volume_id: Identifier within the App.
         :param _builtins.str attached_alloc_id: Allocation that mounts the volume, if any.
         :param _builtins.str attached_machine_id: Machine that mounts the volume, if any.
@@ -6856,7 +6856,7 @@ class VolumeDetails(dict):
     @pulumi.getter
     def id(self) -> _builtins.str:
         """
-        Id of the volume, `app/volumeId`: what inputs and `pulumi import` take.
+        Id of the volume, `app/volumeId`, as inputs and `pulumi import` take it.
         """
         return pulumi.get(self, "id")
 
@@ -7072,10 +7072,10 @@ class VolumeSnapshotDetails(dict):
 
         :param _builtins.str created_at: RFC 3339 time of creation.
         :param _builtins.str digest: Digest of the contents.
-        :param _builtins.str id: Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes.
+        :param _builtins.str id: Id of the snapshot, `app/volumeId/snapshotId`, as `pulumi import` takes it.
         :param _builtins.int retention_days: Days the snapshot is kept.
         :param _builtins.int size: Stored bytes.
-        :param _builtins.str snapshot_id: Identifier; what a volume is restored from.
+        :param _builtins.str snapshot_id: Identifier; a volume is restored from it.
         :param _builtins.str status: `pending` while it is written, then `created`.
         :param _builtins.int volume_size: Bytes of the volume.
         """
@@ -7116,7 +7116,7 @@ class VolumeSnapshotDetails(dict):
     @pulumi.getter
     def id(self) -> Optional[_builtins.str]:
         """
-        Id of the snapshot, `app/volumeId/snapshotId`: what `pulumi import` takes.
+        Id of the snapshot, `app/volumeId/snapshotId`, as `pulumi import` takes it.
         """
         return pulumi.get(self, "id")
 
@@ -7140,7 +7140,7 @@ class VolumeSnapshotDetails(dict):
     @pulumi.getter(name="snapshotId")
     def snapshot_id(self) -> Optional[_builtins.str]:
         """
-        Identifier; what a volume is restored from.
+        Identifier; a volume is restored from it.
         """
         return pulumi.get(self, "snapshot_id")
 

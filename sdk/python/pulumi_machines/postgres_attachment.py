@@ -34,7 +34,7 @@ class PostgresAttachmentArgs:
         :param pulumi.Input[_builtins.str] database: Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out.
         :param pulumi.Input[_builtins.str] password: Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
         :param pulumi.Input[_builtins.str] secret_name: Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
-        :param pulumi.Input[_builtins.str] uri: The connection URI itself; made from `user`, `password` and `database` when left out.
+        :param pulumi.Input[_builtins.str] uri: The connection URI itself; built from `user`, `password` and `database` when left out.
         :param pulumi.Input[_builtins.str] user: User to connect as: the `id` of a PostgresUser; the cluster's first user when left out.
         """
         pulumi.set(__self__, "app", app)
@@ -114,7 +114,7 @@ class PostgresAttachmentArgs:
     @pulumi.getter
     def uri(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The connection URI itself; made from `user`, `password` and `database` when left out.
+        The connection URI itself; built from `user`, `password` and `database` when left out.
         """
         return pulumi.get(self, "uri")
 
@@ -152,7 +152,7 @@ class PostgresAttachment(pulumi.CustomResource):
         """
         Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 
-        An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.
+        An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
@@ -161,7 +161,7 @@ class PostgresAttachment(pulumi.CustomResource):
         :param pulumi.Input[_builtins.str] database: Database to connect to: the `id` of a PostgresDatabase; the cluster's first database when left out.
         :param pulumi.Input[_builtins.str] password: Password of `user`: the `password` of the PostgresUser, so that a new one is written to the secret too. Asked of the service when left out.
         :param pulumi.Input[_builtins.str] secret_name: Name of a secret of the App that is to hold the connection URI, for example `DATABASE_URL`; none is set when left out.
-        :param pulumi.Input[_builtins.str] uri: The connection URI itself; made from `user`, `password` and `database` when left out.
+        :param pulumi.Input[_builtins.str] uri: The connection URI itself; built from `user`, `password` and `database` when left out.
         :param pulumi.Input[_builtins.str] user: User to connect as: the `id` of a PostgresUser; the cluster's first user when left out.
         """
         ...
@@ -173,7 +173,7 @@ class PostgresAttachment(pulumi.CustomResource):
         """
         Attaches a Postgres cluster to an App, and can set a secret of the App to its connection URI.
 
-        An attachment that exists already is taken over: it is a mere record. The secret is set through the connection pool; a Machine sees it from its next update on. A secret of that name that exists already is overwritten, with a warning.
+        An attachment that exists already is adopted, because it is only a record. The secret is set through the connection pool; a Machine sees it from its next update on. An existing secret of that name is overwritten, with a warning.
 
         :param str resource_name: The name of the resource.
         :param PostgresAttachmentArgs args: The arguments to use to populate this resource's properties.
@@ -336,7 +336,7 @@ class PostgresAttachment(pulumi.CustomResource):
     @pulumi.getter
     def uri(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The connection URI itself; made from `user`, `password` and `database` when left out.
+        The connection URI itself; built from `user`, `password` and `database` when left out.
         """
         return pulumi.get(self, "uri")
 

@@ -26,9 +26,9 @@ class PostgresBackupArgs:
         """
         The set of arguments for constructing a PostgresBackup resource.
 
-        :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+        :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
         """
         pulumi.set(__self__, "cluster", cluster)
         if triggers is not None:
@@ -42,7 +42,7 @@ class PostgresBackupArgs:
     @pulumi.getter
     def cluster(self) -> pulumi.Input[_builtins.str]:
         """
-        Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
+        Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
         """
         return pulumi.get(self, "cluster")
 
@@ -54,7 +54,7 @@ class PostgresBackupArgs:
     @pulumi.getter
     def triggers(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
         """
         return pulumi.get(self, "triggers")
 
@@ -66,7 +66,7 @@ class PostgresBackupArgs:
     @pulumi.getter
     def type(self) -> pulumi.Input[Optional[Union[_builtins.str, 'PostgresBackupType']]]:
         """
-        `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+        `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
         """
         return pulumi.get(self, "type")
 
@@ -86,15 +86,15 @@ class PostgresBackup(pulumi.CustomResource):
                  type: pulumi.Input[Optional[Union[_builtins.str, 'PostgresBackupType']]] = None,
                  __props__=None):
         """
-        A backup of a Postgres cluster, made when the resource is created.
+        A backup of a Postgres cluster, taken when the resource is created.
 
         The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+        :param pulumi.Input[_builtins.str] cluster: Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresBackupType']] type: `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
         """
         ...
     @overload
@@ -103,7 +103,7 @@ class PostgresBackup(pulumi.CustomResource):
                  args: PostgresBackupArgs,
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
-        A backup of a Postgres cluster, made when the resource is created.
+        A backup of a Postgres cluster, taken when the resource is created.
 
         The service keeps a backup for as long as it sees fit: deleting the resource leaves it there, and one that has gone shows as `expired`.
 
@@ -194,7 +194,7 @@ class PostgresBackup(pulumi.CustomResource):
     @pulumi.getter
     def cluster(self) -> pulumi.Output[_builtins.str]:
         """
-        Cluster to back up: the `id` of a PostgresCluster. Changing it makes another backup.
+        Cluster to back up: the `id` of a PostgresCluster. Changing it creates another backup.
         """
         return pulumi.get(self, "cluster")
 
@@ -242,7 +242,7 @@ class PostgresBackup(pulumi.CustomResource):
     @pulumi.getter
     def triggers(self) -> pulumi.Output[Optional[Mapping[str, _builtins.str]]]:
         """
-        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is made.
+        Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, another backup is created.
         """
         return pulumi.get(self, "triggers")
 
@@ -250,7 +250,7 @@ class PostgresBackup(pulumi.CustomResource):
     @pulumi.getter
     def type(self) -> pulumi.Output[_builtins.str]:
         """
-        `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+        `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
         """
         return pulumi.get(self, "type")
 

@@ -38,15 +38,15 @@ class PostgresClusterArgs:
 
         :param pulumi.Input[_builtins.bool] deletion_protection: Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
         :param pulumi.Input[_builtins.int] disk_size_gb: Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
-        :param pulumi.Input['PostgresClusterForkArgs'] fork: Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Made from the resource's name when left out. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster.
+        :param pulumi.Input['PostgresClusterForkArgs'] fork: Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
+        :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
+        :param pulumi.Input[_builtins.str] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
         :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] region: Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster.
-        :param pulumi.Input['PostgresClusterRestoreArgs'] restore: Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+        :param pulumi.Input[_builtins.str] region: Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
+        :param pulumi.Input['PostgresClusterRestoreArgs'] restore: Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         """
         if deletion_protection is None:
             deletion_protection = True
@@ -101,7 +101,7 @@ class PostgresClusterArgs:
     @pulumi.getter
     def fork(self) -> pulumi.Input[Optional['PostgresClusterForkArgs']]:
         """
-        Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+        Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         """
         return pulumi.get(self, "fork")
 
@@ -113,7 +113,7 @@ class PostgresClusterArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Made from the resource's name when left out. Changing it replaces the cluster.
+        Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
         """
         return pulumi.get(self, "name")
 
@@ -125,7 +125,7 @@ class PostgresClusterArgs:
     @pulumi.getter
     def organization(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster.
+        Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
         """
         return pulumi.get(self, "organization")
 
@@ -149,7 +149,7 @@ class PostgresClusterArgs:
     @pulumi.getter
     def plan(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster.
+        Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
         """
         return pulumi.get(self, "plan")
 
@@ -161,7 +161,7 @@ class PostgresClusterArgs:
     @pulumi.getter(name="poolMode")
     def pool_mode(self) -> pulumi.Input[Optional[Union[_builtins.str, 'PostgresClusterPoolMode']]]:
         """
-        When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
+        When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
         """
         return pulumi.get(self, "pool_mode")
 
@@ -185,7 +185,7 @@ class PostgresClusterArgs:
     @pulumi.getter
     def region(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster.
+        Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
         """
         return pulumi.get(self, "region")
 
@@ -197,7 +197,7 @@ class PostgresClusterArgs:
     @pulumi.getter
     def restore(self) -> pulumi.Input[Optional['PostgresClusterRestoreArgs']]:
         """
-        Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         """
         return pulumi.get(self, "restore")
 
@@ -233,15 +233,15 @@ class PostgresCluster(pulumi.CustomResource):
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.bool] deletion_protection: Whether the cluster can be neither deleted nor replaced. To do either, set this to false first.
         :param pulumi.Input[_builtins.int] disk_size_gb: Disk in GB, 10 to 1000; 10 when left out. Changing it replaces the cluster.
-        :param pulumi.Input[Union['PostgresClusterForkArgs', 'PostgresClusterForkArgsDict']] fork: Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Made from the resource's name when left out. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is made from. Changing it replaces the cluster.
+        :param pulumi.Input[Union['PostgresClusterForkArgs', 'PostgresClusterForkArgsDict']] fork: Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
+        :param pulumi.Input[_builtins.str] name: Name, 1 to 63 of `a-z`, `0-9` and `-`, unique in the organization. Generated from the resource's name when left out. Changing it replaces the cluster.
+        :param pulumi.Input[_builtins.str] organization: Slug of the organization that owns the cluster; the provider's `organization` when left out, or that of the cluster it is created from. Changing it replaces the cluster.
         :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPgMajorVersion']] pg_major_version: Major version of Postgres, `16` or `17`; `16` when left out. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to make an empty cluster. Changing it replaces the cluster.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
+        :param pulumi.Input[_builtins.str] plan: Size, in any case: `basic` (2 shared CPUs, 1 GB), `starter` (2 shared CPUs, 2 GB), `launch` (2 CPUs, 8 GB), `scale` (4 CPUs, 32 GB) or `Performance` (8 CPUs, 64 GB). Required to create an empty cluster. Changing it replaces the cluster.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresClusterPoolMode']] pool_mode: When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
         :param pulumi.Input[_builtins.bool] postgis_enabled: Whether the extension PostGIS may be installed later; it may not when left out. Changing it replaces the cluster.
-        :param pulumi.Input[_builtins.str] region: Region code, for example `fra`; it must offer Postgres. Required to make an empty cluster. Changing it replaces the cluster.
-        :param pulumi.Input[Union['PostgresClusterRestoreArgs', 'PostgresClusterRestoreArgsDict']] restore: Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+        :param pulumi.Input[_builtins.str] region: Region code, for example `fra`; it must offer Postgres. Required to create an empty cluster. Changing it replaces the cluster.
+        :param pulumi.Input[Union['PostgresClusterRestoreArgs', 'PostgresClusterRestoreArgsDict']] restore: Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         """
         ...
     @overload
@@ -447,7 +447,7 @@ class PostgresCluster(pulumi.CustomResource):
     @pulumi.getter
     def fork(self) -> pulumi.Output[Optional['outputs.PostgresClusterFork']]:
         """
-        Makes the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+        Creates the cluster as a copy of another one as it is now; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         """
         return pulumi.get(self, "fork")
 
@@ -503,7 +503,7 @@ class PostgresCluster(pulumi.CustomResource):
     @pulumi.getter(name="poolMode")
     def pool_mode(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster. Default: `"session"`.
+        When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster. Default: `"session"`.
         """
         return pulumi.get(self, "pool_mode")
 
@@ -559,7 +559,7 @@ class PostgresCluster(pulumi.CustomResource):
     @pulumi.getter
     def restore(self) -> pulumi.Output[Optional['outputs.PostgresClusterRestore']]:
         """
-        Makes the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is made, this may be left out, and they still need not be said. Changing it replaces the cluster.
+        Creates the cluster from a backup of another one, by `backupId` or by `pitrTime`; region, plan and the like come from there. Once it is created, this may be left out, and they still need not be set. Changing it replaces the cluster.
         """
         return pulumi.get(self, "restore")
 

@@ -29,7 +29,7 @@ class PostgresUserArgs:
         The set of arguments for constructing a PostgresUser resource.
 
         :param pulumi.Input[_builtins.str] cluster: Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
         :param pulumi.Input[_builtins.str] username: Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
         :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the sessions the user has open.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
@@ -60,7 +60,7 @@ class PostgresUserArgs:
     @pulumi.getter
     def role(self) -> pulumi.Input[Union[_builtins.str, 'PostgresUserRole']]:
         """
-        What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+        Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
         """
         return pulumi.get(self, "role")
 
@@ -124,7 +124,7 @@ class PostgresUser(pulumi.CustomResource):
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] cluster: Cluster the user is in: the `id` of a PostgresCluster. Changing it replaces the user.
         :param pulumi.Input[_builtins.bool] kill_sessions: Whether a new password ends the sessions the user has open.
-        :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+        :param pulumi.Input[Union[_builtins.str, 'PostgresUserRole']] role: Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] rotation_triggers: Values by name, any the program likes, for example a release or a date. When one of them changes, or there is one more or one less, the user gets a new password.
         :param pulumi.Input[_builtins.str] username: Name, 1 to 63 lowercase letters, digits, `-` and `_`, unique in the cluster. Changing it replaces the user.
         """
@@ -242,7 +242,7 @@ class PostgresUser(pulumi.CustomResource):
     @pulumi.getter
     def role(self) -> pulumi.Output[_builtins.str]:
         """
-        What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+        Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
         """
         return pulumi.get(self, "role")
 

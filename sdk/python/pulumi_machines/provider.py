@@ -29,7 +29,7 @@ class ProviderArgs:
         """
         The set of arguments for constructing a Provider resource.
 
-        :param pulumi.Input[_builtins.bool] allow_missing_apps: Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+        :param pulumi.Input[_builtins.bool] allow_missing_apps: Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
         :param pulumi.Input[_builtins.str] endpoint: Base URL of the Machines Control Service, or `local` for the embedded one. Environment: `MACHINES_ENDPOINT`.
         :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization Apps are created in. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.
@@ -56,7 +56,7 @@ class ProviderArgs:
     @pulumi.getter(name="allowMissingApps")
     def allow_missing_apps(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+        Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
         """
         return pulumi.get(self, "allow_missing_apps")
 
@@ -156,7 +156,7 @@ class Provider(pulumi.ProviderResource):
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] allow_missing_apps: Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
+        :param pulumi.Input[_builtins.bool] allow_missing_apps: Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right. Environment: `MACHINES_ALLOW_MISSING_APPS`. Default: `false`.
         :param pulumi.Input[_builtins.str] endpoint: Base URL of the Machines Control Service, or `local` for the embedded one. Environment: `MACHINES_ENDPOINT`.
         :param pulumi.Input[_builtins.str] lease_header: Name of the header that carries a lease's nonce; some platforms spell it their own way. Environment: `MACHINES_LEASE_HEADER`. Default: `svc-machine-lease-nonce`.
         :param pulumi.Input[_builtins.str] organization: Slug of the organization Apps are created in. Environment: `MACHINES_ORGANIZATION`. Default: `personal`.

@@ -83,7 +83,7 @@ class Secret(pulumi.CustomResource):
         """
         One secret of an App.
 
-        For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+        For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
@@ -100,7 +100,7 @@ class Secret(pulumi.CustomResource):
         """
         One secret of an App.
 
-        For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service: a refresh tells by its digest whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
+        For several secrets of one App use AppSecrets: it writes them in one request. Machines get a new value with their next update. The value never comes back from the service. A refresh compares its digest to find out whether others changed it, and the next up writes it again. A secret of the name that exists already is overwritten, with a warning. When this resource is deleted, the secret stays set, with a warning, if another resource of the program claims it or something else has written it since. A claimant whose value this one overwrote gets it back.
 
         :param str resource_name: The name of the resource.
         :param SecretArgs args: The arguments to use to populate this resource's properties.
@@ -213,7 +213,7 @@ class Secret(pulumi.CustomResource):
     @pulumi.getter(name="updatedAt")
     def updated_at(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        RFC 3339 time of the last change made here.
+        RFC 3339 time of the last change by this resource.
         """
         return pulumi.get(self, "updated_at")
 
@@ -229,7 +229,7 @@ class Secret(pulumi.CustomResource):
     @pulumi.getter
     def version(self) -> pulumi.Output[_builtins.int]:
         """
-        Version of the App's secrets after the last change made here. A Machine whose `minSecretsVersion` it is gets this value. 0 after an import, until the first change.
+        Version of the App's secrets after the last change by this resource. A Machine with it as `minSecretsVersion` gets this value. 0 after an import, until the first change.
         """
         return pulumi.get(self, "version")
 

@@ -28,8 +28,8 @@ class SignatureArgs:
 
         :param pulumi.Input[_builtins.str] app: App that has the key: the `id` of an App. Changing it replaces this.
         :param pulumi.Input[_builtins.str] key: The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
-        :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it makes the output anew.
-        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+        :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it computes the output again.
+        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
         """
         pulumi.set(__self__, "app", app)
         pulumi.set(__self__, "key", key)
@@ -65,7 +65,7 @@ class SignatureArgs:
     @pulumi.getter
     def plaintext(self) -> pulumi.Input[_builtins.str]:
         """
-        The data, base64. Changing it makes the output anew.
+        The data, base64. Changing it computes the output again.
         """
         return pulumi.get(self, "plaintext")
 
@@ -77,7 +77,7 @@ class SignatureArgs:
     @pulumi.getter(name="keyUpdatedAt")
     def key_updated_at(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+        The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
         """
         return pulumi.get(self, "key_updated_at")
 
@@ -106,8 +106,8 @@ class Signature(pulumi.CustomResource):
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[_builtins.str] app: App that has the key: the `id` of an App. Changing it replaces this.
         :param pulumi.Input[_builtins.str] key: The key: the `id` or the `name` of a SecretKey. Changing it replaces this.
-        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
-        :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it makes the output anew.
+        :param pulumi.Input[_builtins.str] key_updated_at: The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
+        :param pulumi.Input[_builtins.str] plaintext: The data, base64. Changing it computes the output again.
         """
         ...
     @overload
@@ -216,7 +216,7 @@ class Signature(pulumi.CustomResource):
     @pulumi.getter(name="keyUpdatedAt")
     def key_updated_at(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        The key's `updatedAt`: a key that is replaced then makes the output anew in the same up, and not only after the next refresh.
+        The key's `updatedAt`: a replaced key then has the output computed again in the same up, and not only after the next refresh.
         """
         return pulumi.get(self, "key_updated_at")
 
@@ -224,7 +224,7 @@ class Signature(pulumi.CustomResource):
     @pulumi.getter(name="madeWith")
     def made_with(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        `updatedAt` of the key the output was made with.
+        `updatedAt` of the key that the output was computed with.
         """
         return pulumi.get(self, "made_with")
 
@@ -232,7 +232,7 @@ class Signature(pulumi.CustomResource):
     @pulumi.getter
     def plaintext(self) -> pulumi.Output[_builtins.str]:
         """
-        The data, base64. Changing it makes the output anew.
+        The data, base64. Changing it computes the output again.
         """
         return pulumi.get(self, "plaintext")
 

@@ -32,7 +32,7 @@ class VerifyResult:
     @pulumi.getter
     def valid(self) -> _builtins.bool:
         """
-        Whether the signature was made with this key for this data.
+        Whether the signature was created with this key for this data.
         """
         return pulumi.get(self, "valid")
 
@@ -55,7 +55,7 @@ def verify(app: Optional[_builtins.str] = None,
     """
     Verifies a signature with a secret key of an App.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str key: The key: the `id` of a SecretKey, or its name.
     :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
     :param _builtins.str plaintext: The data, base64.
@@ -81,7 +81,7 @@ def verify_output(app: pulumi.Input[Optional[_builtins.str]] = None,
     """
     Verifies a signature with a secret key of an App.
 
-    :param _builtins.str app: App to look into: the `id` of an App.
+    :param _builtins.str app: App to read: the `id` of an App.
     :param _builtins.str key: The key: the `id` of a SecretKey, or its name.
     :param _builtins.int min_version: Version of the App's secrets the answer must have at least: the `version` that a change of them answered.
     :param _builtins.str plaintext: The data, base64.

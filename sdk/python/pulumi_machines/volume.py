@@ -43,21 +43,21 @@ class VolumeArgs:
         The set of arguments for constructing a Volume resource.
 
         :param pulumi.Input[_builtins.str] app: App that owns the volume: the `id` of an App. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy what it holds.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy its data.
         :param pulumi.Input[_builtins.bool] auto_backup_enabled: Whether snapshots are taken every day.
         :param pulumi.Input['MachineGuestArgs'] compute: CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
         :param pulumi.Input[_builtins.str] compute_image: Image of that Machine; used at creation.
         :param pulumi.Input[_builtins.bool] encrypted: Whether the volume is encrypted. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] final_snapshot: Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+        :param pulumi.Input[_builtins.bool] final_snapshot: Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
         :param pulumi.Input[Union[_builtins.str, 'VolumeFstype']] fstype: File system. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
+        :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
         :param pulumi.Input[_builtins.bool] restart_on_extend: Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
-        :param pulumi.Input[_builtins.int] size_gb: Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
-        :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+        :param pulumi.Input[_builtins.int] size_gb: Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+        :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
         :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60.
-        :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+        :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
         :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
         """
         pulumi.set(__self__, "app", app)
@@ -130,7 +130,7 @@ class VolumeArgs:
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Lets a change that replaces the volume destroy what it holds.
+        Lets a change that replaces the volume destroy its data.
         """
         return pulumi.get(self, "allow_data_loss")
 
@@ -190,7 +190,7 @@ class VolumeArgs:
     @pulumi.getter(name="finalSnapshot")
     def final_snapshot(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+        Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
         """
         return pulumi.get(self, "final_snapshot")
 
@@ -214,7 +214,7 @@ class VolumeArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
+        Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
         """
         return pulumi.get(self, "name")
 
@@ -262,7 +262,7 @@ class VolumeArgs:
     @pulumi.getter(name="sizeGb")
     def size_gb(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+        Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
         """
         return pulumi.get(self, "size_gb")
 
@@ -274,7 +274,7 @@ class VolumeArgs:
     @pulumi.getter(name="snapshotId")
     def snapshot_id(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+        Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
         """
         return pulumi.get(self, "snapshot_id")
 
@@ -298,7 +298,7 @@ class VolumeArgs:
     @pulumi.getter(name="sourceVolumeId")
     def source_volume_id(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+        Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
         """
         return pulumi.get(self, "source_volume_id")
 
@@ -348,22 +348,22 @@ class Volume(pulumi.CustomResource):
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy what it holds.
+        :param pulumi.Input[_builtins.bool] allow_data_loss: Lets a change that replaces the volume destroy its data.
         :param pulumi.Input[_builtins.str] app: App that owns the volume: the `id` of an App. Changing it replaces the volume.
         :param pulumi.Input[_builtins.bool] auto_backup_enabled: Whether snapshots are taken every day.
         :param pulumi.Input[Union['MachineGuestArgs', 'MachineGuestArgsDict']] compute: CPU and memory of the Machine that will mount the volume: it is placed where such a Machine fits; used at creation.
         :param pulumi.Input[_builtins.str] compute_image: Image of that Machine; used at creation.
         :param pulumi.Input[_builtins.bool] encrypted: Whether the volume is encrypted. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.bool] final_snapshot: Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+        :param pulumi.Input[_builtins.bool] final_snapshot: Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
         :param pulumi.Input[Union[_builtins.str, 'VolumeFstype']] fstype: File system. Changing it replaces the volume.
-        :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Made from the resource's name when left out. Changing it replaces the volume.
+        :param pulumi.Input[_builtins.str] name: Name, 1 to 30 of `a-z`, `0-9` and `_`; several volumes may share one. Generated from the resource's name when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.str] region: Region code, for example `ams`; the service picks one when left out. Changing it replaces the volume.
         :param pulumi.Input[_builtins.bool] require_unique_zone: Whether the volume gets another hardware zone than the App's other volumes of its name; used at creation.
         :param pulumi.Input[_builtins.bool] restart_on_extend: Whether a growth restarts the Machine that mounts the volume, where that sees the new size only then.
-        :param pulumi.Input[_builtins.int] size_gb: Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
-        :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+        :param pulumi.Input[_builtins.int] size_gb: Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
+        :param pulumi.Input[_builtins.str] snapshot_id: Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
         :param pulumi.Input[_builtins.int] snapshot_retention: Days a snapshot is kept, 1 to 60.
-        :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+        :param pulumi.Input[_builtins.str] source_volume_id: Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
         :param pulumi.Input[_builtins.bool] unique_zone_app_wide: Whether `requireUniqueZone` is about all of the App's volumes, not only those of the name; used at creation.
         """
         ...
@@ -516,7 +516,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="allowDataLoss")
     def allow_data_loss(self) -> pulumi.Output[_builtins.bool]:
         """
-        Lets a change that replaces the volume destroy what it holds.
+        Lets a change that replaces the volume destroy its data.
         """
         return pulumi.get(self, "allow_data_loss")
 
@@ -588,7 +588,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="finalSnapshot")
     def final_snapshot(self) -> pulumi.Output[_builtins.bool]:
         """
-        Whether a snapshot is taken and waited for before the volume is deleted; its id is told as a warning. Where it fails the volume stays. A large volume may need more than the 5 minutes a deletion may take: `customTimeouts`.
+        Whether to take a snapshot, and wait for it, before the volume is deleted; its ID is printed as a warning. If it fails, the volume stays. A large volume may need more than the 5 minutes of a deletion: `customTimeouts`.
         """
         return pulumi.get(self, "final_snapshot")
 
@@ -644,7 +644,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="sizeGb")
     def size_gb(self) -> pulumi.Output[_builtins.int]:
         """
-        Size asked for in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform made larger is left so.
+        Requested size in GB, 1 to 500. A volume grows in place and never shrinks; one that the platform enlarged keeps its size.
         """
         return pulumi.get(self, "size_gb")
 
@@ -652,7 +652,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="snapshotId")
     def snapshot_id(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `sourceVolumeId`.
+        Snapshot the volume is restored from: the `id` of a VolumeSnapshot. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `sourceVolumeId`.
         """
         return pulumi.get(self, "snapshot_id")
 
@@ -668,7 +668,7 @@ class Volume(pulumi.CustomResource):
     @pulumi.getter(name="sourceVolumeId")
     def source_volume_id(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: taking it out afterwards changes nothing, another value replaces the volume. A copy is as large as what it is made from, or `sizeGb` where that is more. Exclusive with `snapshotId`.
+        Volume the new one is a fork of, in any region: the `id` of a Volume. It matters at creation alone: removing it afterwards changes nothing, and another value replaces the volume. A copy is as large as its source, or `sizeGb` if that is more. Exclusive with `snapshotId`.
         """
         return pulumi.get(self, "source_volume_id")
 

@@ -82,7 +82,7 @@ class VolumeSnapshot(pulumi.CustomResource):
                  volume: pulumi.Input[Optional[_builtins.str]] = None,
                  __props__=None):
         """
-        A snapshot of a Volume, taken when the resource is made.
+        A snapshot of a Volume, taken when the resource is created.
 
         The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
 
@@ -99,7 +99,7 @@ class VolumeSnapshot(pulumi.CustomResource):
                  args: VolumeSnapshotArgs,
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
-        A snapshot of a Volume, taken when the resource is made.
+        A snapshot of a Volume, taken when the resource is created.
 
         The service has no operation that deletes a snapshot: it expires after the days the volume's `snapshotRetention` said when it was taken. Deleting the resource forgets it.
 
@@ -194,7 +194,7 @@ class VolumeSnapshot(pulumi.CustomResource):
     @pulumi.getter(name="createdAt")
     def created_at(self) -> pulumi.Output[Optional[_builtins.str]]:
         """
-        RFC 3339 time at which it was begun.
+        RFC 3339 time at which the snapshot was started.
         """
         return pulumi.get(self, "created_at")
 

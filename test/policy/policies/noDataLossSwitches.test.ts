@@ -3,7 +3,7 @@ import { noDataLossSwitches } from "../../../policy/policies/noDataLossSwitches.
 import { check, unknownText } from "../../support/policies.ts";
 
 const key = { app: "shop", name: "key", type: "hs256", value: "hidden" } as const;
-const loss = "allowDataLoss is true: a change that replaces it destroys what it holds.";
+const loss = "allowDataLoss is true: a change that replaces it destroys its data.";
 
 describe("no-data-loss-switches", () => {
   test("lets resources pass that keep what they hold", async () => {

@@ -11,7 +11,7 @@ import (
 
 var _ = internal.GetEnvOrDefault
 
-// Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right.
+// Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.
 func GetAllowMissingApps(ctx *pulumi.Context) bool {
 	v, err := config.TryBool(ctx, "machines:allowMissingApps")
 	if err == nil {

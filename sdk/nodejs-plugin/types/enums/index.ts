@@ -195,7 +195,7 @@ export const MachineOnUpdateFailure = {
 } as const;
 
 /**
- * What is done when a new version does not come to its state or its checks do not pass: `"keep"` leaves it as it is, for the next update to repair; `"rollback"` brings back the configuration of before, for which a third of the update's time is kept. The update fails either way.
+ * What happens when a new version fails to reach its state or to pass its checks: `"keep"` leaves it in place, for the next update to repair; `"rollback"` restores the previous configuration, for which a third of the update's time is reserved. The update fails either way.
  */
 export type MachineOnUpdateFailure = (typeof MachineOnUpdateFailure)[keyof typeof MachineOnUpdateFailure];
 
@@ -350,7 +350,7 @@ export const PostgresBackupType = {
 } as const;
 
 /**
- * `full`, `incr` (what changed since the last backup) or `diff` (what changed since the last full one). Changing it makes another backup.
+ * `full`, `incr` (changes since the last backup) or `diff` (changes since the last full one). Changing it creates another backup.
  */
 export type PostgresBackupType = (typeof PostgresBackupType)[keyof typeof PostgresBackupType];
 
@@ -370,7 +370,7 @@ export const PostgresClusterPoolMode = {
 } as const;
 
 /**
- * When a pooled connection is given on: `session` or `transaction`. The service does not tell it again. Changing it replaces the cluster.
+ * When the pool reuses a connection: `session` or `transaction`. The service does not return it. Changing it replaces the cluster.
  */
 export type PostgresClusterPoolMode = (typeof PostgresClusterPoolMode)[keyof typeof PostgresClusterPoolMode];
 
@@ -381,7 +381,7 @@ export const PostgresUserRole = {
 } as const;
 
 /**
- * What the user may do: `schema_admin` (all, also change tables), `writer` (read and write) or `reader`.
+ * Rights of the user: `schema_admin` (all, also changes of tables), `writer` (read and write) or `reader`.
  */
 export type PostgresUserRole = (typeof PostgresUserRole)[keyof typeof PostgresUserRole];
 
@@ -418,7 +418,7 @@ export const RestartTriggersSignal = {
 } as const;
 
 /**
- * Signal that asks the Machine to stop; what `config.stopConfig` says when left out.
+ * Signal that asks the Machine to stop; that of `config.stopConfig` when left out.
  */
 export type RestartTriggersSignal = (typeof RestartTriggersSignal)[keyof typeof RestartTriggersSignal];
 

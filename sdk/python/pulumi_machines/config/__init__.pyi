@@ -16,7 +16,7 @@ from .. import _utilities
 
 allowMissingApps: bool
 """
-Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right.
+Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.
 """
 
 endpoint: Optional[str]

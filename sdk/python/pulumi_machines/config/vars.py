@@ -23,7 +23,7 @@ class _ExportableConfig(types.ModuleType):
     @_builtins.property
     def allow_missing_apps(self) -> bool:
         """
-        Forget objects whose App is gone even when no App of the run is found. Set it for one run, after making sure that endpoint and organization are right.
+        Forget objects whose App is gone even if no App of the run is found. Set it for one run, after checking that endpoint and organization are right.
         """
         return __config__.get_bool('allowMissingApps') or (_utilities.get_env_bool('MACHINES_ALLOW_MISSING_APPS') or False)
 
