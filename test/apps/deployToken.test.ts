@@ -11,7 +11,7 @@ import { clearText, Secret, toStruct } from "../support/properties.ts";
 import { startService, type TestService } from "../support/startService.ts";
 
 lifecycle("DeployToken", {
-  ambiguous: /It may have taken effect all the same; look before it is repeated/,
+  ambiguous: /It may have taken effect; check that before you repeat it/,
   survives: true,
   importRefused: /a DeployToken cannot be imported or looked up: the service shows a token only once/,
   given: async (service) => {
