@@ -33,7 +33,7 @@ export interface Orphan extends Provenance {
 /** The result of a comparison. */
 export interface Compared {
   readonly orphans: readonly Orphan[];
-  /** Resources of the state whose objects the service has no longer. */
+  /** Resources of the state whose objects no longer exist in the service. */
   readonly missing: readonly StateResource[];
   /** Parts that were deliberately not compared, and the reasons. */
   readonly notes: readonly string[];
@@ -45,12 +45,12 @@ export interface Compared {
 export interface Known {
   /** Resources of the state at this place. */
   readonly own: readonly StateResource[];
-  /** All resources, of other states too, whose objects are no orphans here. */
+  /** All known resources, including those of other states. Their objects are no orphans. */
   readonly held: readonly StateResource[];
   readonly origins: Provenances;
 }
 
-/** @throws MachinesError when the place as a whole cannot be looked at */
+/** @throws MachinesError if the endpoint or organization cannot be read at all */
 export async function compare(api: Api, known: Known, wanted: ScopeSelection): Promise<Compared> {
   const failures: string[] = [];
   const kinds = allKinds.filter(
@@ -67,7 +67,7 @@ export async function compare(api: Api, known: Known, wanted: ScopeSelection): P
       ? orphansAmong(comparison, kind, found).filter(({ id }) => !used.has(`${kind.type} ${id}`))
       : [],
   );
-  // With an App or a cluster goes all that was in it.
+  // Everything in a deleted App or cluster is deleted too.
   const missing = known.own.filter(
     (held) =>
       isTold(held) && gone.includes(held.id.split("/")[0] ?? "") && kinds.some(({ type }) => type === held.type),
@@ -101,7 +101,7 @@ interface Comparing extends Pass {
 
 const allKinds: readonly ListedType[] = [listedApps, listedClusters, ...listedInApp, ...listedInCluster];
 
-/** Names of the types that can be asked for alone. */
+/** Names of the types that a comparison can be limited to. */
 export const comparedTypes: readonly string[] = allKinds.map(({ type }) => type);
 
 /** Whether the objects of a type can be listed in an App or a cluster. */

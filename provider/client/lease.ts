@@ -1,4 +1,4 @@
-// Leases (docs/interface.md#leases): short, renewed while we work, always given back, and no write once ours may have
+// Leases (docs/interface.md#leases) are short, renewed during the work and always released. Nothing is written after ours may have
 // expired.
 import { ApiError, isAmbiguous, isNotFound, MachinesError, messageOf } from "./errors.ts";
 import type { Api } from "./api.ts";
@@ -16,17 +16,17 @@ export interface LeaseOptions {
   readonly progress: (message: string) => void;
   /** Seconds that it lasts if it is not renewed. */
   readonly ttl?: number;
-  /** Times it is taken at most, when it is lost while the work runs; 3 when left out. */
+  /** How often the lease is acquired at most, if it is lost during the work. Default: 3. */
   readonly rounds?: number;
 }
 
 /** A lease while it is held. */
 export interface Lease {
-  /** It was lost in the middle of the work and taken again: others may have worked in between, and part of ours is done. */
+  /** True if the lease was lost during the work and acquired again. Part of our work is done, and others may have written since. */
   readonly isAgain: boolean;
   /** The nonce to send with a guarded request. @throws MachinesError `lease-held` once the lease may have expired. */
   nonce(): string;
-  /** The Machine is gone and its lease with it: there is nothing to give back. */
+  /** Call it if the Machine was deleted: its lease was deleted too, so there is nothing to release. */
   letGo(): void;
 }
 
@@ -138,7 +138,7 @@ function hold(
   let validUntil = asked + ttl * 1000;
   let lost: string | undefined;
   let gone = false;
-  // Giving a lease back and keeping it must work while the operation itself is being cancelled or has run out of time.
+  // Releasing and renewing must work even if the operation is cancelled or past its deadline.
   const own = () => api.within({ at: api.clock.now() + 5000, allowed: "5s" });
   return {
     isAgain,

@@ -11,7 +11,7 @@ import { pollUntil, consistencyWindow } from "../client/poll.ts";
 /** An interrupted request created its object within this time of the request. It includes the difference of the clocks. */
 const createdWithin = 5 * 60_000;
 
-/** For objects without a creation time: an interrupted request may have created what is found within this time. */
+/** For objects without a creation time: an object found within this time may come from the interrupted request. */
 const adoptableFor = 60 * 60_000;
 
 /** How to create one object without a tag, and how to recognise it afterwards. */
@@ -36,11 +36,11 @@ export interface CreateSpec<Item, Created> {
   readonly pick: (fresh: readonly Item[]) => Created | undefined;
   /** RFC 3339 time of creation, if the service reports one. An object that is older or newer than the request is not adopted. */
   readonly createdAt?: (item: Item) => string | undefined;
-  /** Why an existing object is in the way. The service decides when left out. */
+  /** The error if an existing object prevents the create. Without this member, the service decides. */
   readonly conflictWith?: (item: Item) => MachinesError | undefined;
   /** Changes an object of an interrupted run to the wanted state. Without it, the object is adopted unchanged. */
   readonly adopt?: (created: Created) => Promise<Created>;
-  /** Failures after which it is unknown whether the object exists; the ambiguous ones when left out. */
+  /** Whether an error leaves unknown if the object exists. Default: it does if it is ambiguous. */
   readonly isUncertain?: (error: unknown) => boolean;
 }
 

@@ -28,7 +28,7 @@ export interface Found {
   readonly state: Values;
 }
 
-/** Something exists under an id and something after its creation or change failed: the engine's "initialization failed". */
+/** The object exists, but a step after its creation or change failed: the engine's "initialization failed". */
 export class InitializationFailed extends MachinesError {
   readonly id: string;
   readonly properties: Values;
@@ -144,7 +144,7 @@ const inStateOf = (
     ? context
     : { ...context, stack, ...(losesData !== undefined && formerOwners.length > 0 ? { formerOwners } : {}) };
 
-/** A name or a volume that is taken may be the original's, of which the engine says nothing where it replaces by force. */
+/** The original may hold the taken name or volume. The engine does not mention it in a forced replacement. */
 function withForce(run: Run, resource: Resource, owner: string | undefined, error: unknown): unknown {
   const isTaken = error instanceof ApiError && [409, 412, 422].includes(error.status);
   const mayBeOwn = resource.uniqueBy.length > 0 || resource.sharesWith !== undefined;
@@ -199,7 +199,7 @@ export function confirmStillThere(resource: Resource, id: string, caller: Caller
   return confirmPlaces(call.api, [placeOf(resource, resource.id.parse(id))]);
 }
 
-/** An object that was read, with the inputs it stands for. */
+/** An object that was read, with the inputs that it represents. */
 export interface Seen extends Found {
   readonly inputs: Values;
 }
@@ -216,7 +216,7 @@ export async function read(
     throw new MachinesError("refused", `a ${resource.name} cannot be imported or looked up: ${resource.noImport}`);
   const call = callOf(resource, "read", state ?? {}, caller);
   caller.run.noteState(state ?? {});
-  // A get or an import has nothing it could forget: a 404 is answer enough.
+  // A get or an import has no state that a wrong 404 could remove, so a 404 needs no proof.
   const readIt = () => resource.read({ ...call, id: parts, state });
   const live = await (state === undefined
     ? orUndefined(readIt)
@@ -305,8 +305,8 @@ async function change(resource: Resource, id: string, old: Values, inputs: Value
 }
 
 /**
- * R1: a change of behaviour inputs alone rewrites state, because delete sees nothing else, and sends nothing. The same when
- * nothing changed but how the engine keeps it.
+ * R1: a change of behaviour inputs alone sends nothing. It only rewrites the state, because delete reads the inputs there.
+ * The same holds if only the engine's encoding of an input changed.
  */
 const isWork = (resource: Resource, old: Values, inputs: Values): boolean =>
   contextOf(old).unfinished === true || diff(resource, old, inputs).changes.some((change) => isSent(resource, change));
@@ -371,7 +371,7 @@ const outputsOf = (resource: Resource, state: Values): Values =>
 const noLongerSet = (resource: Resource, old: Values, inputs: Values): Values =>
   Object.fromEntries(Object.entries(old).filter(([name]) => isComputed(resource, name) && inputs[name] === undefined));
 
-/** State is inputs and outputs, lean: live values in the program's spelling, behaviour and write-only inputs as they were. */
+/** Builds the state from inputs and outputs: live values in the program's spelling; behaviour and write-only inputs unchanged. */
 function stateFrom(resource: Resource, written: Values, live: Values, context: Context): Values {
   const state: Values = {};
   for (const [name, field] of Object.entries(resource.inputFields)) {
@@ -416,7 +416,7 @@ function callOf(
   const deadline: Deadline = {
     at: caller.api.clock.now() + seconds * 1000,
     allowed: formatDuration(seconds * 1e9),
-    // Far more than any operation needs, and an end to one that would go on for ever.
+    // Far more than any operation needs; it ends an operation that would never stop.
     requests: Math.ceil(1000 + 4 * seconds),
     signal: caller.signal,
   };

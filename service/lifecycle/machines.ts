@@ -156,7 +156,7 @@ export function operate(context: Context, machine: MachineRow, operation: PowerO
   return machine;
 }
 
-/** The Machine of an event, unless its version was replaced. */
+/** The Machine that an event is about; undefined if the Machine now has another version. */
 function current(context: Context, { id, version }: About): MachineRow | undefined {
   const machine = findMachine(context, id);
   return machine?.version === version ? machine : undefined;
@@ -188,7 +188,7 @@ export function exited(context: Context, about: About, exit: Exit): void {
   } else if (alive.includes(machine.state)) ended(context, machine, exit);
 }
 
-/** The main process has ended by itself: the Machine is destroyed, restarted or left stopped, as configured. */
+/** The main process has ended by itself. The configuration decides: destroy, restart, or leave stopped or failed. */
 function ended(context: Context, machine: MachineRow, exit: Exit): void {
   const config = configOf(context, machine);
   const crashed = machine.state === "starting";
@@ -299,7 +299,7 @@ export function schedule(context: Context, machine: MachineRow): void {
 }
 
 /**
- * Whether the state of a Machine stays without further requests. ASSUMED: `settled` is `started`, `stopped`, `suspended` or
+ * Whether the state of a Machine stays the same until the next request. ASSUMED: `settled` is `started`, `stopped`, `suspended` or
  * `failed` when nothing follows: not `created`, and not `stopped` between two attempts of the restart policy.
  */
 export const isSettled = (context: Context, machine: MachineRow): boolean =>

@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 import { errorCodes } from "../../provider/client/errors.ts";
-import { functions, resources } from "../../provider/registry.ts";
 
+import { missingParts } from "../../tools/generate/missing.ts";
 import { anchorsOf } from "../../tools/lib/citations.mjs";
 
 const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"], {
@@ -87,14 +87,8 @@ describe.each(files)("%s", (file) => {
   });
 });
 
-test.each([...Object.keys(resources), ...Object.keys(functions)])("the page of %s shows it in a program", (name) => {
-  expect(readFileSync(`docs/reference/${name}.md`, "utf8")).toMatch(
-    new RegExp(`^## Example\\n\\n\`\`\`typescript\\n[^]*machines\\.${name}(Output)?\\(`, "m"),
-  );
-});
-
-test.each(Object.keys(resources))("the README names %s", (name) => {
-  expect(readFileSync("README.md", "utf8")).toContain(`[\`${name}\`](docs/reference/${name}.md)`);
+test("every resource type and function has its tests, its example and its place in the README", () => {
+  expect(missingParts(".")).toEqual([]);
 });
 
 test("every kind of error has its section in the page that its message names", () => {

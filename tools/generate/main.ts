@@ -16,11 +16,17 @@ import { referencePages } from "./reference.ts";
 import { sdkFiles } from "./sdk.ts";
 import { serviceCoverage } from "./serviceCoverage.ts";
 import { serviceDifferences } from "./serviceDifferences.ts";
+import { missingParts } from "./missing.ts";
 
 const root = process.cwd();
 const isCheck = process.argv.includes("--check");
 
 async function generate(): Promise<number> {
+  const missing = missingParts(root);
+  if (missing.length > 0) {
+    console.error(missing.join("\n"));
+    return 1;
+  }
   const { version, engines } = JSON.parse(readFileSync(join(root, "sdk/nodejs/package.json"), "utf8")) as {
     version: string;
     engines: unknown;

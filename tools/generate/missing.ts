@@ -1,0 +1,27 @@
+// What a resource type or a function lacks beside its definition, so that nothing is forgotten.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { functions, resources } from "../../provider/registry.ts";
+import { examples } from "./examples.ts";
+
+/** One sentence for each missing part. */
+export function missingParts(root: string): string[] {
+  const shown = examples(root);
+  const readme = readFileSync(join(root, "README.md"), "utf8");
+  const tests = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".test.ts"))
+    .map((path) => readFileSync(join(root, "test", path), "utf8"));
+  const ofType = Object.keys(resources).flatMap((name) => [
+    ...(tests.some((text) => text.includes(`lifecycle("${name}"`))
+      ? []
+      : [`${name}: no test runs its lifecycle suite, \`lifecycle("${name}", …)\``]),
+    ...(readme.includes(`[\`${name}\`](docs/reference/${name}.md)`)
+      ? []
+      : [`${name}: the table of resources in README.md has no link to docs/reference/${name}.md`]),
+  ]);
+  const unshown = [...Object.keys(resources), ...Object.keys(functions)].filter((name) => !shown.has(name));
+  return [
+    ...ofType,
+    ...unshown.map((name) => `${name}: no program in examples/ uses it; add it to examples/everything`),
+  ];
+}
