@@ -98,7 +98,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
   test("is refused while the stack before has none", async () => {
     const { code, output } = await on("staging", "preview");
     expect(code).not.toBe(0);
-    expect(output).toMatch(/the release cannot be used: from is not there yet: .*run `pulumi up` there first/);
+    expect(output).toMatch(/the release cannot be used: from does not exist yet: .*run `pulumi up` there first/);
   });
 
   test("goes from stack to stack by its digest, whatever the tag is moved to", async () => {
@@ -165,7 +165,7 @@ describe.each(bindingsOr("pulumi-machines"))("a release on %s", (binding) => {
     for (const [record, message] of [
       [{ ...release, digest: "latest" }, /pinned has no digest/],
       [{ ...release, image }, /pinned has an image that is not of its digest/],
-      [{ ...release, settings: { LOG_LEVEL: "debug" } }, /pinned has settings that are not those it was made with/],
+      [{ ...release, settings: { LOG_LEVEL: "debug" } }, /pinned has settings that differ from its original ones/],
       [{ ...release, machines: [] }, /pinned names no Machines/],
     ] as const) {
       writeFileSync(join(stack.dir, "prod.json"), JSON.stringify(record));
