@@ -1,4 +1,4 @@
-// A Postgres cluster with a database and a user of its own, and an App whose Machine connects to it by the secret DATABASE_URL.
+// A Postgres cluster with its own database and user, and an App whose Machine connects to it with the secret DATABASE_URL.
 import * as pulumi from "@pulumi/pulumi";
 import * as machines from "pulumi-machines";
 
@@ -11,7 +11,7 @@ const cluster = new machines.PostgresCluster("shop", {
   plan: production ? "launch" : "basic",
   diskSizeGb: settings.getNumber("diskSizeGb") ?? 10,
   pgMajorVersion: "17",
-  // What is in it is not to be lost by a slip: with protection it is neither deleted nor replaced.
+  // With protection the cluster is neither deleted nor replaced, so its data cannot be lost by mistake.
   deletionProtection: settings.getBoolean("protect") ?? production,
 });
 
@@ -21,7 +21,7 @@ const user = new machines.PostgresUser("shop", {
   cluster: cluster.id,
   username: "shop",
   role: "writer",
-  // Another value gives the user another password, and the Machine's secret with it.
+  // A changed value gives the user a new password and updates the Machine's secret.
   rotationTriggers: { date: settings.get("passwordOf") ?? "2026-01" },
 });
 
@@ -31,13 +31,13 @@ const search = new machines.PostgresExtension("search", {
   name: "pg_trgm",
 });
 
-// Another value of the trigger makes another backup.
+// A changed trigger starts another backup.
 const backup = new machines.PostgresBackup("before-release", {
   cluster: cluster.id,
   triggers: { release: settings.get("release") ?? "1" },
 });
 
-// A second cluster with what the backup holds, for as long as it is wanted.
+// A second cluster, restored from the backup, while the setting is true.
 const restored = settings.getBoolean("restore")
   ? new machines.PostgresCluster("restored", {
       restore: { cluster: cluster.id, backupId: backup.id },
@@ -45,7 +45,7 @@ const restored = settings.getBoolean("restore")
     })
   : undefined;
 
-// And one with what is in the cluster right now, to try things on.
+// A test cluster with a copy of the current data.
 const staging = settings.getBoolean("staging")
   ? new machines.PostgresCluster("staging", {
       fork: { cluster: cluster.id },
@@ -69,7 +69,7 @@ const web = new machines.Machine(
   {
     app: app.id,
     region: "fra",
-    // It runs with the connection URI as it is, also after the password changed.
+    // The Machine runs with the current connection URI, also after a password change.
     minSecretsVersion: attachment.secretsVersion,
     config: {
       image,
@@ -80,7 +80,7 @@ const web = new machines.Machine(
   { dependsOn: search },
 );
 
-// Run in the Machine, which has the connection URI in its environment: once, and again with every release.
+// Runs in the Machine once, and again with every release. The Machine has the connection URI in its environment.
 const migration = new machines.MachineCommand("migration", {
   app: app.id,
   machine: web.id,

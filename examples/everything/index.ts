@@ -1,5 +1,4 @@
-// Every resource once, and every function. The other examples show what they are for; this one shows that all of them
-// work together.
+// Every resource once, and every function. The other examples show their use; this one shows that they all work together.
 import { readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
 import * as machines from "pulumi-machines";
@@ -8,7 +7,7 @@ const settings = new pulumi.Config();
 const image = settings.get("image") ?? "registry.example.com/everything:1.0.0";
 const text = (words: string): string => Buffer.from(words).toString("base64");
 
-// --- what there is before anything is made ---
+// --- reads before anything is created ---
 
 const regions = machines.getRegionsOutput();
 const placements = machines.getPlacementsOutput({
@@ -17,7 +16,7 @@ const placements = machines.getPlacementsOutput({
 });
 const apps = machines.getAppsOutput();
 
-// --- an App, its addresses, and a token for whoever deploys it ---
+// --- an App, its addresses, and a token to deploy it ---
 
 const app = new machines.App("everything");
 
@@ -61,12 +60,12 @@ const snapshot = new machines.VolumeSnapshot("before-release", {
   triggers: { release: "1" },
 });
 
-// --- a Machine, what it is told, and what is run in it ---
+// --- a Machine, its metadata, and a command in it ---
 
 const web = new machines.Machine("web", {
   app: app.id,
   region: "ams",
-  // A rotated secret makes a new version, which starts with it.
+  // A rotated secret creates a new version of the Machine, which starts with it.
   minSecretsVersion: secrets.version,
   onUpdateFailure: "rollback",
   config: {
@@ -88,13 +87,13 @@ const marks = new machines.MachineMetadata("marks", { app: app.id, machine: web.
 
 const greeting = new machines.MachineCommand("greeting", { app: app.id, machine: web.id, create: ["echo", "hello"] });
 
-// --- certificates: one that is issued, one of your own ---
+// --- certificates: one issued by ACME, one of your own ---
 
 const issued = new machines.AcmeCertificate("issued", { app: app.id, hostname: "www.example.com" });
 
 const valid = new machines.CertificateValidation("valid", { app: app.id, hostname: issued.hostname });
 
-// A key that anybody may see, of a certificate that nobody trusts.
+// This private key may be public, because no client trusts its certificate.
 const own = new machines.CustomCertificate("own", {
   app: app.id,
   hostname: "own.example.com",
@@ -131,7 +130,7 @@ const attachment = new machines.PostgresAttachment("shop", {
   database: database.id,
 });
 
-// --- and what the service tells of all that ---
+// --- reads of everything created above ---
 
 const inApp = { app: app.id };
 const ofMachine = { app: app.id, machine: web.id };

@@ -1,5 +1,5 @@
-// A web App that passes the policies in policies/: in production those of the baseline `production`, elsewhere the same as
-// advice.
+// A web App that passes the policies in policies/. The baseline `production` is mandatory in production and advisory
+// elsewhere.
 //
 //   pulumi preview --policy-pack policies --policy-pack-config policy.dev.json
 import * as pulumi from "@pulumi/pulumi";
@@ -7,14 +7,14 @@ import * as machines from "pulumi-machines";
 
 const settings = new pulumi.Config();
 const production = pulumi.getStack() === "prod";
-// The digest a tag stands for: `docker buildx imagetools inspect registry.example.com/shop:1.0.0`.
+// The digest of a tag is shown by `docker buildx imagetools inspect registry.example.com/shop:1.0.0`.
 const image =
   settings.get("image") ??
   "registry.example.com/shop:1.0.0@sha256:9f2c1f3fb1f4a0c2a1c5f7b6b6f0c3b1b4a8f5d2e7c6a9d0e1f2a3b4c5d6e7f8";
 
 const app = new machines.App("shop", {}, { protect: production });
 
-// Secrets go here, and not into `env`, which everybody reads who may read the Machine.
+// Secrets go here and not into `env`, because everyone who may read the Machine can read `env`.
 const secrets = new machines.AppSecrets("secrets", {
   app: app.id,
   values: { DATABASE_URL: settings.getSecret("databaseUrl") ?? pulumi.secret("postgres://localhost/shop") },

@@ -1,5 +1,5 @@
-// One program for three stacks. A release begins in `dev`, with an image and the settings that travel with it; `staging` and
-// `prod` take it over by its digest.
+// One program for three stacks. A release begins in `dev`, with an image and its settings; `staging` and `prod` adopt it by
+// its digest.
 //
 //   npm run promote -- dev staging
 //   npm run promote -- staging prod
@@ -10,10 +10,10 @@ import * as machines from "pulumi-machines";
 
 const settings = new pulumi.Config();
 const production = pulumi.getStack() === "prod";
-// The stack a release comes from, also as `organization/project/stack`; none where it begins.
+// The stack that a release comes from, also as `organization/project/stack`; the first stack has none.
 const before = settings.get("before");
 const project = `${pulumi.getOrganization()}/${pulumi.getProject()}`;
-// A token that may read the Machines there, where that is another organization.
+// A token that may read the Machines of that stack, if it belongs to another organization.
 const sourceToken = settings.getSecret("sourceToken");
 
 const release = new machines.Release(
@@ -25,7 +25,7 @@ const release = new machines.Release(
       }
     : {
         from: new pulumi.StackReference(before.includes("/") ? before : `${project}/${before}`).getOutput("release"),
-        // Written by `promote`, which has `from` looked at first.
+        // Written by `promote`, which checks `from` first.
         pinned: settings.getObject<machines.ReleaseRecord[]>("releases")?.[0],
         source: sourceToken === undefined ? undefined : { token: sourceToken },
       },
@@ -34,7 +34,7 @@ const release = new machines.Release(
 const app = new machines.App("shop", {}, { protect: production });
 const address = new machines.IpAssignment("public", { app: app.id, type: "v6" });
 
-// What differs from stack to stack stays here, and never travels.
+// Settings that differ between stacks stay here and are never promoted.
 const web = (settings.getObject<string[]>("regions") ?? ["ams"]).map(
   (region) =>
     new machines.Machine(`web-${region}`, {
@@ -64,7 +64,7 @@ const web = (settings.getObject<string[]>("regions") ?? ["ams"]).map(
 
 const runs = release.runBy(web);
 
-// The next stack takes this over.
+// The next stack reads this output.
 export { runs as release };
 export const appName = app.name;
 export const publicAddress = address.ip;

@@ -1,5 +1,5 @@
-// A Volume with data, a snapshot, a copy from the snapshot, a fork, and the move of the data into another region, one
-// `pulumi up` a step: `pulumi config set step copied`, then `switched`, then `removed`.
+// A Volume with data, a snapshot, a copy from the snapshot, a fork, and the move of the data into another region. Each step
+// is one `pulumi up`: `pulumi config set step copied`, then `switched`, then `removed`.
 import * as pulumi from "@pulumi/pulumi";
 import * as machines from "pulumi-machines";
 
@@ -11,7 +11,7 @@ const reached = (other: string): boolean => steps.indexOf(step) >= steps.indexOf
 
 const app = new machines.App("shop");
 
-// The data. After the move it is taken out of the program, which deletes it.
+// The data. After the move the volume is removed from the program and thereby deleted.
 const data = reached("removed")
   ? undefined
   : new machines.Volume("data", {
@@ -22,7 +22,7 @@ const data = reached("removed")
       finalSnapshot: settings.getBoolean("finalSnapshot") ?? false,
     });
 
-// A snapshot of its own for every release, beside those that are taken every day.
+// An extra snapshot for every release, in addition to the daily ones.
 const snapshot =
   data &&
   new machines.VolumeSnapshot("before-release", {
@@ -31,21 +31,21 @@ const snapshot =
     triggers: { release: settings.get("release") ?? "1" },
   });
 
-// What the snapshot holds, to look at. Where a volume came from matters at its creation alone.
+// A copy of the snapshot. The source of a volume matters only at creation.
 const restored = new machines.Volume("restored", {
   app: app.id,
   region: "ams",
   snapshotId: snapshot?.id,
 });
 
-// What the data holds now, for trying things out.
+// A copy of the current data for tests.
 const staging = new machines.Volume("staging", {
   app: app.id,
   region: "ams",
   sourceVolumeId: data?.id,
 });
 
-// copied: the data in its new region, forked while nobody writes to it.
+// copied: the data in its new region, forked while nothing writes to it.
 const fork = (options?: pulumi.CustomResourceOptions) =>
   new machines.Volume(
     "moved",
@@ -53,7 +53,7 @@ const fork = (options?: pulumi.CustomResourceOptions) =>
     options,
   );
 
-// switched: the Machine mounts the fork, which is there already.
+// switched: the Machine mounts the existing fork.
 const moved = reached("switched") ? fork() : undefined;
 const mounted = moved ?? data;
 

@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import * as machines from "pulumi-machines";
 
 const settings = new pulumi.Config();
-// Nobody's: set your own, `pulumi config set hostname www.example.com`.
+// A placeholder: set your own with `pulumi config set hostname www.example.com`.
 const hostname = settings.get("hostname") ?? "www.example.invalid";
 
 const app = new machines.App("shop");
@@ -23,7 +23,7 @@ const web = new machines.Machine(
   {
     app: app.id,
     region: "ams",
-    // It runs with the secrets as they are, also after they changed.
+    // The Machine runs with the current secrets, also after a change.
     minSecretsVersion: secrets.version,
     config: {
       image: settings.get("image") ?? "registry.example.com/shop:1.0.0",
@@ -48,10 +48,10 @@ const ipv4 = new machines.IpAssignment("ipv4", { app: app.id, type: "shared_v4" 
 
 const ipv6 = new machines.IpAssignment("ipv6", { app: app.id, type: "v6" });
 
-// With the addresses in place, its records lead to them.
+// The certificate's DNS records point to the addresses, so the addresses come first.
 const certificate = new machines.AcmeCertificate("certificate", { app: app.id, hostname }, { dependsOn: [ipv4, ipv6] });
 
-// A certificate of your own goes first, where there is one.
+// Your own certificate takes precedence, if there is one.
 const [fullchain, privateKey] = [settings.get("fullchain"), settings.getSecret("privateKey")];
 const own =
   fullchain !== undefined && privateKey !== undefined
