@@ -142,7 +142,7 @@ describe("promotion by the workflows", () => {
   });
 
   test("the token of production is nowhere but in its own job", async () => {
-    expect(told).toContain("Environment pr-7 is gone");
+    expect(told).toContain("Environment pr-7 is deleted");
     expect(told).not.toContain(all.tokens.prod);
     const files = await stack.run(["-rlF", all.tokens.prod, "."], { command: "grep", plain: true });
     expect(files.stdout).toBe("");
