@@ -333,8 +333,8 @@ export async function remove(resource: Resource, id: string, stored: Values, cal
   const endDeletion = run.beginDeletion(call.api, place.name);
   try {
     const otherClaimant = (claim: string) => run.claimantOtherThan(claim, owner);
-    const handed = { id: parts, state: forHandler(resource, state), owner, otherClaimant };
-    const work = () => resource.delete({ ...call, ...handed });
+    const args = { id: parts, state: forHandler(resource, state), owner, otherClaimant };
+    const work = () => resource.delete({ ...call, ...args });
     await ignoreIfDeleted(call.api, place, work);
     run.noteDeleted(resource, id, owner);
     run.journal.forget(owner, id);

@@ -199,7 +199,7 @@ describe("promotion", () => {
     expect(await releaseOf("prod")).toMatchObject({ digest: digest("a"), promotedBy: "carol" });
   });
 
-  whole("an environment is made like dev, told about, and gone in time with everything it made", async () => {
+  whole("an environment is created like dev, reported, and deleted in time with everything it created", async () => {
     const apps = () => all.apps("dev");
     const before = await apps();
     const create = ["create", "pr-7", "--template", "dev", "--expires", "1h", "--summary", "summary.md"];

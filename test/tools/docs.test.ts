@@ -5,6 +5,8 @@ import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 import { errorCodes } from "../../provider/client/errors.ts";
 
+import { functions, resources } from "../../provider/registry.ts";
+import { examples } from "../../tools/generate/examples.ts";
 import { missingParts } from "../../tools/generate/missing.ts";
 import { anchorsOf } from "../../tools/lib/citations.mjs";
 
@@ -88,7 +90,13 @@ describe.each(files)("%s", (file) => {
 });
 
 test("every resource type and function has its tests, its example and its place in the README", () => {
-  expect(missingParts(".")).toEqual([]);
+  expect(missingParts(".", examples("."))).toEqual([]);
+});
+
+test.each([...Object.keys(resources), ...Object.keys(functions)])("the page of %s shows it in a program", (name) => {
+  expect(readFileSync(`docs/reference/${name}.md`, "utf8")).toMatch(
+    new RegExp(`^## Example\\n\\n\`\`\`typescript\\n[^]*machines\\.${name}(Output)?\\(`, "m"),
+  );
 });
 
 test("every kind of error has its section in the page that its message names", () => {

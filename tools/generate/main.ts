@@ -22,7 +22,8 @@ const root = process.cwd();
 const isCheck = process.argv.includes("--check");
 
 async function generate(): Promise<number> {
-  const missing = missingParts(root);
+  const shown = examples(root);
+  const missing = missingParts(root, shown);
   if (missing.length > 0) {
     console.error(missing.join("\n"));
     return 1;
@@ -34,8 +35,7 @@ async function generate(): Promise<number> {
   const schema = packageSchema(version);
   const files: Record<string, string> = { "provider/schema.json": `${JSON.stringify(schema, null, 2)}\n` };
   for (const [path, text] of Object.entries(sdkFiles(schema))) files[`sdk/nodejs/${path}`] = text;
-  for (const [path, text] of Object.entries(referencePages(schema, examples(root))))
-    files[`docs/reference/${path}`] = text;
+  for (const [path, text] of Object.entries(referencePages(schema, shown))) files[`docs/reference/${path}`] = text;
   files["policy/resources.ts"] = policyResources(schema);
   files["docs/reference/policies.md"] = policyReference();
   for (const [name, levels] of Object.entries(baselines))

@@ -2,11 +2,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { functions, resources } from "../../provider/registry.ts";
-import { examples } from "./examples.ts";
+import type { Example } from "./examples.ts";
 
-/** One sentence for each missing part. */
-export function missingParts(root: string): string[] {
-  const shown = examples(root);
+/** One sentence for each missing part. `shown` has the types and functions that the examples use. */
+export function missingParts(root: string, shown: ReadonlyMap<string, Example>): string[] {
   const readme = readFileSync(join(root, "README.md"), "utf8");
   const tests = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".test.ts"))
