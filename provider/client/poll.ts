@@ -69,16 +69,34 @@ export function pollUntil<T>(api: Api, at: number, look: () => Promise<T | undef
   return poll({ api }, lookOnce, { longest: 2000 });
 }
 
+/** Sends a request again while `passing` says that its error passes. It returns what to wait for, or undefined. */
+export const retryWhile = <T>(
+  waiting: Waiting,
+  send: () => Promise<T>,
+  passing: (error: unknown) => Pending | undefined | Promise<Pending | undefined>,
+  options?: PollOptions,
+): Promise<T> =>
+  poll(
+    waiting,
+    async () => {
+      try {
+        return await send();
+      } catch (error) {
+        const pending = await passing(error);
+        if (!pending) throw error;
+        return pending;
+      }
+    },
+    options,
+  );
+
 /**
  * Sends a request again while the service refuses it with a 412 (docs/interface.md#refusals). After the deadline, the
  * refusal is the error.
  */
 export const retryWhilePreconditionFails = <T>(waiting: Waiting, awaited: string, send: () => Promise<T>): Promise<T> =>
-  poll(waiting, async () => {
-    try {
-      return await send();
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 412) throw error;
-      return new Pending(`waiting for ${awaited}: ${error.reason}`, () => error);
-    }
-  });
+  retryWhile(waiting, send, (error) =>
+    error instanceof ApiError && error.status === 412
+      ? new Pending(`waiting for ${awaited}: ${error.reason}`, () => error)
+      : undefined,
+  );

@@ -3,7 +3,7 @@ import { ApiError, isNotFound, MachinesError, NetworkError } from "./errors.ts";
 import { quotable } from "./printable.ts";
 import type { Api, AnswerOf } from "./api.ts";
 import { growingPause } from "./clock.ts";
-import { consistencyWindow, Pending, poll } from "./poll.ts";
+import { consistencyWindow, Pending, poll, retryWhile } from "./poll.ts";
 
 /** A Machine as programs see it. */
 export type Machine = AnswerOf<"machines", "get">;
@@ -105,14 +105,12 @@ export async function reached(
 /** The Machine. A new one may not be visible for a moment, even if an earlier read showed it (F13). */
 export function getFresh(api: Api, key: MachineKey, { fresh }: Pick<WaitOptions, "fresh">): Promise<Machine> {
   const until = api.clock.now() + consistencyWindow;
-  return poll({ api }, async () => {
-    try {
-      return await api.machines.get(key);
-    } catch (error) {
-      if (fresh !== true || !isNotFound(error) || api.clock.now() >= until) throw error;
-      return new Pending();
-    }
-  });
+  const isLate = (error: unknown): boolean => fresh === true && isNotFound(error) && api.clock.now() < until;
+  return retryWhile(
+    { api },
+    () => api.machines.get(key),
+    (error) => (isLate(error) ? new Pending() : undefined),
+  );
 }
 
 /** Whether an object was created so recently, by any run, that the service may not show it yet (F13). */

@@ -5,7 +5,7 @@ import type { Api } from "../client/api.ts";
 import { orUndefined } from "../client/existence.ts";
 import type { Intent } from "../core/journal.ts";
 import { withLease } from "../client/lease.ts";
-import { consistencyWindow, Pending, poll, pollUntil } from "../client/poll.ts";
+import { consistencyWindow, Pending, pollUntil, retryWhile } from "../client/poll.ts";
 import { retryUnlessApplied } from "../core/retryUnlessApplied.ts";
 import { waitForMachine, type Machine, type MachineKey } from "../client/wait.ts";
 import { ApiError, isNotFound, MachinesError } from "../client/errors.ts";
@@ -85,20 +85,16 @@ export async function createOnce(
  * (docs/interface.md#refusals).
  */
 const retryWhileReleased = <T>(call: Call, appName: string, send: () => Promise<T>): Promise<T> =>
-  poll(call, async () => {
-    try {
-      return await send();
-    } catch (error) {
-      const machineId = claimant(error);
-      if (machineId === undefined) throw error;
-      const holder = await orUndefined(() => call.api.machines.get({ appName, machineId }));
-      const isLeaving = holder === undefined || holder.state === "destroyed" || holder.state === "destroying";
-      if (!isLeaving) throw error;
-      return new Pending(
-        `waiting for a volume to be released by Machine ${machineId}, which is gone`,
-        () => error as Error,
-      );
-    }
+  retryWhile(call, send, async (error) => {
+    const machineId = claimant(error);
+    if (machineId === undefined) return undefined;
+    const holder = await orUndefined(() => call.api.machines.get({ appName, machineId }));
+    const isLeaving = holder === undefined || holder.state === "destroyed" || holder.state === "destroying";
+    if (!isLeaving) return undefined;
+    return new Pending(
+      `waiting for a volume to be released by Machine ${machineId}, which is gone`,
+      () => error as Error,
+    );
   });
 
 /** The Machine that mounts the volume for which a request was refused. */
